@@ -8,15 +8,62 @@
 // Texts here are raw. Nothing in a tree is escaped, shortened or wrapped: that is the renderer's work.
 package doc
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Document is one page.
 type Document struct {
 	Blocks []Block
 }
 
-// Add appends blocks.
-func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
+// Add appends the blocks that show something.
+func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, Some(b...)...) }
+
+// Some returns the blocks that show something: what a report lacks is an empty block.
+func Some(blocks ...Block) []Block {
+	return slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
+		switch b := b.(type) {
+		case Answer:
+			return len(b.Spans) == 0
+		case Paragraph:
+			return len(b.Spans) == 0
+		case List:
+			return len(b.Items) == 0
+		case Fields:
+			return len(b.Items) == 0
+		case Table:
+			return len(b.Rows)+len(b.Foot) == 0
+		case Details:
+			return len(b.Blocks) == 0
+		case Beside:
+			return len(b.Blocks) == 0
+		case Note:
+			return len(b.Blocks) == 0
+		case Command:
+			return b.Text == ""
+		case Chart:
+			return !slices.ContainsFunc(b.Series, func(s Series) bool { return len(s.Values) > 0 })
+		case Timeline:
+			return len(b.Lanes) == 0
+		}
+		return false
+	})
+}
+
+// Part is a heading and the blocks below it; nothing if these show nothing.
+func Part(h Heading, blocks ...Block) []Block {
+	if blocks = Some(blocks...); len(blocks) == 0 {
+		return nil
+	}
+	return append([]Block{h}, blocks...)
+}
+
+// Fold folds blocks under a summary, which is a part of [Spans]; it is empty if they show nothing.
+func Fold(id string, summary any, blocks ...Block) Details {
+	return Details{ID: id, Summary: Spans(summary), Blocks: Some(blocks...)}
+}
 
 // Block is one of [Heading], [Answer], [Paragraph], [List], [Fields], [Table], [Details], [Beside], [Command],
 // [Note], [Chart] and [Timeline].
@@ -31,6 +78,12 @@ type Heading struct {
 	ID    string
 	Group string // of a level 2, in the contents of a page; empty: the group of the heading before it
 	Spans []Span
+}
+
+// In puts a heading into a group of the contents.
+func (h Heading) In(group string) Heading {
+	h.Group = group
+	return h
 }
 
 // Answer is what the page says in one sentence, set so that it is read first.

@@ -2,6 +2,7 @@ package doc_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -39,4 +40,30 @@ func TestPartsMakeCells(t *testing.T) {
 		}
 	}()
 	doc.Spans(1)
+}
+
+// TestEmptyBlocksAreLeftOut: a document, a part and a fold hold only what shows something.
+func TestEmptyBlocksAreLeftOut(t *testing.T) {
+	text := doc.P("text")
+	empty := []doc.Block{doc.P(), doc.Answer{}, doc.List{}, doc.Fields{}, doc.Table{Columns: doc.Cols("A")}, doc.Details{}, doc.Beside{},
+		doc.Note{}, doc.Command{}, doc.Chart{Series: []doc.Series{{Name: "a"}}}, doc.Timeline{}, doc.Fold("id", "summary", doc.List{})}
+	var d doc.Document
+	d.Add(append(slices.Clone(empty), text)...)
+	if !reflect.DeepEqual(d.Blocks, []doc.Block{text}) {
+		t.Errorf("the document has %+v", d.Blocks)
+	}
+	h := doc.H(2, "id", "title").In("group")
+	if got := doc.Part(h, empty...); got != nil {
+		t.Errorf("a heading over nothing: %+v", got)
+	}
+	if got := doc.Part(h, doc.List{}, text); !reflect.DeepEqual(got, []doc.Block{h, text}) || h.Group != "group" {
+		t.Errorf("the part is %+v", got)
+	}
+	full := []doc.Block{doc.Table{Foot: [][]doc.Cell{{}}}, doc.Chart{Series: []doc.Series{{Values: []float64{1}}}}, h, doc.Command{Text: "a"}}
+	if got := doc.Some(full...); len(got) != len(full) {
+		t.Errorf("%d of %d blocks are left", len(got), len(full))
+	}
+	if got := doc.Names([]string{"a", "b"}); !reflect.DeepEqual(got, []doc.Span{doc.Name("a"), doc.Text(", "), doc.Name("b")}) {
+		t.Errorf("names %+v", got)
+	}
 }

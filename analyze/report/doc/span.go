@@ -96,6 +96,22 @@ func Spans(parts ...any) []Span {
 	return list
 }
 
+// Joined are the items of a list as spans, each shown as a part of [Spans], with a separator between two.
+func Joined[T any](sep string, list []T, show func(item T) any) (spans []Span) {
+	for i, item := range list {
+		if i > 0 {
+			spans = append(spans, Text(sep))
+		}
+		spans = append(spans, Spans(show(item))...)
+	}
+	return spans
+}
+
+// Names are names out of a capture, separated by commas.
+func Names(list []string) []Span {
+	return Joined(", ", list, func(n string) any { return Name(n) })
+}
+
 // P is a paragraph of the given parts, see [Spans].
 func P(parts ...any) Paragraph { return Paragraph{Spans: Spans(parts...)} }
 

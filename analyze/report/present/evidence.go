@@ -15,7 +15,7 @@ func (v *View) EvidenceOnly() bool {
 	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-") && v.Trace.Source == ""
 }
 
-func (v *View) kindOfReport() string {
+func kindOfReport(v *View) string {
 	if v.EvidenceOnly() {
 		return "Evidence report"
 	}
@@ -23,18 +23,15 @@ func (v *View) kindOfReport() string {
 }
 
 // analysed describes what the report covers, in one line.
-func (v *View) analysed() []doc.Span {
+func analysed(v *View) []doc.Span {
 	if !v.EvidenceOnly() {
-		return v.windowOn()
+		return windowOn(v)
 	}
-	return doc.Spans(wording.Count(len(v.Evidence), "file")+" of evidence, no trace", v.engine())
+	return doc.Spans(wording.Count(len(v.Evidence), "file")+" of evidence, no trace", engine(v))
 }
 
 // evidenceFiles lists the files that were read besides the trace, and how much of each was understood.
-func (v *View) evidenceFiles() []doc.Block {
-	if len(v.Evidence) == 0 {
-		return nil
-	}
+func evidenceFiles(v *View) doc.Table {
 	t := doc.Table{ID: "evidence", Columns: doc.Cols("Evidence", "Kind", "Version", ">Size", ">Records", ">Understood",
 		">Nothing to take", ">Unknown form")}
 	const most = 20
@@ -43,17 +40,17 @@ func (v *View) evidenceFiles() []doc.Block {
 			t.Row(unit.Int(int64(len(v.Evidence)-most))+" more", nil, nil, nil, nil, nil, nil, nil)
 			break
 		}
-		kind, version := e.Kind, doc.Cell{}
+		kind, version := e.Kind, doc.Spans()
 		if e.Format != "" {
 			kind += ", " + e.Format
 		}
 		if e.Version != nil {
-			version = doc.Cell{v.word(*e.Version)}
+			version = doc.Spans(v.word(*e.Version))
 		}
 		t.Row(doc.Name(e.Name), kind, version, unit.Format(float64(e.Bytes), report.Bytes), unit.Int(e.Records),
 			unit.Int(e.Understood), unit.Int(e.Known), unit.Int(e.Unknown))
 	}
-	return []doc.Block{t}
+	return t
 }
 
 // keyEvidence lists the metrics without labels that are key numbers in every report that has them. If a metric is a
@@ -94,7 +91,7 @@ var keyEvidence = []struct{ id, label string }{
 // latencies are the metrics of which any says how long requests took.
 var latencies = []string{"serve.ttft", "serve.tpot", "serve.e2e", "serve.request_time"}
 
-func (v *View) evidenceFacts() []fact {
+func evidenceFacts(v *View) []fact {
 	var list []fact
 	for _, k := range keyEvidence {
 		if strings.HasPrefix(k.id, "serve.request_") && v.All("serve.request_token_time") == nil {

@@ -1,7 +1,8 @@
 package present
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// fact is one key number of a report, with its label and explanation.
+// fact is one key number of a report, with its label and explanation; without a value the report has none.
 type fact struct {
 	label  string
 	value  string // the number
@@ -21,82 +22,81 @@ type fact struct {
 	tabled bool       // the terminal summary leaves it out: a table has it, or there is nothing to report
 }
 
-// facts returns the key numbers that a capture has, in the order in which a reader asks for them. If there are steps,
-// idle time and the top kernel are those of a step and are shown with it.
-func (v *View) facts() []fact {
-	var list []fact
-	ask := []func() (fact, bool){v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
-		v.steady, v.load}
-	if len(v.stepAnswer()) == 0 {
-		ask = append(append([]func() (fact, bool){v.idle, v.topKernel}, ask...), v.unitOfWork)
+// The key numbers in the order in which a reader asks for them. If there are steps, idle time and the top kernel are
+// those of a step and are shown with it.
+var (
+	captureFacts = []func(*View) fact{kernelTimeFact, exposedCommFact, exposedCopyFact, launchFact, syncFact, copiesFact,
+		graphsFact, nvtxFact, steadyFact, loadFact}
+	stepless = slices.Concat([]func(*View) fact{idleFact, topKernelFact}, captureFacts, []func(*View) fact{stepFact})
+)
+
+// factsOf returns the key numbers that a capture has.
+func factsOf(v *View) (list []fact) {
+	ask := captureFacts
+	if len(stepAnswer(v)) == 0 {
+		ask = stepless
 	}
-	for _, f := range ask {
-		if f, ok := f(); ok {
+	for _, of := range ask {
+		if f := of(v); f.value != "" {
 			list = append(list, f)
 		}
 	}
-	return append(list, v.evidenceFacts()...)
+	return append(list, evidenceFacts(v)...)
 }
 
 // onDevice names the device of a number, and states that it is the worst one if there are several.
-func (v *View) onDevice(device string) []doc.Span {
+func onDevice(v *View, device string) []doc.Span {
 	spans := doc.Spans("GPU ", v.word(device))
-	if len(v.devices()) > 1 {
-		spans = append(spans, doc.Text(", the worst of "+strconv.Itoa(len(v.devices()))))
+	if n := len(v.devices()); n > 1 {
+		spans = append(spans, doc.Text(", the worst of "+strconv.Itoa(n)))
 	}
 	return spans
 }
 
-func (v *View) idle() (fact, bool) {
+func idleFact(v *View) fact {
 	device, m := v.worst("gpu.idle_ratio")
 	if m == nil || v.warned("no_kernels") {
-		return fact{}, false
+		return fact{}
 	}
-	detail := v.onDevice(device)
-	brief := doc.Spans("GPU ", v.word(device))
-	if idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device",
-		device); idle != "" && window != "" {
+	detail := onDevice(v, device)
+	idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device", device)
+	if idle != "" && window != "" {
 		detail = append(detail, doc.Text("; "+idle+" of "+window))
 	}
-	sep := ": "
-	for i, c := range v.causes(device) {
-		cause := doc.Spans(sep, v.word(c.Labels["cause"]), " "+ValueOf(c))
-		detail = append(detail, cause...)
-		if i < 3 {
-			brief = append(brief, cause...)
-		}
-		sep = ", "
+	causes := v.causes(device)
+	named := func(list []*report.Metric) []doc.Span {
+		return doc.Joined("", list, func(c *report.Metric) any {
+			sep := ", "
+			if c == causes[0] {
+				sep = ": "
+			}
+			return doc.Spans(sep, v.word(c.Labels["cause"]), " "+ValueOf(c))
+		})
 	}
-	return fact{label: "GPU idle", value: ValueOf(m), detail: detail, brief: brief}, true
+	return fact{label: "GPU idle", value: ValueOf(m), detail: append(detail, named(causes)...),
+		brief: doc.Spans("GPU ", v.word(device), named(causes[:min(len(causes), 3)]))}
 }
 
 // causes returns the idle causes of a device, largest first, without zeros.
 func (v *View) causes(device string) []*report.Metric {
-	var list []*report.Metric
-	for _, m := range v.All("gpu.idle_cause_time") {
-		if m.Labels["device"] == device && m.Labels["cause"] != "" && m.Value != nil && *m.Value > 0 {
-			list = append(list, m)
-		}
-	}
-	sort.SliceStable(list, func(i, j int) bool { return *list[i].Value > *list[j].Value })
-	return list
+	return largestFirst(v.All("gpu.idle_cause_time"), func(m *report.Metric) bool {
+		return m.Labels["device"] == device && m.Labels["cause"] != ""
+	})
 }
 
-func (v *View) topKernel() (fact, bool) {
+func topKernelFact(v *View) fact {
 	t := v.Table("kernels", "kernels")
 	if t.Entries() == 0 {
-		return fact{}, false
+		return fact{}
 	}
 	f := fact{label: "Top kernel", value: Unknown, tabled: true}
-	name := t.Str(0, "kernel_name")
-	f.detail = doc.Spans(v.name(name))
 	text := ""
 	if total, ok := t.Num(0, "total"); ok {
 		f.value = unit.Format(total, report.Nanoseconds)
 		text = ", " + f.value
 	}
 	if n, ok := t.Int(0, "count"); ok {
-		text += " in " + wording.Count(int64(n), "call")
+		text += " in " + wording.Count(n, "call")
 	}
 	if mean, ok := t.Num(0, "mean"); ok {
 		text += ", mean " + unit.Format(mean, report.Nanoseconds)
@@ -105,15 +105,11 @@ func (v *View) topKernel() (fact, bool) {
 		f.value = unit.Percent(share)
 		text += "; share of all kernel time"
 	}
-	f.detail = append(f.detail, doc.Text(text))
-	return f, true
+	f.detail = doc.Spans(v.name(t.Str(0, "kernel_name")), text)
+	return f
 }
 
-func (v *View) kernelTime() (fact, bool) {
-	m := v.Metric("kernel.total_time")
-	if ValueOf(m) == "" {
-		return fact{}, false
-	}
+func kernelTimeFact(v *View) fact {
 	text := "sum over all devices"
 	if n := v.value("kernel.count"); n != "" {
 		text = n + " kernels, " + text
@@ -121,34 +117,34 @@ func (v *View) kernelTime() (fact, bool) {
 	if rate := v.value("kernel.rate"); rate != "" {
 		text += ", " + rate
 	}
-	return fact{label: "Kernel time", value: ValueOf(m), detail: doc.Spans(text), tabled: true}, true
+	return fact{label: "Kernel time", value: v.value("kernel.total_time"), detail: doc.Spans(text), tabled: true}
 }
 
 // exposed is the time in which a class of work kept the device from computing.
-func (v *View) exposed(label, id, whole, what string) (fact, bool) {
+func exposed(v *View, label, id, whole, what string) fact {
 	device, m := v.worst(id)
 	if m == nil || *m.Value == 0 {
-		return fact{}, false
+		return fact{}
 	}
-	detail := v.onDevice(device)
+	detail := onDevice(v, device)
 	if all := v.value(whole, "device", device); all != "" {
 		detail = append(detail, doc.Text("; of "+all+" in "+what))
 	}
-	return fact{label: label, value: ValueOf(m), detail: detail, tabled: true}, true
+	return fact{label: label, value: ValueOf(m), detail: detail, tabled: true}
 }
 
-func (v *View) exposedComm() (fact, bool) {
-	return v.exposed("Exposed communication", "gpu.exposed_comm_time", "gpu.comm_time", "communication kernels")
+func exposedCommFact(v *View) fact {
+	return exposed(v, "Exposed communication", "gpu.exposed_comm_time", "gpu.comm_time", "communication kernels")
 }
 
-func (v *View) exposedCopy() (fact, bool) {
-	return v.exposed("Exposed copies", "gpu.exposed_copy_time", "gpu.copy_time", "copies and memsets")
+func exposedCopyFact(v *View) fact {
+	return exposed(v, "Exposed copies", "gpu.exposed_copy_time", "gpu.copy_time", "copies and memsets")
 }
 
-func (v *View) launches() (fact, bool) {
-	m := v.Metric("launch.rate")
-	if ValueOf(m) == "" {
-		return fact{}, false
+func launchFact(v *View) fact {
+	rate, ok := v.Num("launch.rate")
+	if !ok {
+		return fact{}
 	}
 	var parts []string
 	if n, ok := v.Num("launch.count"); ok {
@@ -157,170 +153,135 @@ func (v *View) launches() (fact, bool) {
 	if t := v.value("launch.api_time"); t != "" {
 		parts = append(parts, t+" inside them")
 	}
-	f := fact{label: "Launch rate", value: ValueOf(m), tabled: *m.Value == 0,
-		brief: doc.Spans(strings.Join(parts, ", "))}
-	f.detail = f.brief
+	brief := doc.Spans(strings.Join(parts, ", "))
+	f := fact{label: "Launch rate", value: v.value("launch.rate"), tabled: rate == 0, brief: brief, detail: brief}
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
 		all, _ := v.Num("launch.api_time")
-		f.detail = doc.Spans(f.brief[0], mostly(*a[0].Value, all), v.word(a[0].Labels["api"]))
+		f.detail = doc.Spans(brief, mostly(*a[0].Value, all), v.word(a[0].Labels["api"]))
 	}
-	return f, true
+	return f
 }
 
-func (v *View) sync() (fact, bool) {
-	m := v.Metric("sync.blocked_time")
-	if m == nil { // an older report
-		m = v.Metric("sync.total_time")
+func syncFact(v *View) fact {
+	blocked, ok := v.Num("sync.blocked_time")
+	if !ok {
+		return fact{}
 	}
-	if ValueOf(m) == "" {
-		return fact{}, false
+	f := fact{label: "Blocking sync", value: v.value("sync.blocked_time"), tabled: blocked == 0}
+	total, _ := v.Num("sync.total_time")
+	if a := v.ranked("sync.total_time", "api"); len(a) == 1 {
+		f.brief = doc.Spans(v.word(a[0].Labels["api"]))
+	} else if len(a) > 1 {
+		f.brief = doc.Spans(mostly(*a[0].Value, total)[2:], v.word(a[0].Labels["api"]))
 	}
-	f := fact{label: "Blocking sync", value: ValueOf(m), tabled: *m.Value == 0}
-	sep := ""
-	switch a := v.ranked("sync.total_time", "api"); {
-	case len(a) == 1:
-		f.brief, sep = doc.Spans(v.word(a[0].Labels["api"])), ", "
-	case len(a) > 1:
-		all, _ := v.Num("sync.total_time")
-		f.brief, sep = doc.Spans(mostly(*a[0].Value, all)[2:], v.word(a[0].Labels["api"])), ", "
+	say := func(spans []doc.Span, sep, text string) []doc.Span {
+		if len(spans) > 0 {
+			text = sep + text
+		}
+		return doc.Spans(spans, text)
 	}
 	if n, ok := v.Num("sync.count"); ok {
-		f.brief = append(f.brief, doc.Text(sep+wording.Count(int64(n), "call")))
-		sep = "; "
+		f.brief = say(f.brief, ", ", wording.Count(int64(n), "call"))
 	}
 	f.detail = f.brief
-	if total := v.value("sync.total_time"); total != "" && total != f.value {
-		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text(sep+total+" in whole calls, over threads"))
-		sep = "; "
+	if whole := v.value("sync.total_time"); whole != "" && whole != f.value {
+		f.detail = say(f.detail, "; ", whole+" in whole calls, over threads")
 	}
 	if share := v.value("sync.share"); share != "" {
-		f.detail = append(f.detail[:len(f.detail):len(f.detail)],
-			doc.Text(sep+"the most blocked thread waits for "+share+" of the window"))
+		f.detail = say(f.detail, "; ", "the most blocked thread waits for "+share+" of the window")
 	}
-	return f, true
+	return f
 }
 
-// copies returns the copy directions with the most time, over all kinds of memory.
-func (v *View) copies() (fact, bool) {
+// copiesFact names the copy directions with the most time, over all kinds of memory.
+func copiesFact(v *View) fact {
 	list := v.ranked("memcpy.time", "direction")
 	if len(list) == 0 {
-		return fact{}, false
+		return fact{}
 	}
-	f := fact{label: "Copies", value: v.value("memcpy.time")}
-	if f.value == "" {
-		f.value = ValueOf(list[0])
+	named := func(most int) []doc.Span {
+		return doc.Joined(", ", list[:min(len(list), most)], func(m *report.Metric) any {
+			d := m.Labels["direction"]
+			text := ""
+			if b := v.value("memcpy.bytes", "direction", d); b != "" {
+				text += " " + b
+			}
+			if r := v.value("memcpy.throughput", "direction", d); r != "" {
+				text += " at " + r
+			}
+			return doc.Spans(v.word(d), text)
+		})
 	}
-	for i, m := range list[:min(len(list), 4)] {
-		d := m.Labels["direction"]
-		var part []doc.Span
-		if i > 0 {
-			part = append(part, doc.Text(", "))
-		}
-		part = append(part, v.word(d))
-		if b := v.value("memcpy.bytes", "direction", d); b != "" {
-			part = append(part, doc.Text(" "+b))
-		}
-		if r := v.value("memcpy.throughput", "direction", d); r != "" {
-			part = append(part, doc.Text(" at "+r))
-		}
-		f.detail = append(f.detail, part...)
-		if i < 2 {
-			f.brief = append(f.brief, part...)
-		}
-	}
-	return f, true
+	return fact{label: "Copies", value: cmp.Or(v.value("memcpy.time"), ValueOf(list[0])), detail: named(4), brief: named(2)}
 }
 
-func (v *View) graphs() (fact, bool) {
-	m := v.Metric("graph.coverage")
-	if ValueOf(m) == "" {
-		return fact{}, false
+func graphsFact(v *View) fact {
+	coverage, ok := v.Num("graph.coverage")
+	if !ok {
+		return fact{}
 	}
 	launches := ""
 	if n, ok := v.Num("graph.launches"); ok {
 		launches = ", " + wording.Count(int64(n), "graph launch call")
 	}
-	if *m.Value == 0 && launches == ", 0 graph launch calls" {
-		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans("no graph was launched"), tabled: true}, true
+	if coverage == 0 && launches == ", 0 graph launch calls" {
+		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans("no graph was launched"), tabled: true}
 	}
-	return fact{label: "CUDA graphs", value: ValueOf(m),
-		detail: doc.Spans("of kernel time runs inside CUDA graphs" + launches),
-		brief:  doc.Spans("of kernel time" + launches), tabled: *m.Value == 0}, true
+	return fact{label: "CUDA graphs", value: v.value("graph.coverage"), tabled: coverage == 0,
+		detail: doc.Spans("of kernel time runs inside CUDA graphs" + launches), brief: doc.Spans("of kernel time" + launches)}
 }
 
-func (v *View) nvtx() (fact, bool) {
-	m := v.Metric("nvtx.coverage")
-	if ValueOf(m) == "" {
-		return fact{}, false
+func nvtxFact(v *View) fact {
+	list := v.ranked("phase.gpu_time", "phase")
+	list = slices.DeleteFunc(list[:min(len(list), 4)], func(p *report.Metric) bool { return p.Labels["phase"] == "unmapped" })
+	phases := doc.Joined(", ", list, func(p *report.Metric) any { return doc.Spans(v.word(p.Labels["phase"]), " "+ValueOf(p)) })
+	if len(phases) > 0 {
+		phases = doc.Spans("; ", phases)
 	}
-	var phases []doc.Span
-	sep := "; "
-	for i, p := range v.ranked("phase.gpu_time", "phase") {
-		if phase := p.Labels["phase"]; i < 4 && phase != "unmapped" {
-			phases = append(phases, doc.Text(sep), v.word(phase), doc.Text(" "+ValueOf(p)))
-			sep = ", "
-		}
-	}
-	return fact{label: "NVTX coverage", value: ValueOf(m),
-		detail: doc.Spans("of kernel time was launched inside NVTX ranges", phases),
-		brief:  doc.Spans("of kernel time", phases)}, true
+	return fact{label: "NVTX coverage", value: v.value("nvtx.coverage"),
+		detail: doc.Spans("of kernel time was launched inside NVTX ranges", phases), brief: doc.Spans("of kernel time", phases)}
 }
 
-// unitOfWork returns the time of one step, from the main group.
-func (v *View) unitOfWork() (fact, bool) {
-	if v.Unit.Kind == "" {
-		return fact{}, false
-	}
-	if len(v.devices()) == 0 {
-		return fact{}, false // the page already states that there is no GPU work
+// stepFact is the time of one step, from the main group.
+func stepFact(v *View) fact {
+	if v.Unit.Kind == "" || len(v.devices()) == 0 { // the page already states that there is no GPU work
+		return fact{}
 	}
 	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
 		why := v.Unit.Why[strings.LastIndex(v.Unit.Why, ", and ")+1:]
 		why, _, _ = strings.Cut(strings.TrimPrefix(why, " and "), ": ")
-		return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why), brief: Prose(clip(why))}, true
+		return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why), brief: Prose(clip(why))}
 	}
 	g := v.mainGroup()
-	f := fact{label: "Step (unit of work)", value: Unknown}
 	m := v.groupMetric("unit.time", g)
-	switch {
-	case m != nil && m.Summary != nil:
+	f := fact{label: "Step (unit of work)", value: cmp.Or(ValueOf(m), Unknown), brief: groupText(v, g)}
+	if m != nil && m.Summary != nil {
 		f.value = unit.Format(m.Summary.P50, m.Unit)
-		f.detail = append(append(f.detail, doc.Text("p50 of ")), v.group(g)...)
-		f.detail = append(f.detail, doc.Text(", p90 "+unit.Format(m.Summary.P90, m.Unit)))
-	case ValueOf(m) != "":
-		f.value = ValueOf(m)
-		f.detail = v.group(g)
-	default:
-		f.detail = v.group(g)
+		f.brief = doc.Spans("p50 of ", f.brief, ", p90 "+unit.Format(m.Summary.P90, m.Unit))
 	}
-	f.brief = f.detail // a terminal line has no room for more
+	f.detail = f.brief // a terminal line has no room for more
 	if c := v.Unit.Coverage; c != nil {
-		f.detail = append(f.detail[:len(f.detail):len(f.detail)],
-			doc.Text("; units cover "+unit.Format(*c, report.Ratio)+" of GPU compute time"))
+		f.detail = doc.Spans(f.detail, "; units cover "+unit.Format(*c, report.Ratio)+" of GPU compute time")
 	}
 	if more := len(v.Unit.Groups) - 1; more > 0 {
-		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text("; "+wording.Count(more, "other kind")))
+		f.detail = doc.Spans(f.detail, "; "+wording.Count(more, "other kind"))
 	}
-	return f, true
+	return f
 }
 
-// steady is the part of the window that findings cover.
-func (v *View) steady() (fact, bool) {
-	value := v.value("steady.window")
-	if value == "" {
-		return fact{}, false
-	}
+// steadyFact is the part of the window that findings cover.
+func steadyFact(v *View) fact {
 	detail := doc.Spans("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) + ": the findings are of it")
-	return fact{label: "Steady part", value: value, detail: detail, tabled: true}, true
+	return fact{label: "Steady part", value: v.value("steady.window"), detail: detail, tabled: true}
 }
 
-// load is the amount copied before the first kernel.
-func (v *View) load() (fact, bool) {
+// loadFact is the amount copied before the first kernel.
+func loadFact(v *View) fact {
 	if ns, ok := v.Num("steady.load_copy_time"); !ok || ns < loadShare*float64(v.Window.Length) {
-		return fact{}, false
+		return fact{}
 	}
 	detail := doc.Spans("of copies (" + v.value("steady.load_copy_bytes") + ") before the first kernel: model load")
-	return fact{label: "Load", value: v.value("steady.load_copy_time"), detail: detail, brief: detail}, true
+	return fact{label: "Load", value: v.value("steady.load_copy_time"), detail: detail, brief: detail}
 }
 
 // loadShare is the smallest share of the window, 0 to 1, for which copies before the first kernel are reported.
@@ -360,7 +321,7 @@ func (v *View) groupMetric(id string, g report.UnitGroup) *report.Metric {
 }
 
 // group formats a group of units: "120 × decode (batch 8, 742 kernels each)".
-func (v *View) group(g report.UnitGroup) []doc.Span {
+func groupText(v *View, g report.UnitGroup) []doc.Span {
 	phase := v.word(g.Phase)
 	if g.Phase == "" {
 		phase = doc.Text("step")

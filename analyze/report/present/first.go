@@ -13,18 +13,12 @@ import (
 
 // first returns the first screen of the page: how long a step takes and on what, the step itself, and what to do about
 // it.
-func (v *View) first() []doc.Block {
-	var list []doc.Block
-	if spans := v.answer(); len(spans) > 0 {
-		list = append(list, doc.Answer{Spans: spans})
+func firstScreen(v *View) []doc.Block {
+	figures := rankFigures(v)
+	if len(figures) == 0 {
+		figures = []doc.Block{stepBar(v), medianStep(v)}
 	}
-	list = append(list, v.servingSteps()...)
-	if ranks := v.rankFigures(); len(ranks) > 0 {
-		list = append(list, ranks...)
-	} else {
-		list = append(append(list, v.stepBar()...), v.medianStep()...)
-	}
-	return append(list, v.topFindings()...)
+	return slices.Concat([]doc.Block{doc.Answer{Spans: answer(v)}}, servingSteps(v), figures, topFindings(v))
 }
 
 // stepPart is a class of a unit's time in ns, and its share.
@@ -49,20 +43,20 @@ func (v *View) stepParts() []stepPart {
 }
 
 // answer is one line: the number, its parts, and the kernel that takes most of it.
-func (v *View) answer() []doc.Span {
+func answer(v *View) []doc.Span {
 	for i := range v.Warnings {
 		if c := v.Warnings[i].Code; c == "no_kernels" || c == "no_gpu_work" { // then nothing else matters
 			return Prose(v.Warnings[i].Text)
 		}
 	}
-	if spans := v.stepAnswer(); len(spans) > 0 {
+	if spans := stepAnswer(v); len(spans) > 0 {
 		return spans
 	}
-	return v.windowAnswer()
+	return windowAnswer(v)
 }
 
 // stepAnswer returns the answer if there are units of work.
-func (v *View) stepAnswer() []doc.Span {
+func stepAnswer(v *View) []doc.Span {
 	parts := v.stepParts()
 	m := v.Metric("unit.time")
 	if len(parts) == 0 || m == nil || m.Value == nil {
@@ -101,9 +95,9 @@ func (v *View) stepAnswer() []doc.Span {
 		sep = ", "
 		switch p.name {
 		case "compute":
-			spans = append(spans, v.topOfStep()...)
+			spans = append(spans, topOfStep(v)...)
 		case "exposed communication":
-			spans = append(spans, doc.Text(v.waitingPart()))
+			spans = append(spans, doc.Text(waitingPart(v)))
 		}
 	}
 	spans = append(spans, doc.Text(sep+"GPU idle "+unit.Percent(idle)))
@@ -115,7 +109,7 @@ func (v *View) stepAnswer() []doc.Span {
 
 // waitingPart states how much of communication is waiting for the last rank, which is not work. The collectives of
 // several ranks or GPUs show it, those of one rank do not.
-func (v *View) waitingPart() string {
+func waitingPart(v *View) string {
 	wait, all := v.Metric("rank.wait_time"), v.Metric("rank.collective_time")
 	switch {
 	case wait != nil && all != nil && wait.Value != nil && all.Value != nil && *all.Value > 0:
@@ -139,7 +133,7 @@ const namedShare = 0.02
 
 // topOfStep names the compute kernel that takes most of a unit, and its share. Communication kernels are skipped,
 // because they may only wait.
-func (v *View) topOfStep() []doc.Span {
+func topOfStep(v *View) []doc.Span {
 	t := v.Table("unit", "unit_kernels")
 	if t.Entries() == 0 {
 		return nil
@@ -157,7 +151,7 @@ func (v *View) topOfStep() []doc.Span {
 }
 
 // windowAnswer returns the answer if there is GPU work but no unit of work.
-func (v *View) windowAnswer() []doc.Span {
+func windowAnswer(v *View) []doc.Span {
 	device, m := v.worst("gpu.idle_ratio")
 	if m == nil || v.warned("no_kernels") {
 		return nil
@@ -194,7 +188,7 @@ func sentences(s string) string {
 }
 
 // stepBar draws the parts of the mean unit as one bar.
-func (v *View) stepBar() []doc.Block {
+func stepBar(v *View) doc.Chart {
 	s := doc.Series{Name: "mean step"}
 	if m := v.Metric("unit.time"); m != nil && m.Summary != nil {
 		s.Name = "mean of " + wording.Count(m.Summary.N, "step") + "; median " + unit.Format(m.Summary.P50, m.Unit)
@@ -204,34 +198,30 @@ func (v *View) stepBar() []doc.Block {
 			s.Labels, s.Values = append(s.Labels, p.name), append(s.Values, p.time)
 		}
 	}
-	if len(s.Values) == 0 {
-		return nil
-	}
-	return []doc.Block{doc.Chart{ID: "step", Title: "What one step is made of", Kind: "stacked", Unit: report.Nanoseconds,
-		Series: []doc.Series{s}}}
+	return doc.Chart{ID: "step", Title: "What one step is made of", Kind: "stacked", Unit: report.Nanoseconds,
+		Series: []doc.Series{s}}
 }
 
 // shownFindings is how many findings the first screen has.
 const shownFindings = 3
 
 // topFindings lists the first findings, one per row: what it could save, what it is and where, what to do.
-func (v *View) topFindings() []doc.Block {
+func topFindings(v *View) []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
 	}
 	t := doc.Table{ID: "first-findings", Columns: doc.Cols(">Saves", "What and where", "Do")}
 	for i := range v.Findings[:min(len(v.Findings), shownFindings)] {
 		f := &v.Findings[i]
-		saves := doc.Cell{doc.Strong(severityWord(f.Severity)).With(severityTone(f.Severity))}
+		saves := severityWord(f.Severity)
 		if f.Worth != nil {
-			saves = doc.Cell{doc.Strong(saving(f.Worth)).With(severityTone(f.Severity))}
+			saves = saving(f.Worth)
 		}
 		var do doc.Cell
 		if len(f.Advice) > 0 {
 			do = Prose(sentences(f.Advice[0]))
 		}
-		what := append(Prose(f.Title), doc.Text(" "), doc.Code(f.ID))
-		t.Row(saves, what, do)
+		t.Row(doc.Strong(saves).With(severityTone(f.Severity)), doc.Spans(Prose(f.Title), " ", doc.Code(f.ID)), do)
 	}
 	return []doc.Block{t, doc.P(doc.Link(findingCount(v.Findings), "#findings"))}
 }
@@ -279,12 +269,11 @@ type part struct {
 }
 
 // parts returns the parts of the page, except the sections about the capture itself.
-func (v *View) parts() []part {
+func partsOf(v *View) []part {
 	var list []part
 	at := map[string]int{}
-	for i := range v.Sections {
-		s := &v.Sections[i]
-		if without(s) || s.Group == report.GroupCapture {
+	for _, s := range v.shown() {
+		if s.Group == report.GroupCapture {
 			continue
 		}
 		n, ok := at[s.Group]
@@ -303,22 +292,14 @@ func (v *View) parts() []part {
 
 // inParts returns the sections that have something to show, by part: the first of each open under its title, the others
 // folded. Sections from files besides a trace are all folded.
-func (v *View) inParts(l layout) []doc.Block {
-	var list []doc.Block
-	for _, p := range v.parts() {
-		if p.title == groupEvidence && !v.EvidenceOnly() {
-			list = append(list, v.ofEvidence(p.sections, l)...)
+func (l layout) inParts() (list []doc.Block) {
+	for _, p := range partsOf(l.View) {
+		if p.title == groupEvidence && !l.EvidenceOnly() {
+			list = append(list, l.ofEvidence(p.sections)...)
 			continue
 		}
-		for i, s := range p.sections {
-			if i > 0 {
-				list = append(list, v.folded(s, l))
-				continue
-			}
-			h := doc.H(2, s.ID, s.Title)
-			h.Group = p.title
-			list = append(append(list, h), v.section(s, l)...)
-		}
+		list = append(append(list, doc.H(2, p.sections[0].ID, p.sections[0].Title).In(p.title)), l.section(p.sections[0])...)
+		list = append(list, l.folded(p.sections[1:])...)
 	}
 	return list
 }
@@ -327,37 +308,27 @@ func (v *View) inParts(l layout) []doc.Block {
 const inSight = 6
 
 // ofEvidence returns the sections from files besides a trace, all folded.
-func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
+func (l layout) ofEvidence(shown []*report.Section) (list []doc.Block) {
 	if !l.wide { // in a text, each section has a heading
-		var list []doc.Block
 		for _, s := range shown {
-			list = append(list, doc.H(2, s.ID, s.Title), doc.Details{Summary: doc.Spans("Numbers"), Blocks: v.section(s,
-				l)})
+			list = append(list, doc.H(2, s.ID, s.Title), doc.Fold("", "Numbers", l.section(s)...))
 		}
 		return list
 	}
-	h := doc.H(2, "of-evidence", "Server, load and profiles")
-	h.Group = groupEvidence
-	list, more := []doc.Block{h}, doc.Details{ID: "more-evidence"}
-	for i, s := range shown {
-		if i < inSight {
-			list = append(list, v.folded(s, l))
-		} else {
-			more.Blocks = append(more.Blocks, v.folded(s, l))
-		}
-	}
-	if n := len(more.Blocks); n > 0 {
-		more.Summary = doc.Spans(wording.Count(n, "more section"))
-		list = append(list, more)
-	}
-	return list
+	first := min(len(shown), inSight)
+	list = append(list, doc.H(2, "of-evidence", "Server, load and profiles").In(groupEvidence))
+	list = append(list, l.folded(shown[:first])...)
+	return append(list, doc.Fold("more-evidence", wording.Count(len(shown)-first, "more section"), l.folded(shown[first:])...))
 }
 
-// folded returns a section folded under its title.
-func (v *View) folded(s *report.Section, l layout) doc.Details {
-	title := s.Title
-	if s.Status == report.Error {
-		title += ": failed"
+// folded returns sections, each folded under its title.
+func (l layout) folded(sections []*report.Section) (list []doc.Block) {
+	for _, s := range sections {
+		title := s.Title
+		if s.Status == report.Error {
+			title += ": failed"
+		}
+		list = append(list, doc.Fold(s.ID, title, l.section(s)...))
 	}
-	return doc.Details{ID: s.ID, Summary: doc.Spans(title), Blocks: v.section(s, l)}
+	return list
 }

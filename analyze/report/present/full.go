@@ -1,6 +1,9 @@
 package present
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -13,88 +16,72 @@ import (
 // sections in their groups, the first of each open and the others folded. Last come the sections that have nothing to
 // show, with their reasons, and how the numbers were computed.
 func Full(r *report.Report) doc.Document {
-	v := NewView(r)
-	l := layout{rows: fullRows}
+	l := layout{View: NewView(r), rows: fullRows}
+	v := l.View
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(v.kindOfReport()+": ", doc.Name(r.Trace.Name))})
-	d.Add(v.provenance()...)
-	d.Add(v.evidenceFiles()...)
-	if answer := v.stepAnswer(); len(answer) > 0 {
-		d.Add(doc.P(answer))
-	}
-	d.Add(v.servingSteps()...)
-	d.Add(v.warnings()...)
-	d.Add(v.findings()...)
-	if t, ok := v.keyTable(); ok {
-		d.Add(doc.H(2, "key", "Whole capture"), t)
-	}
-	d.Add(v.captured(l)...)
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(v)+": ", doc.Name(r.Trace.Name))})
+	d.Add(provenance(v)...)
+	d.Add(evidenceFiles(v), doc.P(stepAnswer(v)))
+	d.Add(servingSteps(v)...)
+	d.Add(doc.Part(doc.H(2, "warnings", "Warnings"), warnings(v))...)
+	d.Add(doc.Part(doc.H(2, "findings", "Findings"), l.findings()...)...)
+	d.Add(doc.Part(doc.H(2, "key", "Whole capture"), keyTable(v))...)
+	d.Add(l.captured()...)
 	if v.EvidenceOnly() {
-		for i := range r.Sections {
-			if s := &r.Sections[i]; !without(s) {
-				d.Add(doc.H(2, s.ID, s.Title))
-				d.Add(v.section(s, l)...)
-			}
+		for _, s := range v.shown() {
+			d.Add(doc.H(2, s.ID, s.Title))
+			d.Add(l.section(s)...)
 		}
 	} else {
-		d.Add(v.inParts(l)...)
+		d.Add(l.inParts()...)
 	}
-	d.Add(v.absent()...)
-	d.Add(v.methods()...)
+	reasons := absent(v)
+	d.Add(doc.Part(doc.H(2, "absent", "Sections without data"), doc.Fold("", wording.Count(len(reasons.Items), "reason"), reasons))...)
+	var how []doc.Block
+	for _, s := range v.shown() {
+		how = append(how, doc.Fold("", s.Title, method(s)...))
+	}
+	d.Add(doc.Part(doc.H(2, "methods", "Method and limits"), how...)...)
 	return d
 }
 
-// captured returns the sections about the capture itself, folded.
-func (v *View) captured(l layout) (list []doc.Block) {
+// shown returns the sections that have something to show.
+func (v *View) shown() (list []*report.Section) {
 	for i := range v.Sections {
-		if s := &v.Sections[i]; s.Group == report.GroupCapture && !without(s) {
-			list = append(list, v.folded(s, l))
+		if s := &v.Sections[i]; s.Status != report.Unavailable && s.Status != report.NotApplicable {
+			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// methods is the appendix of a text: how each section was computed, and which files hold all rows and columns.
-func (v *View) methods() []doc.Block {
-	list := []doc.Block{doc.H(2, "methods", "Method and limits")}
-	for i := range v.Sections {
-		if s := &v.Sections[i]; !without(s) {
-			if how := v.method(s); len(how) > 0 {
-				list = append(list, doc.Details{Summary: doc.Spans(s.Title), Blocks: how})
-			}
-		}
-	}
-	if len(list) == 1 {
-		return nil
-	}
-	return list
+// captured returns the sections about the capture itself, folded.
+func (l layout) captured() []doc.Block {
+	return l.folded(slices.DeleteFunc(l.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))
 }
 
 // keyTable is the table of key numbers.
-func (v *View) keyTable() (doc.Table, bool) {
+func keyTable(v *View) doc.Table {
 	t := doc.Table{ID: "key", Columns: doc.Cols("Key number", ">Value", "Detail")}
-	for _, f := range v.facts() {
+	for _, f := range factsOf(v) {
 		t.Row(f.label, doc.Strong(f.value), f.detail)
 	}
-	return t, len(t.Rows) > 0
+	return t
 }
 
 // provenance describes what was analysed: where, how long and why this window, which unit of work, and which file from
 // which program.
-func (v *View) provenance() []doc.Block {
-	var blocks []doc.Block
+func provenance(v *View) []doc.Block {
 	if v.EvidenceOnly() {
 		return []doc.Block{doc.P("No trace was given: this report is of the evidence alone. Made by " + v.Tool.Name + " " + v.Tool.Version + ".")}
 	}
-	spans := v.windowOn()
+	spans := windowOn(v)
 	if v.Window.Why != "" {
-		spans = append(spans, doc.Text(" ("))
-		spans = append(append(spans, Prose(v.Window.Why)...), doc.Text(")"))
+		spans = doc.Spans(spans, " (", Prose(v.Window.Why), ")")
 	}
 	spans = append(spans, doc.Text(". "))
 	if v.Unit.Kind != "" && v.Unit.Kind != "none" && len(v.Unit.Groups) > 0 {
-		spans = append(spans, doc.Text("Step (unit of work): "))
-		spans = append(spans, v.group(v.mainGroup())...)
+		spans = doc.Spans(spans, "Step (unit of work): ", groupText(v, v.mainGroup()))
 		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches",
 			"kernel": "from the kernel sequence"}[v.Unit.Kind]
 		if how != "" {
@@ -105,48 +92,43 @@ func (v *View) provenance() []doc.Block {
 		}
 		spans = append(spans, doc.Text(". "))
 	}
-	spans = append(spans, v.madeBy()...)
+	spans = append(spans, madeBy(v)...)
 	if o := v.Capture.Overhead; o != nil {
 		spans = append(spans, doc.Text(" "+OverheadText(o)))
 	}
-	blocks = append(blocks, doc.P(spans))
-	return blocks
+	return []doc.Block{doc.P(spans)}
 }
 
 // windowOn formats "Window of 1 s on 2 × NVIDIA H100 80GB HBM3".
-func (v *View) windowOn() []doc.Span {
+func windowOn(v *View) []doc.Span {
 	spans := doc.Spans("Nothing was analysed")
 	if v.Window.Length > 0 {
 		spans = doc.Spans("Window of ", doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)))
 	}
 	var names []string
-	count := map[string]int64{}
+	count := map[string]int{}
 	for _, g := range v.Environment.GPUs {
 		name := ""
 		if g.Name != nil {
 			name = *g.Name
 		}
-		if count[name] == 0 {
+		if count[name]++; count[name] == 1 {
 			names = append(names, name)
 		}
-		count[name]++
 	}
-	for i, n := range names {
-		sep := " on "
-		if i > 0 {
-			sep = " and "
-		}
-		if n == "" {
-			spans = append(spans, doc.Text(sep+wording.Count(count[n], "GPU")))
-			continue
-		}
-		spans = append(spans, doc.Text(sep+unit.Int(count[n])+" × "), doc.Name(n))
+	if len(names) > 0 {
+		spans = doc.Spans(spans, " on ", doc.Joined(" and ", names, func(n string) any {
+			if n == "" {
+				return wording.Count(count[n], "GPU")
+			}
+			return doc.Spans(unit.Int(int64(count[n]))+" × ", doc.Name(n))
+		}))
 	}
-	return append(spans, v.engine()...)
+	return append(spans, engine(v)...)
 }
 
 // engine names the serving engine and the packages, with their versions if known.
-func (v *View) engine() []doc.Span {
+func engine(v *View) []doc.Span {
 	if s := v.Environment.Software(); s != "" {
 		return doc.Spans(", ", doc.Name(s))
 	}
@@ -154,7 +136,7 @@ func (v *View) engine() []doc.Span {
 }
 
 // madeBy names the program, the trace file, and the versions of what wrote it.
-func (v *View) madeBy() []doc.Span {
+func madeBy(v *View) []doc.Span {
 	var spans []doc.Span
 	add := func(text string, name *string) {
 		if name != nil && *name != "" {
@@ -178,22 +160,18 @@ func (v *View) madeBy() []doc.Span {
 	return append(spans, doc.Text("."))
 }
 
-func (v *View) warnings() []doc.Block {
-	if len(v.Warnings) == 0 {
-		return nil
-	}
-	var l doc.List
+func warnings(v *View) (l doc.List) {
 	for _, w := range v.Warnings {
-		item := doc.Item{Spans: Prose(w.Text)}
-		if where := v.sectionTitle(w.Section); where != "" {
-			item.Spans = doc.Spans(doc.Strong(where+":"), " ", item.Spans)
+		spans := Prose(w.Text)
+		if where := sectionTitle(v, w.Section); where != "" {
+			spans = doc.Spans(doc.Strong(where+":"), " ", spans)
 		}
-		l.Items = append(l.Items, item)
+		l.Add(spans)
 	}
-	return []doc.Block{doc.H(2, "warnings", "Warnings"), l}
+	return l
 }
 
-func (v *View) sectionTitle(id string) string {
+func sectionTitle(v *View, id string) string {
 	for i := range v.Sections {
 		if v.Sections[i].ID == id {
 			return v.Sections[i].Title
@@ -218,72 +196,57 @@ func severityWord(s report.Severity) string {
 }
 
 // findings lists the findings with the metrics behind them, then those whose worth is unknown.
-func (v *View) findings() []doc.Block {
-	blocks := []doc.Block{doc.H(2, "findings", "Findings")}
-	l := doc.List{Ordered: true}
-	for _, f := range v.Findings {
-		item := doc.Item{Spans: doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ",
-			Prose(f.Title))}
+func (l layout) findings() []doc.Block {
+	list, remarks := doc.List{Ordered: true}, doc.List{}
+	for _, f := range l.Findings {
+		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ", Prose(f.Title))
 		if w := worth(f.Worth); w != "" {
-			item.Spans = append(item.Spans, doc.Text(" ("+w+")"))
+			spans = append(spans, doc.Text(" ("+w+")"))
 		}
-		l.Items = append(l.Items, v.grounds(item, f.ID, f.Evidence, f.Advice))
+		list.Items = append(list.Items, l.grounds(spans, f.ID, f.Evidence, f.Advice))
 	}
-	if len(l.Items) > 0 {
-		blocks = append(blocks, l)
-	} else {
-		blocks = append(blocks, doc.P("No rule found anything to report that is worth 1 % of the time or more."))
+	for _, r := range l.Remarks {
+		remarks.Items = append(remarks.Items, l.grounds(Prose(r.Title), r.ID, r.Evidence, r.Advice))
 	}
-	var remarks doc.List
-	for _, r := range v.Remarks {
-		remarks.Items = append(remarks.Items, v.grounds(doc.Item{Spans: Prose(r.Title)}, r.ID, r.Evidence, r.Advice))
+	none := doc.Paragraph{}
+	if len(list.Items) == 0 {
+		none = doc.P("No rule found anything to report that is worth 1 % of the time or more.")
 	}
-	if len(remarks.Items) > 0 {
-		blocks = append(blocks, doc.Details{Summary: doc.Spans(wording.Count(len(remarks.Items),
-			"remark") + ": worth less than 1 %, part of a finding, or of no worth that is known"),
-			Blocks: []doc.Block{remarks}})
-	}
-	return blocks
+	return []doc.Block{list, none, doc.Fold("", wording.Count(len(remarks.Items), "remark")+
+		": worth less than 1 %, part of a finding, or of no worth that is known", remarks)}
 }
 
-// grounds adds the evidence and the advice of a finding or a remark.
-func (v *View) grounds(item doc.Item, id string, evidence []report.MetricRef, advice []string) doc.Item {
-	item.Spans = append(item.Spans, doc.Text(" "), doc.Code(id))
-	sub := doc.List{}
-	if e := v.evidence(evidence); len(e) > 0 {
-		sub.Add(doc.Spans("Evidence: ", e))
+// grounds is a finding or a remark with its evidence and advice.
+func (l layout) grounds(spans []doc.Span, id string, evidence []report.MetricRef, advice []string) doc.Item {
+	item, sub := doc.Item{Spans: doc.Spans(spans, " ", doc.Code(id))}, doc.List{}
+	if e := l.evidence(evidence); len(e) > 0 {
+		sub.Add("Evidence: ", e)
 	}
 	for _, a := range advice {
 		sub.Add(Prose(a))
 	}
-	if len(sub.Items) > 0 {
-		item.Blocks = append(item.Blocks, sub)
-	}
+	item.Blocks = doc.Some(sub)
 	return item
 }
 
 // evidence writes metric references with their values; references with the same labels name them once.
-func (v *View) evidence(refs []report.MetricRef) []doc.Span {
+func (l layout) evidence(refs []report.MetricRef) []doc.Span {
 	var spans []doc.Span
 	for i, ref := range refs {
-		m := v.index.Metric(ref.ID, ref.Labels)
+		m := l.index.Metric(ref.ID, ref.Labels)
 		if m == nil {
 			continue
 		}
 		if len(spans) > 0 {
 			spans = append(spans, doc.Text(", "))
 		}
-		value := ValueOf(m)
-		if value == "" {
-			value = "unknown"
-		}
 		id := doc.Code(ref.ID)
-		if dest := v.links[report.MetricKey(ref.ID, ref.Labels)]; dest != "" {
+		if dest := l.links[report.MetricKey(ref.ID, ref.Labels)]; dest != "" {
 			id = doc.Link(ref.ID, dest)
 		}
-		spans = append(spans, id, doc.Text(" "+value))
+		spans = append(spans, id, doc.Text(" "+cmp.Or(ValueOf(m), "unknown")))
 		if last := i == len(refs)-1 || refs[i+1].Labels.String() != ref.Labels.String(); last && len(ref.Labels) > 0 {
-			spans = append(append(append(spans, doc.Text(" (")), v.labels(ref.Labels)...), doc.Text(")"))
+			spans = doc.Spans(spans, " (", l.labels(ref.Labels), ")")
 		}
 	}
 	return spans
@@ -291,49 +254,33 @@ func (v *View) evidence(refs []report.MetricRef) []doc.Span {
 
 // labels writes labels as "cause host, device 0".
 func (v *View) labels(l report.Labels) []doc.Span {
-	var spans []doc.Span
-	for i, k := range sortedKeys(l) {
-		if i > 0 {
-			spans = append(spans, doc.Text(", "))
+	return doc.Joined(", ", slices.Sorted(maps.Keys(l)), func(k string) any {
+		switch k {
+		case "device":
+			return doc.Spans("GPU ", v.word(l[k]))
+		case "kernel", "range", "api":
+			return v.name(l[k])
 		}
-		switch {
-		case k == "device":
-			spans = append(spans, doc.Text("GPU "), v.word(l[k]))
-		case k == "kernel" || k == "range" || k == "api":
-			spans = append(spans, v.name(l[k]))
-		default:
-			spans = append(spans, doc.Text(k+" "), v.word(l[k]))
-		}
-	}
-	return spans
-}
-
-// without reports whether a section has nothing to show.
-func without(s *report.Section) bool {
-	return s.Status == report.Unavailable || s.Status == report.NotApplicable
+		return doc.Spans(k+" ", v.word(l[k]))
+	})
 }
 
 // absent names the sections that have nothing to show, grouped by reason.
-func (v *View) absent() []doc.Block {
+func absent(v *View) (l doc.List) {
 	var reasons []string
 	titles := map[string][]string{}
-	for i := range v.Sections {
-		if s := &v.Sections[i]; without(s) {
+	for _, s := range v.Sections {
+		if s.Status == report.Unavailable || s.Status == report.NotApplicable {
 			if titles[s.Reason] == nil {
 				reasons = append(reasons, s.Reason)
 			}
 			titles[s.Reason] = append(titles[s.Reason], s.Title)
 		}
 	}
-	if len(reasons) == 0 {
-		return nil
-	}
-	var l doc.List
 	for _, r := range reasons {
-		l.Add(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"), " ", Prose(r)))
+		l.Add(doc.Strong(strings.Join(titles[r], ", ")+":"), " ", Prose(r))
 	}
-	return []doc.Block{doc.H(2, "absent", "Sections without data"),
-		doc.Details{Summary: doc.Spans(wording.Count(len(reasons), "reason")), Blocks: []doc.Block{l}}}
+	return l
 }
 
 // secondary lists, by section, the tables that the page folds: those that repeat other sections by process or by
@@ -350,23 +297,66 @@ var secondary = map[string]map[string]bool{
 }
 
 // section returns one section of the page, without its title.
-func (v *View) section(s *report.Section, l layout) []doc.Block {
+func (l layout) section(s *report.Section) []doc.Block {
 	var blocks []doc.Block
 	switch s.Status {
 	case report.Partial:
 		blocks = append(blocks, doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P("Partial: ", Prose(s.Reason))}})
 	case report.Error:
-		blocks = append(blocks, doc.Note{Kind: doc.Danger,
-			Blocks: []doc.Block{doc.P("This section failed: ", Prose(s.Reason))}})
+		blocks = append(blocks, doc.Note{Kind: doc.Danger, Blocks: []doc.Block{doc.P("This section failed: ", Prose(s.Reason))}})
 	}
-	blocks = append(blocks, coverage(s)...)
-	if s.ID == "unit" && l.wide {
-		blocks = append(blocks, v.unitDots()...)
-		if v.Table("ranks", "ranks") != nil {
-			blocks = append(blocks, v.stepBar()...)
+	blocks = append(append(blocks, coverage(s)), l.charts(s)...)
+	var empty, foldTitles []string
+	var fold []doc.Block
+	for i := range s.Tables {
+		t := &s.Tables[i]
+		if l.wide && t.ID == tableWhatIfs && l.Unit.Steps != nil || t.ID == "idle_causes" { // gpu_time has its columns too
+			continue
+		}
+		if len(t.Rows) == 0 {
+			empty = append(empty, t.Title)
+			continue
+		}
+		part := l
+		part.rows = l.of(s, i, t)
+		table := part.tableDoc(t)
+		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(servingSteps(l.View)) > 0 { // the first screen shows the kinds
+			table.Caption = doc.Spans(t.Title)
+			fold, foldTitles = append(fold, table, part.moreRows(t)), append(foldTitles, t.Title)
+			continue
+		}
+		if len(s.Tables) > 1 || t.Title != s.Title {
+			table.Caption = doc.Spans(t.Title)
+		}
+		blocks = append(blocks, table, part.moreRows(t))
+		if s.ID == "kernels" && t.ID == "kernels" && l.numbered {
+			blocks = append(blocks, doc.P("Names are shortened; kernels whose short names are equal are numbered. Full names: ", doc.Code(tableFiles+t.File), "."))
 		}
 	}
-	dots := len(blocks) > 0 && s.ID == "unit" && l.wide
+	if len(empty) > 0 {
+		blocks = append(blocks, doc.P("No rows: "+strings.Join(empty, ", ")+"."))
+	}
+	if len(foldTitles) == 1 {
+		first := fold[0].(doc.Table)
+		first.Caption, fold[0] = nil, first
+	}
+	blocks = append(blocks, doc.Fold("", strings.Join(foldTitles, ", "), fold...))
+	if l.wide { // else it is in the appendix
+		blocks = append(blocks, doc.Fold("", "Method and limits", method(s)...))
+	}
+	return doc.Some(blocks...)
+}
+
+// charts returns the drawings of a section. Text formats leave them out.
+func (l layout) charts(s *report.Section) (list []doc.Block) {
+	dots := false
+	if s.ID == "unit" && l.wide {
+		list = l.unitDots()
+		if l.Table("ranks", "ranks") != nil {
+			list = append(list, stepBar(l.View))
+		}
+		dots = len(list) > 0
+	}
 	for _, c := range s.Charts {
 		if dots && c.ID == "unit_time" {
 			continue // the dots show those units
@@ -377,60 +367,17 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 				Values: e.Values, Category: e.Category})
 		}
 		if c.ID == "roofline" {
-			v.underRoof(&chart)
+			underRoof(l.View, &chart)
 		}
-		blocks = append(blocks, chart)
+		list = append(list, chart)
 	}
-	blocks = append(blocks, v.durations(s, l)...)
-	blocks = append(blocks, v.stepFigures(s)...)
-	var empty []string
-	var fold []doc.Block
-	var foldTitles []string
-	for i := range s.Tables {
-		t := &s.Tables[i]
-		if l.wide && t.ID == tableWhatIfs && v.Unit.Steps != nil || t.ID == "idle_causes" { // gpu_time has its columns too
-			continue
-		}
-		if len(t.Rows) == 0 {
-			empty = append(empty, t.Title)
-			continue
-		}
-		l := l
-		l.rows = l.of(s, i, t)
-		table := v.tableDoc(t, l)
-		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(v.servingSteps()) > 0 { // the first screen shows the kinds
-			table.Caption = doc.Spans(t.Title)
-			fold, foldTitles = append(fold, table), append(foldTitles, t.Title)
-			if more, ok := moreRows(t, l); ok {
-				fold = append(fold, more)
-			}
-			continue
-		}
-		if len(s.Tables) > 1 || t.Title != s.Title {
-			table.Caption = doc.Spans(t.Title)
-		}
-		blocks = append(blocks, table)
-		if more, ok := moreRows(t, l); ok {
-			blocks = append(blocks, more)
-		}
-		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
-			blocks = append(blocks, doc.P("Names are shortened; kernels whose short names are equal are numbered. Full names: ", doc.Code(tableFiles+t.File), "."))
-		}
+	switch s.ID {
+	case "kernels":
+		list = append(list, durations(l.View))
+	case "unit_positions":
+		list = append(list, stepFigures(l.View)...)
 	}
-	if len(empty) > 0 {
-		blocks = append(blocks, doc.P("No rows: "+strings.Join(empty, ", ")+"."))
-	}
-	if len(fold) > 0 {
-		if len(foldTitles) == 1 {
-			first := fold[0].(doc.Table)
-			first.Caption, fold[0] = nil, first
-		}
-		blocks = append(blocks, doc.Details{Summary: doc.Spans(strings.Join(foldTitles, ", ")), Blocks: fold})
-	}
-	if how := v.method(s); len(how) > 0 && l.wide { // else it is in the appendix
-		blocks = append(blocks, doc.Details{Summary: doc.Spans("Method and limits"), Blocks: how})
-	}
-	return blocks
+	return list
 }
 
 // of is how many rows of the i-th table of a section are shown: all if only a few would be left out, because a file for
@@ -447,45 +394,30 @@ func (l layout) of(s *report.Section, i int, t *report.Table) int {
 }
 
 // coverage states what share of the data a section covers, unless it is all, in the words of the defining note.
-func coverage(s *report.Section) []doc.Block {
+func coverage(s *report.Section) doc.Paragraph {
 	if s.Coverage == nil || *s.Coverage == 1 {
-		return nil
+		return doc.Paragraph{}
 	}
-	spans := doc.Spans("Coverage: " + unit.Percent(*s.Coverage))
+	text := "Coverage: " + unit.Percent(*s.Coverage)
 	for _, n := range s.Notes {
 		if what, ok := strings.CutPrefix(n, "Coverage is "); ok {
-			return []doc.Block{doc.P(append(append(spans, doc.Text(", ")), Prose(what)...))}
+			return doc.P(text+", ", Prose(what))
 		}
 	}
-	return []doc.Block{doc.P(append(spans, doc.Text(".")))}
+	return doc.P(text + ".")
 }
 
 // method describes how a section was computed: definitions and limits, its derivation, and the files that hold its
 // tables.
-func (v *View) method(s *report.Section) []doc.Block {
-	var blocks []doc.Block
-	if s.Derivation != "" {
-		blocks = append(blocks, doc.P(Prose(s.Derivation)))
-	}
+func method(s *report.Section) []doc.Block {
 	var notes doc.List
 	for _, n := range s.Notes {
 		notes.Add(Prose(n))
 	}
-	if len(notes.Items) > 0 {
-		blocks = append(blocks, notes)
-	}
-	var files []doc.Span
-	for _, t := range s.Tables {
-		if t.File == "" {
-			continue
-		}
-		if len(files) > 0 {
-			files = append(files, doc.Text(", "))
-		}
-		files = append(files, doc.Code(tableFiles+t.File))
-	}
+	files := slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool { return t.File == "" })
+	all := doc.Paragraph{}
 	if len(files) > 0 {
-		blocks = append(blocks, doc.P("All columns: ", files))
+		all = doc.P("All columns: ", doc.Joined(", ", files, func(t report.Table) any { return doc.Code(tableFiles + t.File) }))
 	}
-	return blocks
+	return doc.Some(doc.P(Prose(s.Derivation)), notes, all)
 }

@@ -18,51 +18,41 @@ const pageRows = 200
 // with its charts and with more rows and columns than the text formats have room for. Findings link to the rows behind
 // them. stepFile is the path, relative to the page, of the shown units for Perfetto; empty: there is none.
 func Page(r *report.Report, stepFile string) doc.Document {
-	v := NewView(r)
-	l := layout{rows: pageRows, wide: true}
-	v.cite(l)
+	l := layout{View: NewView(r), rows: pageRows, wide: true, links: map[string]string{}, anchors: map[string]map[int]string{}}
+	l.cite()
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(v.kindOfReport()+": ", doc.Name(r.Trace.Name))})
-	d.Add(v.first()...)
-	findings := doc.H(2, "findings", "Findings")
-	findings.Group = groupAnswer
-	d.Add(findings)
-	d.Add(v.findings()[1:]...)
-	d.Add(v.whatIfs(stepFile)...)
-	if w := v.warnings(); len(w) > 0 {
-		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(wording.Count(len(v.Warnings), "warning")), Blocks: w[1:]})
-	}
-	d.Add(v.inParts(l)...)
-	d.Add(v.capture(l)...)
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(l.View)+": ", doc.Name(r.Trace.Name))})
+	d.Add(firstScreen(l.View)...)
+	d.Add(doc.H(2, "findings", "Findings").In(groupAnswer))
+	d.Add(l.findings()...)
+	d.Add(whatIfs(l.View, stepFile)...)
+	d.Add(doc.Fold("warnings", wording.Count(len(r.Warnings), "warning"), warnings(l.View)))
+	d.Add(l.inParts()...)
+	d.Add(l.wholeCapture()...)
 	return d
 }
 
 // whatIfs lists the changes from which a step would gain most, each as the flag of the command that replays it, and
 // links to the step's single calls.
-func (v *View) whatIfs(stepFile string) []doc.Block {
+func whatIfs(v *View, stepFile string) []doc.Block {
 	if steps := v.Unit.Steps; steps == nil || len(steps.List) == 0 {
 		return nil
 	}
-	h := doc.H(2, "whatif", "What if")
-	h.Group = groupAnswer
-	list, ceilings := []doc.Block{h}, v.Table("critical_path", tableWhatIfs)
+	ceilings := v.Table("critical_path", tableWhatIfs)
 	t := doc.Table{ID: tableWhatIfs, Columns: doc.Cols(">A step saves", "With")}
 	for i := range ceilings.Entries() {
-		change := ceilings.Str(i, "change")
 		ns, _ := ceilings.Num(i, "time")
 		share, _ := ceilings.Num(i, "share")
-		t.Row(doc.Strong("≤ "+unit.Format(ns, report.Nanoseconds)+", "+unit.Percent(share)), doc.Name(quoted(change)))
+		t.Row(doc.Strong("≤ "+unit.Format(ns, report.Nanoseconds)+", "+unit.Percent(share)),
+			doc.Name(quoted(ceilings.Str(i, "change"))))
 	}
-	if len(t.Rows) > 0 {
-		list = append(list, t)
+	calls, command := doc.P("The step in ui.perfetto.dev:"), "explain report.json --perfetto step.json"
+	if stepFile != "" {
+		calls = doc.P("The median and the slowest step, call by call, for ui.perfetto.dev: ", doc.Link(stepFile, stepFile))
+		command = ""
 	}
-	list = append(list, doc.Command{Text: "explain whatif TRACE"})
-	if stepFile == "" {
-		return append(list, doc.P("The step in ui.perfetto.dev:"),
-			doc.Command{Text: "explain report.json --perfetto step.json"})
-	}
-	return append(list, doc.P("The median and the slowest step, call by call, for ui.perfetto.dev: ", doc.Link(stepFile,
-		stepFile)))
+	return []doc.Block{doc.H(2, "whatif", "What if").In(groupAnswer), t, doc.Command{Text: "explain whatif TRACE"}, calls,
+		doc.Command{Text: command}}
 }
 
 // tableWhatIfs is the table of what changes would gain; the page shows it in a part of its own.
@@ -79,37 +69,21 @@ func quoted(change string) string {
 // listedFacts is how many key numbers are not folded.
 const listedFacts = 10
 
-// capture describes the whole capture: its key numbers, its origin, and the sections that have nothing to show.
-func (v *View) capture(l layout) []doc.Block {
-	h := doc.H(2, "capture", "Whole capture")
-	h.Group = groupEvidence
-	list := append([]doc.Block{h}, v.provenance()...)
+// wholeCapture describes the whole capture: its key numbers, its origin, and the sections that have nothing to show.
+func (l layout) wholeCapture() []doc.Block {
+	list := append([]doc.Block{doc.H(2, "capture", "Whole capture").In(groupEvidence)}, provenance(l.View)...)
 	var facts, more doc.Fields
-	for i, f := range v.facts() {
+	for i, f := range factsOf(l.View) {
 		of := &facts
 		if i >= listedFacts {
 			of = &more
 		}
-		value := doc.Spans(doc.Strong(f.value), " ", f.detail)
-		of.Add(f.label, value)
+		of.Add(f.label, doc.Strong(f.value), " ", f.detail)
 	}
-	if len(facts.Items) > 0 {
-		list = append(list, facts)
-	}
-	fold := func(id, summary string, blocks []doc.Block) {
-		if len(blocks) > 0 {
-			list = append(list, doc.Details{ID: id, Summary: doc.Spans(summary), Blocks: blocks})
-		}
-	}
-	if n := len(more.Items); n > 0 {
-		fold("more-facts", wording.Count(n, "more key number"), []doc.Block{more})
-	}
-	list = append(list, v.captured(l)...)
-	fold("evidence", "Evidence: "+wording.Count(len(v.Evidence), "file"), v.evidenceFiles())
-	if a := v.absent(); len(a) > 0 {
-		fold("absent", "Sections without data", a[1:])
-	}
-	return list
+	list = append(list, facts, doc.Fold("more-facts", wording.Count(len(more.Items), "more key number"), more))
+	list = append(list, l.captured()...)
+	return append(list, doc.Fold("evidence", "Evidence: "+wording.Count(len(l.Evidence), "file"), evidenceFiles(l.View)),
+		doc.Fold("absent", "Sections without data", absent(l.View)))
 }
 
 // drawnHistograms bounds the histograms of a section.
@@ -117,25 +91,17 @@ const drawnHistograms = 6
 
 // durations draws the distributions of the kernels with the most time, from the histograms of their metrics. Text
 // formats leave charts out.
-func (v *View) durations(s *report.Section, l layout) []doc.Block {
+func durations(v *View) doc.Details {
 	t := v.Table("kernels", "kernels")
-	if s.ID != "kernels" || !l.wide || t.Entries() == 0 {
-		return nil
-	}
 	var charts []doc.Block
 	for i := range min(t.Entries(), drawnHistograms) {
 		name := t.Str(i, "kernel_name")
-		m := v.Metric("kernel.total_time", "kernel", name)
-		if m == nil || m.Histogram == nil || len(m.Histogram.Bins) < 2 {
-			continue
+		if m := v.Metric("kernel.total_time", "kernel", name); m != nil && m.Histogram != nil && len(m.Histogram.Bins) > 1 {
+			charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text,
+				m.Histogram, report.Nanoseconds))
 		}
-		charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text,
-			m.Histogram, report.Nanoseconds))
 	}
-	if len(charts) == 0 {
-		return nil
-	}
-	return []doc.Block{doc.Details{Summary: doc.Spans("Distributions of the kernels with most time"), Blocks: charts}}
+	return doc.Fold("", "Distributions of the kernels with most time", charts...)
 }
 
 // histogramBins is the number of columns of a drawn histogram.
@@ -159,40 +125,33 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 }
 
 // cite finds, for each metric that a finding cites, the row that shows it, or else the section.
-func (v *View) cite(l layout) {
-	v.links, v.anchors = map[string]string{}, map[string]map[int]string{}
-	for _, f := range v.Findings {
+func (l layout) cite() {
+	for _, f := range l.Findings {
 		for _, ref := range f.Evidence {
-			v.links[report.MetricKey(ref.ID, ref.Labels)] = "#" + f.Doc
-			for i := range v.Sections {
-				if v.Sections[i].ID == f.Doc {
-					v.citeRow(&v.Sections[i], ref, l)
+			key := report.MetricKey(ref.ID, ref.Labels)
+			l.links[key] = "#" + f.Doc
+			for i := range l.Sections {
+				if s := &l.Sections[i]; s.ID == f.Doc && len(ref.Labels) > 0 {
+					if row := l.rowOf(s, ref.Labels); row != "" {
+						l.links[key] = row
+					}
 				}
 			}
 		}
 	}
 }
 
-// citeRow links a metric with labels to the first row that contains all of their values.
-func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
-	if len(ref.Labels) == 0 {
-		return
-	}
+// rowOf links to the first row of a section that contains the values of all labels; empty if none does.
+func (l layout) rowOf(s *report.Section, labels report.Labels) string {
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		for n := range min(t.Entries(), l.of(s, i, t)) {
-			if !holds(t, n, ref.Labels) {
-				continue
+			if holds(t, n, labels) {
+				return l.anchorOf(t.ID, n)
 			}
-			id := "row-" + t.ID + "-" + strconv.Itoa(n)
-			if v.anchors[t.ID] == nil {
-				v.anchors[t.ID] = map[int]string{}
-			}
-			v.anchors[t.ID][n] = id
-			v.links[report.MetricKey(ref.ID, ref.Labels)] = "#" + id
-			return
 		}
 	}
+	return ""
 }
 
 // holds reports whether a row contains the value of every label: text in any column, a number only in the label's own

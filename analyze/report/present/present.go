@@ -6,8 +6,9 @@
 package present
 
 import (
+	"cmp"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,9 +23,7 @@ type View struct {
 	index *report.Index
 	short map[string]string // display name of a kernel
 
-	numbered bool                      // some display names carry a number
-	links    map[string]string         // from a metric to its place on the page
-	anchors  map[string]map[int]string // ids of linked rows, by table and row
+	numbered bool // some display names carry a number
 }
 
 func NewView(r *report.Report) *View {
@@ -99,24 +98,19 @@ func unitOf(m *report.Metric) string {
 func (v *View) Table(section, id string) *report.Table { return v.index.Table(section, id) }
 
 // devices lists the devices that have a metric, by number.
-func (v *View) devices() []string {
-	seen := map[string]bool{}
-	var list []string
+func (v *View) devices() (list []string) {
 	for _, m := range v.All("gpu.window") {
-		if d := m.Labels["device"]; !seen[d] {
-			seen[d] = true
-			list = append(list, d)
-		}
+		list = append(list, m.Labels["device"])
 	}
-	sort.SliceStable(list, func(i, j int) bool {
-		a, errA := strconv.Atoi(list[i])
-		b, errB := strconv.Atoi(list[j])
+	slices.SortStableFunc(list, func(a, b string) int {
+		m, errA := strconv.Atoi(a)
+		n, errB := strconv.Atoi(b)
 		if errA != nil || errB != nil {
-			return list[i] < list[j]
+			return cmp.Compare(a, b)
 		}
-		return a < b
+		return m - n
 	})
-	return list
+	return slices.Compact(list)
 }
 
 // worst returns the device with the largest value of a metric.
@@ -131,13 +125,20 @@ func (v *View) worst(id string) (device string, m *report.Metric) {
 
 // ranked returns the metrics of an id that carry exactly one label with this key, largest first, without zeros.
 func (v *View) ranked(id, label string) []*report.Metric {
-	var list []*report.Metric
-	for _, m := range v.All(id) {
-		if _, ok := m.Labels[label]; ok && len(m.Labels) == 1 && m.Value != nil && *m.Value > 0 {
+	return largestFirst(v.All(id), func(m *report.Metric) bool {
+		_, ok := m.Labels[label]
+		return ok && len(m.Labels) == 1
+	})
+}
+
+// largestFirst returns the metrics above zero of which keep is true, largest first.
+func largestFirst(all []*report.Metric, keep func(*report.Metric) bool) (list []*report.Metric) {
+	for _, m := range all {
+		if m.Value != nil && *m.Value > 0 && keep(m) {
 			list = append(list, m)
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool { return *list[i].Value > *list[j].Value })
+	slices.SortStableFunc(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
 	return list
 }
 
@@ -199,13 +200,4 @@ func Prose(s string) []doc.Span {
 		text(part[done:])
 	}
 	return spans
-}
-
-func sortedKeys(l report.Labels) []string {
-	keys := make([]string, 0, len(l))
-	for k := range l {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

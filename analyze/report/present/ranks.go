@@ -12,7 +12,7 @@ import (
 
 // rankFigures returns the first screen of a run of many ranks: who arrived last, how long others waited, and how long
 // the steps of each rank took.
-func (v *View) rankFigures() []doc.Block {
+func rankFigures(v *View) []doc.Block {
 	t := v.Table("ranks", "ranks")
 	if t.Entries() == 0 {
 		return nil
@@ -20,7 +20,7 @@ func (v *View) rankFigures() []doc.Block {
 	last := doc.Series{Name: "arrived last"}
 	held := doc.Series{Name: "held up the others for"}
 	of := 0.0
-	for _, i := range v.lateFirst(t) {
+	for _, i := range lateFirst(v, t) {
 		name := t.Str(i, "rank")
 		if n, ok := t.Num(i, "last"); ok {
 			last.Labels, last.Values = append(last.Labels, "rank "+name), append(last.Values, n)
@@ -41,7 +41,7 @@ func (v *View) rankFigures() []doc.Block {
 		list = append(list, doc.Chart{ID: "rank_held", Title: "How long the others waited for it", Kind: "bar",
 			Unit: report.Nanoseconds, Series: []doc.Series{held}})
 	}
-	if c, ok := v.rankSteps(t); ok {
+	if c, ok := rankSteps(v, t); ok {
 		list = append(list, c)
 	}
 	return list
@@ -51,7 +51,7 @@ func (v *View) rankFigures() []doc.Block {
 const drawnRanks = 16
 
 // lateFirst returns the rows of the ranks, those that arrived last most often first, at most [drawnRanks].
-func (v *View) lateFirst(t *report.Table) []int {
+func lateFirst(v *View, t *report.Table) []int {
 	rows := make([]int, t.Entries())
 	for i := range rows {
 		rows[i] = i
@@ -69,7 +69,7 @@ const (
 
 // rankSteps draws the step times of each rank as small multiples on one axis, so that two kinds of step are visible as
 // two.
-func (v *View) rankSteps(t *report.Table) (doc.Chart, bool) {
+func rankSteps(v *View, t *report.Table) (doc.Chart, bool) {
 	if v.Unit.Series == nil || len(v.Unit.Groups) == 0 {
 		return doc.Chart{}, false
 	}
@@ -95,7 +95,7 @@ func (v *View) rankSteps(t *report.Table) (doc.Chart, bool) {
 	c := doc.Chart{ID: "rank_step_times", Title: "Times of the steps of each rank", Kind: "multiples", Unit: report.Count, XUnit: report.Nanoseconds,
 		XTitle: "Time of a step, from"}
 	seen := map[int64]bool{}
-	for _, i := range v.lateFirst(t) {
+	for _, i := range lateFirst(v, t) {
 		name := t.Str(i, "rank")
 		device, ok := t.Int(i, "device_id")
 		if !ok || seen[device] || len(times[device]) == 0 {

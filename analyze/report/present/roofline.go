@@ -8,7 +8,7 @@ import (
 
 // underRoof marks the points of a roofline: the area shows the kernel's time, the colour its limit, and the text how
 // near it is to its roof. The tables identify a kernel by its display name.
-func (v *View) underRoof(c *doc.Chart) {
+func underRoof(v *View, c *doc.Chart) {
 	t := v.Table("roofline", "roofline")
 	times, rows, all := map[string]float64{}, map[string]int{}, 0.0
 	for i := range t.Entries() {

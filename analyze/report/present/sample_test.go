@@ -142,6 +142,7 @@ func serve() *builder {
 	b.ns("launch.api_time", 88210457)
 	b.ns("launch.api_time", 61207311, "api", "cudaGraphLaunch")
 	b.ns("launch.api_time", 27003146, "api", "cudaLaunchKernel")
+	b.ns("sync.blocked_time", 212044178)
 	b.ns("sync.total_time", 212044178)
 	b.metric("sync.count", report.Count, 372)
 	b.metric("sync.share", report.Ratio, 0.2187)

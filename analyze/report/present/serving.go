@@ -15,7 +15,7 @@ const servingKinds = 3
 
 // servingSteps lists the steps of a server by phase and batch: how long, how many tokens, and, if known, what share of
 // the GPU's peaks. It returns nothing if no step has a phase and a batch.
-func (v *View) servingSteps() []doc.Block {
+func servingSteps(v *View) []doc.Block {
 	t := v.Table("unit", "unit_groups")
 	var rows []int
 	for i := range t.Entries() {
@@ -37,7 +37,7 @@ func (v *View) servingSteps() []doc.Block {
 	out := doc.Table{ID: "serving", Columns: doc.Cols("Step", ">Batch", ">Steps", ">p50", ">p90", ">Prompt tokens",
 		">Tokens/s/GPU", ">Of bandwidth", ">Of peak FLOPs")}
 	for _, i := range rows {
-		out.Rows = append(out.Rows, v.servingRow(t, i))
+		out.Rows = append(out.Rows, servingRow(v, t, i))
 	}
 	for c := len(out.Columns) - 1; c >= 5; c-- { // columns that are unknown for every kind
 		if !slices.ContainsFunc(out.Rows, func(r []doc.Cell) bool { return r[c][0].Text != Unknown }) {
@@ -48,14 +48,14 @@ func (v *View) servingSteps() []doc.Block {
 		}
 	}
 	list := []doc.Block{out}
-	if spans := v.serverState(); len(spans) > 0 {
+	if spans := serverState(v); len(spans) > 0 {
 		list = append(list, doc.P(spans))
 	}
 	return list
 }
 
 // servingRow returns the row of one kind of step.
-func (v *View) servingRow(t *report.Table, i int) []doc.Cell {
+func servingRow(v *View, t *report.Table, i int) []doc.Cell {
 	phase := t.Str(i, "phase")
 	batch, _ := t.Int(i, "batch")
 	number := func(c report.Cell, u string) doc.Cell {
@@ -83,7 +83,7 @@ var serverNow = []struct{ id, text string }{
 
 // serverState returns a line of medians about the server whose files were given besides the trace; nil if none are
 // known.
-func (v *View) serverState() []doc.Span {
+func serverState(v *View) []doc.Span {
 	var spans []doc.Span
 	for _, n := range serverNow {
 		m := v.Metric(n.id)

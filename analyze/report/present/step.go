@@ -23,45 +23,40 @@ const (
 )
 
 // medianStep draws the median unit of the main kind, for the first screen.
-func (v *View) medianStep() []doc.Block {
-	steps := v.Unit.Steps
-	if steps == nil || len(steps.List) == 0 {
-		return nil
-	}
-	for _, u := range steps.List[0].Shown {
-		if u.Which == "median" {
-			return []doc.Block{v.stepFigure(steps, steps.List[0], u, 0)}
+func medianStep(v *View) doc.Timeline {
+	if steps := v.Unit.Steps; steps != nil && len(steps.List) > 0 {
+		for _, u := range steps.List[0].Shown {
+			if u.Which == "median" {
+				return stepFigure(v, steps.List[0], u, 0)
+			}
 		}
 	}
-	return nil
+	return doc.Timeline{}
 }
 
 // stepFigures draws, folded, the slowest unit of the main kind (its median one is on the first screen), and the median
 // unit of other devices and kinds.
-func (v *View) stepFigures(s *report.Section) []doc.Block {
-	steps := v.Unit.Steps
-	if s.ID != "unit_positions" || steps == nil {
+func stepFigures(v *View) []doc.Block {
+	if v.Unit.Steps == nil {
 		return nil
 	}
 	var list, fold []doc.Block
-	for i, k := range steps.List {
+	for i, k := range v.Unit.Steps.List {
 		for _, u := range k.Shown {
 			switch median := u.Which == "median"; {
 			case i == 0 && !median:
-				list = append(list, v.stepFigure(steps, k, u, i))
+				list = append(list, stepFigure(v, k, u, i))
 			case i > 0 && median && len(fold) < otherKinds:
-				fold = append(fold, v.stepFigure(steps, k, u, i))
+				fold = append(fold, stepFigure(v, k, u, i))
 			}
 		}
 	}
-	if len(fold) > 0 {
-		list = append(list, doc.Details{Summary: doc.Spans("Other GPUs and kinds of step"), Blocks: fold})
-	}
-	return append(list, v.stepFlame()...)
+	return append(append(list, doc.Fold("", "Other GPUs and kinds of step", fold...)), stepFlame(v)...)
 }
 
 // stepFigure draws one unit: ranges and calls of the launching thread, GPU work by stream, and gaps by cause.
-func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report.UnitShown, number int) doc.Timeline {
+func stepFigure(v *View, k *report.UnitStep, u *report.UnitShown, number int) doc.Timeline {
+	steps := v.Unit.Steps
 	work, calls, ranges, gaps := u.Events()
 	title := "The median step"
 	if u.Which != "median" {
@@ -88,7 +83,7 @@ func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report
 	for i := range u.Others {
 		t.Lanes = append(t.Lanes, callLane(steps, u.Others[i].Events(), "host thread "+u.Others[i].Thread, used)...)
 	}
-	t.Lanes = append(t.Lanes, v.streamLanes(steps, work, used)...)
+	t.Lanes = append(t.Lanes, streamLanes(v, steps, work, used)...)
 	if len(gaps) > 0 {
 		t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration), used))
 	}
@@ -199,7 +194,7 @@ func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) 
 }
 
 // streamLanes draws a row per stream, the one with the most work first, and one row for the rest.
-func (v *View) streamLanes(steps *report.UnitSteps, work []report.UnitEvent, used map[string]bool) []doc.Lane {
+func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used map[string]bool) []doc.Lane {
 	busy := map[int64]int64{}
 	var streams []int64
 	for _, e := range work {

@@ -15,7 +15,7 @@ const (
 
 // stepFlame draws the mean step of the main kind by the ranges around the calls, the kernels, and the idle time and
 // copies before them: all of its time, including the host's.
-func (v *View) stepFlame() []doc.Block {
+func stepFlame(v *View) []doc.Block {
 	steps := v.Unit.Steps
 	if steps == nil || len(steps.List) == 0 {
 		return nil

@@ -14,10 +14,13 @@ import (
 // Unknown is shown in a cell whose value is unknown.
 const Unknown = "–"
 
-// layout says how much of a table to show.
+// layout shows the sections of a report: how much of each table, and what links to its rows.
 type layout struct {
-	rows int  // entries to show at most; the "(others)" row is extra
-	wide bool // also show columns of detail
+	*View
+	rows    int                       // entries of a table to show at most; the "(others)" row is extra
+	wide    bool                      // also show columns of detail: on the page
+	links   map[string]string         // from a metric that a finding cites to its place on the page
+	anchors map[string]map[int]string // ids of linked rows, by table and row
 }
 
 // tableFiles is the folder of the CSV files, as pages link to it. fullRows is how many rows report.md shows of kernels,
@@ -29,8 +32,8 @@ const (
 
 // tableDoc lays out a table: one unit per column, in the header, with the "(others)" row in the foot. On the page,
 // columns without any value are left out, and primary columns come first.
-func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
-	show := v.columns(t, l)
+func (l layout) tableDoc(t *report.Table) doc.Table {
+	show := l.columns(t)
 	n := min(t.Entries(), l.rows)
 	rows := t.Rows[:n:n]
 	if t.Others && len(t.Rows) > 0 {
@@ -48,7 +51,7 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	for _, i := range show {
 		c := t.Columns[i]
 		head := title(c)
-		if v.fromStart(t, c, l) {
+		if l.fromStart(t, c) {
 			head += " in the window"
 		}
 		column := doc.Column{Title: scale[i].Header(head), Wide: c.Wide}
@@ -60,7 +63,7 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 		}
 		out.Columns = append(out.Columns, column)
 	}
-	ids := v.anchors[t.ID]
+	ids := l.anchors[t.ID]
 	for i, row := range t.Rows[:n] {
 		if id := ids[i]; id != "" {
 			out.RowIDs = append(out.RowIDs, make([]string, i-len(out.RowIDs))...)
@@ -69,22 +72,22 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 		var cells []doc.Cell
 		for _, i := range show {
 			c, x := t.Columns[i], at(row, i)
-			if ns, ok := x.Int(); ok && v.fromStart(t, c, l) {
-				x = report.I(ns - v.Window.Start)
+			if ns, ok := x.Int(); ok && l.fromStart(t, c) {
+				x = report.I(ns - l.Window.Start)
 			}
-			cells = append(cells, v.cell(c, x, scale[i]))
+			cells = append(cells, cell(l.View, c, x, scale[i]))
 		}
 		out.Rows = append(out.Rows, cells)
 	}
 	if t.Others && len(t.Rows) > 0 {
-		out.Foot = append(out.Foot, v.others(t, show, scale))
+		out.Foot = append(out.Foot, l.others(t, show, scale))
 	}
 	return out
 }
 
 // fromStart reports whether the page shows a column's times relative to the start of the window, as its charts do and
 // --from counts, instead of on the capture's clock.
-func (v *View) fromStart(t *report.Table, c report.Column, l layout) bool {
+func (l layout) fromStart(t *report.Table, c report.Column) bool {
 	return l.wide && c.Kind == report.Moment && (t.ID == "units" || t.ID == "idle_gaps" || t.ID == "activity")
 }
 
@@ -165,26 +168,26 @@ func bars(c report.Column, i int, rows [][]report.Cell) []float64 {
 }
 
 // moreRows says where to find the rows that the layout leaves out.
-func moreRows(t *report.Table, l layout) (doc.Block, bool) {
+func (l layout) moreRows(t *report.Table) doc.Paragraph {
 	n := t.Entries()
 	if n <= l.rows {
-		return nil, false
+		return doc.Paragraph{}
 	}
-	spans := doc.Spans("Rows " + unit.Int(int64(l.rows+1)) + " to " + unit.Int(int64(n)) + " are ")
+	spans := doc.Spans("Rows " + unit.Int(int64(l.rows+1)) + " to " + unit.Int(int64(n)) + " are in ")
 	if t.File == "" {
-		spans = append(spans, doc.Text("in report.json"))
+		spans = append(spans, doc.Text("report.json"))
 	} else {
-		spans = append(spans, doc.Text("in "), doc.Code(tableFiles+t.File))
+		spans = append(spans, doc.Code(tableFiles+t.File))
 	}
 	if t.Others {
 		spans = append(spans, doc.Text("; the row of others sums the rest"))
 	}
-	return doc.P(append(spans, doc.Text("."))), true
+	return doc.P(spans, ".")
 }
 
 // others is the last row: its label with the number of rows that it sums up; cells are blank if a column cannot be
 // summed.
-func (v *View) others(t *report.Table, show []int, scale []cellScale) []doc.Cell {
+func (l layout) others(t *report.Table, show []int, scale []cellScale) []doc.Cell {
 	row := t.Rows[len(t.Rows)-1]
 	var cells []doc.Cell
 	for _, i := range show {
@@ -198,14 +201,14 @@ func (v *View) others(t *report.Table, show []int, scale []cellScale) []doc.Cell
 		case isText:
 			cells = append(cells, doc.Cell{doc.Text(s)})
 		default:
-			cells = append(cells, v.cell(t.Columns[i], c, scale[i]))
+			cells = append(cells, cell(l.View, t.Columns[i], c, scale[i]))
 		}
 	}
 	return cells
 }
 
 // columns chooses the columns to show. The display name of a kernel replaces its full name.
-func (v *View) columns(t *report.Table, l layout) []int {
+func (l layout) columns(t *report.Table) []int {
 	var show []int
 	full := t.Column("kernel_name")
 	for i, c := range t.Columns {
@@ -289,7 +292,7 @@ func title(c report.Column) string {
 	return c.ID
 }
 
-func (v *View) cell(c report.Column, x report.Cell, s cellScale) doc.Cell {
+func cell(v *View, c report.Column, x report.Cell, s cellScale) doc.Cell {
 	if x.IsNull() {
 		return doc.Cell{doc.Text(Unknown)}
 	}

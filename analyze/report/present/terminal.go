@@ -3,7 +3,6 @@ package present
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -35,51 +34,36 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	var d doc.Document
 	d.Add(
 		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
-		doc.P(append(v.analysed(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))),
+		doc.P(append(analysed(v), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))),
 	)
-	if r.Window.Length == 0 && r.Window.Why != "" && !v.EvidenceOnly() {
+	if r.Window.Length == 0 && !v.EvidenceOnly() {
 		d.Add(doc.P(Prose(clip(r.Window.Why))))
 	}
-	if f := v.termWarnings(); len(f.Items) > 0 {
-		d.Add(f)
-	}
-	answer := v.stepAnswer()
-	if len(answer) > 0 {
-		d.Add(doc.P(answer))
-	}
-	serving := v.servingSteps()
+	answer, serving := stepAnswer(v), servingSteps(v)
+	d.Add(firstWarning(v), doc.P(answer))
 	d.Add(serving...)
-	d.Add(v.termFindings()...)
+	d.Add(firstFindings(v)...)
 	facts := doc.Table{ID: "key", Columns: doc.Cols("", ">", "")}
+	devices, kernels := deviceTable(v), topKernels(v)
 	if len(answer) > 0 {
-		d.Add(v.stepTable())
-		t, ok := v.headOf(v.Table("unit", "unit_kernels"), "Kernels of a step", "kernel_name", "exclusive", "share", "count")
-		if ok && !v.measured() {
-			d.Add(t)
+		d.Add(stepTable(v))
+		if !measured(v) {
+			d.Add(headOf(v, v.Table("unit", "unit_kernels"), "Kernels of a step", "kernel_name", "exclusive", "share", "count"))
+			kernels = doc.Table{}
+		}
+		if len(v.devices()) < 2 {
+			devices = doc.Table{}
 		}
 		facts.Caption = doc.Spans("Whole capture")
+		devices.Caption = doc.Spans("Whole capture: ", devices.Caption)
+		kernels.Caption = doc.Spans("Whole capture: ", kernels.Caption)
 	}
-	if t, ok := v.deviceTable(); ok && (len(answer) == 0 || len(v.devices()) > 1) {
-		if len(answer) > 0 {
-			t.Caption = doc.Spans("Whole capture: ", t.Caption)
-		}
-		d.Add(t)
-	}
-	if t, ok := v.topKernels(); ok && (len(answer) == 0 || v.measured()) {
-		if len(answer) > 0 {
-			t.Caption = doc.Spans("Whole capture: ", t.Caption)
-		}
-		d.Add(t)
-	}
-	for _, f := range v.facts() {
+	for _, f := range factsOf(v) {
 		if !f.tabled && len(f.brief) > 0 && (len(serving) == 0 || !f.now) {
 			facts.Row(f.label, doc.Strong(f.value), f.brief)
 		}
 	}
-	if len(facts.Rows) > 0 {
-		d.Add(facts)
-	}
-	d.Add(termEnd(o))
+	d.Add(devices, kernels, facts, termEnd(o))
 	return d
 }
 
@@ -97,7 +81,7 @@ func windowMode(w report.Window) string {
 }
 
 // stepTable shows where the time of the mean step went, as in the answer.
-func (v *View) stepTable() doc.Table {
+func stepTable(v *View) doc.Table {
 	parts := v.stepParts()
 	times := make([]float64, len(parts))
 	for i, p := range parts {
@@ -116,19 +100,18 @@ func (v *View) stepTable() doc.Table {
 }
 
 // deviceTable shows where the time of each device went. If there are many devices, it shows the most idle ones.
-func (v *View) deviceTable() (doc.Table, bool) {
+func deviceTable(v *View) doc.Table {
 	devices := v.devices()
-	if len(devices) == 0 || v.warned("no_kernels") {
-		return doc.Table{}, false
+	if v.warned("no_kernels") {
+		return doc.Table{}
 	}
 	hidden := 0
 	if len(devices) > termDevices {
 		hidden = len(devices) - termDevices + 1
-		devices = append([]string(nil), devices...)
-		sort.SliceStable(devices, func(i, j int) bool {
-			a, _ := v.Num("gpu.idle_ratio", "device", devices[i])
-			b, _ := v.Num("gpu.idle_ratio", "device", devices[j])
-			return a > b
+		slices.SortStableFunc(devices, func(a, b string) int {
+			m, _ := v.Num("gpu.idle_ratio", "device", a)
+			n, _ := v.Num("gpu.idle_ratio", "device", b)
+			return cmp.Compare(n, m)
 		})
 		devices = devices[:termDevices-1]
 	}
@@ -141,17 +124,19 @@ func (v *View) deviceTable() (doc.Table, bool) {
 		{"launch", "gpu.idle_cause_time", "launch"},
 		{"dep.", "gpu.idle_cause_time", "dependency"}, {"unknown", "gpu.idle_cause_time", "unknown"},
 	}
-	value := func(device, id, cause string) (float64, bool) {
-		if cause != "" {
-			return v.Num(id, "device", device, "cause", cause)
-		}
-		return v.Num(id, "device", device)
-	}
+	cells := make([][]*report.Metric, len(devices))
 	var all []float64
-	for _, d := range devices {
+	for i, d := range devices {
 		for _, c := range columns {
-			x, _ := value(d, c.id, c.cause)
-			all = append(all, x)
+			labels := report.Labels{"device": d}
+			if c.cause != "" {
+				labels["cause"] = c.cause
+			}
+			m := v.index.Metric(c.id, labels)
+			cells[i] = append(cells[i], m)
+			if m != nil && m.Value != nil {
+				all = append(all, *m.Value)
+			}
 		}
 	}
 	scale := unit.Common(report.Nanoseconds, all...)
@@ -160,17 +145,16 @@ func (v *View) deviceTable() (doc.Table, bool) {
 	for _, c := range columns {
 		t.Columns = append(t.Columns, doc.Column{Title: c.title, Align: doc.Right, Wide: c.cause != ""})
 	}
-	for _, d := range devices {
+	for i, d := range devices {
 		ratio := Unknown
 		if x, ok := v.Num("gpu.idle_ratio", "device", d); ok {
 			ratio = unit.Common(report.Ratio, x).Format(x)
 		}
 		row := doc.Row(v.word(d), ratio)
-		for _, c := range columns {
-			x, ok := value(d, c.id, c.cause)
+		for _, m := range cells[i] {
 			text := Unknown
-			if ok {
-				text = scale.Format(x)
+			if m != nil && m.Value != nil {
+				text = scale.Format(*m.Value)
 			}
 			row = append(row, doc.Cell{doc.Text(text)})
 		}
@@ -179,62 +163,55 @@ func (v *View) deviceTable() (doc.Table, bool) {
 	if hidden > 0 {
 		t.Last("+" + strconv.Itoa(hidden))
 	}
-	return t, true
+	return t
 }
 
 // topKernels is the top of the kernels table.
-func (v *View) topKernels() (doc.Table, bool) {
+func topKernels(v *View) doc.Table {
 	t := v.Table("kernels", "kernels")
-	if t.Entries() == 0 {
-		return doc.Table{}, false
-	}
 	ids := []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"}
-	if v.measured() { // Nsight Compute's verdict replaces the spread
+	if measured(v) { // Nsight Compute's verdict replaces the spread
 		ids = append(ids[:len(ids)-1], "bound", "dram_ratio", "sm_ratio")
 	}
 	text := "Top kernels"
 	if m := v.value("kernel.total_time"); m != "" {
 		text += " of " + m + " kernel time"
 	}
-	return v.headOf(t, text, ids...)
+	return headOf(v, t, text, ids...)
 }
 
 // measured reports whether Nsight Compute states what limits the top kernels.
-func (v *View) measured() bool {
+func measured(v *View) bool {
 	t := v.Table("kernels", "kernels")
 	return t != nil && t.Column("bound") >= 0
 }
 
 // headOf returns the first rows of a table, with only the named columns.
-func (v *View) headOf(t *report.Table, caption string, ids ...string) (doc.Table, bool) {
+func headOf(v *View, t *report.Table, caption string, ids ...string) doc.Table {
 	if t.Entries() == 0 {
-		return doc.Table{}, false
+		return doc.Table{}
 	}
-	head := report.Table{ID: t.ID, TotalRows: t.TotalRows}
-	var pick []int
+	head := report.Table{ID: t.ID, TotalRows: t.TotalRows, Rows: make([][]report.Cell, min(t.Entries(), termKernels))}
 	for _, id := range ids {
-		if i := t.Column(id); i >= 0 {
-			c := t.Columns[i]
-			c.Wide = false
-			pick = append(pick, i)
-			head.Columns = append(head.Columns, c)
+		i := t.Column(id)
+		if i < 0 {
+			continue
+		}
+		c := t.Columns[i]
+		c.Wide = false
+		head.Columns = append(head.Columns, c)
+		for k := range head.Rows {
+			head.Rows[k] = append(head.Rows[k], at(t.Rows[k], i))
 		}
 	}
-	for _, row := range t.Rows[:min(t.Entries(), termKernels)] {
-		var cells []report.Cell
-		for _, i := range pick {
-			cells = append(cells, at(row, i))
-		}
-		head.Rows = append(head.Rows, cells)
-	}
-	out := v.tableDoc(&head, layout{rows: termKernels})
+	out := layout{View: v, rows: termKernels}.tableDoc(&head)
 	out.Caption = doc.Spans(caption)
-	return out, true
+	return out
 }
 
 // headline is the number that a finding is about, from the first piece of its evidence: "GPU 1: 74.3 %". A count is
 // shown with its noun.
-func (v *View) headline(f report.Finding) []doc.Span {
+func headline(v *View, f report.Finding) []doc.Span {
 	if len(f.Evidence) == 0 {
 		return nil
 	}
@@ -299,10 +276,10 @@ func worth(w *report.Worth) string {
 }
 
 // brief is the text in brackets after a finding: its number, unless the title states it with the place, and its worth.
-func (v *View) brief(f report.Finding) []doc.Span {
+func brief(v *View, f report.Finding) []doc.Span {
 	var spans []doc.Span
 	if f.Place == "" || !strings.Contains(f.Title, f.Place) {
-		spans = v.headline(f)
+		spans = headline(v, f)
 	}
 	if w := worth(f.Worth); w != "" {
 		if len(spans) > 0 {
@@ -316,22 +293,14 @@ func (v *View) brief(f report.Finding) []doc.Span {
 	return doc.Spans(" (", spans, ")")
 }
 
-// termFindings lists the most severe findings with their number and id, the first one with its first advice.
-func (v *View) termFindings() []doc.Block {
-	if len(v.Findings) == 0 {
-		return nil
-	}
+// firstFindings lists the most severe findings with their number and id, the first one with its first advice.
+func firstFindings(v *View) []doc.Block {
 	var l doc.List
-	for i, f := range v.Findings {
-		if i == termFindings {
-			break
-		}
-		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ",
-			Prose(clip(f.Title)))
-		spans = append(spans, v.brief(f)...)
-		spans = append(spans, doc.Text(" ["+f.ID+"]").With(doc.Muted))
+	for i, f := range v.Findings[:min(len(v.Findings), termFindings)] {
+		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ", Prose(clip(f.Title)),
+			brief(v, f), doc.Text(" ["+f.ID+"]").With(doc.Muted))
 		if i == 0 && len(f.Advice) > 0 {
-			spans = append(append(spans, doc.Text(". ")), Prose(clip(f.Advice[0]))...)
+			spans = doc.Spans(spans, ". ", Prose(clip(f.Advice[0])))
 		}
 		l.Add(spans)
 	}
@@ -342,18 +311,18 @@ func (v *View) termFindings() []doc.Block {
 	if n := len(v.Findings); n > termFindings {
 		text += " (" + strconv.Itoa(termFindings) + " of " + strconv.Itoa(n) + "; explain doc ID says more)"
 	}
-	return []doc.Block{doc.H(2, "findings", text), l}
+	return doc.Part(doc.H(2, "findings", text), l)
 }
 
-// termWarnings shows the first warning, and the number of others.
-func (v *View) termWarnings() (f doc.Fields) {
+// firstWarning shows the first warning, and the number of others.
+func firstWarning(v *View) (f doc.Fields) {
 	n := len(v.Warnings)
 	if n == 0 {
 		return f
 	}
-	var spans []doc.Span
-	for _, s := range Prose(clip(v.Warnings[0].Text)) {
-		spans = append(spans, s.With(doc.Warn))
+	spans := Prose(clip(v.Warnings[0].Text))
+	for i := range spans {
+		spans[i].Tone = doc.Warn
 	}
 	if n > 1 {
 		spans = append(spans, doc.Text(" (+"+strconv.Itoa(n-1)+" more)").With(doc.Muted))
@@ -372,8 +341,8 @@ func termEnd(o TerminalOptions) doc.Fields {
 	var f doc.Fields
 	if o.Out != "" {
 		text := o.Out
-		for i, name := range o.Files {
-			text += []string{": ", ", "}[min(i, 1)] + name
+		if len(o.Files) > 0 {
+			text += ": " + strings.Join(o.Files, ", ")
 		}
 		if o.More > 0 {
 			text += " and " + wording.Count(o.More, "other file")

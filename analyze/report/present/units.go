@@ -31,8 +31,8 @@ const usual = "about the median"
 
 // unitDots draws the units of the slowest device one after the other. A slow unit is coloured by the part that takes
 // longer than its median, and the slowest one is linked to its row. It is nil if the report's table lacks some units.
-func (v *View) unitDots() []doc.Block {
-	points := v.unitPoints()
+func (l layout) unitDots() []doc.Block {
+	points := unitPoints(l.View)
 	if len(points) < 3 {
 		return nil
 	}
@@ -92,22 +92,22 @@ func (v *View) unitDots() []doc.Block {
 		report.Nanoseconds) + ", " + unit.Delta(float64(slowest.time)-mid,
 		report.Nanoseconds) + " over the median; " + unit.Delta(excess, report.Nanoseconds) + " of that is " + cause + ".")
 	if slowest.row < pageRows/3 {
-		spans = append(spans, doc.Text(" "), doc.Link("Its row", v.anchorOf("units", slowest.row)), doc.Text("."))
+		spans = append(spans, doc.Text(" "), doc.Link("Its row", l.anchorOf("units", slowest.row)), doc.Text("."))
 	}
-	if row, gap := v.gapIn(slowest); row >= 0 && row < pageRows/3 {
-		spans = append(spans, doc.Text(" "), doc.Link("Its longest gap", v.anchorOf("idle_gaps", row)),
+	if row, gap := gapIn(l.View, slowest); row >= 0 && row < pageRows/3 {
+		spans = append(spans, doc.Text(" "), doc.Link("Its longest gap", l.anchorOf("idle_gaps", row)),
 			doc.Text(" ("+unit.Format(float64(gap), report.Nanoseconds)+")."))
 	}
 	return append(blocks, doc.P(spans))
 }
 
 // anchorOf gives a row of a table an id, and returns the link to it.
-func (v *View) anchorOf(table string, row int) string {
+func (l layout) anchorOf(table string, row int) string {
 	id := "row-" + table + "-" + strconv.Itoa(row)
-	if v.anchors[table] == nil {
-		v.anchors[table] = map[int]string{}
+	if l.anchors[table] == nil {
+		l.anchors[table] = map[int]string{}
 	}
-	v.anchors[table][row] = id
+	l.anchors[table][row] = id
 	return "#" + id
 }
 
@@ -115,7 +115,7 @@ func (v *View) anchorOf(table string, row int) string {
 const drawnUnits = 400
 
 // unitPoints returns the kept units of the main kind on its slowest device; nil if the table of units lacks some.
-func (v *View) unitPoints() []unitPoint {
+func unitPoints(v *View) []unitPoint {
 	t := v.Table("unit", "units")
 	if len(v.Unit.Groups) == 0 || t == nil || t.Others || t.TotalRows != int64(len(t.Rows)) || len(t.Rows) > drawnUnits {
 		return nil
@@ -150,7 +150,7 @@ func (v *View) unitPoints() []unitPoint {
 
 // gapIn returns the longest listed idle gap that begins inside a unit on its device, in ns, and its row; -1 if none is
 // listed.
-func (v *View) gapIn(p *unitPoint) (row int, gap int64) {
+func gapIn(v *View, p *unitPoint) (row int, gap int64) {
 	t := v.Table("idle", "idle_gaps")
 	row = -1
 	for i := range t.Entries() {
