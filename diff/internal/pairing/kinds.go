@@ -30,7 +30,8 @@ const judgedShare = 0.02
 // matchKinds finds which kinds of unit are the same on both sides. It matches each capture with its side's first, and
 // the head's first with the base's first, see [kindMatcher.score].
 func (x *Sides) matchKinds() {
-	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, sizes: !slices.Contains(x.Opt.Study, comparison.StudyBatch)}
+	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, places: map[*side.Capture][]int{},
+		sizes: !slices.Contains(x.Opt.Study, comparison.StudyBatch)}
 	base, head := m.lineUp(x.Base.Captures), m.lineUp(x.Head.Captures)
 	first := func(s *side.Side, rows [][]int) []kindRef {
 		list := make([]kindRef, len(rows))
@@ -71,19 +72,23 @@ func (x *Sides) matchKinds() {
 const leastVariant = 0.8
 
 // variants finds the kinds of one side that do the work of a kind of both sides: steps that run one more kernel now and
-// then, or many more with names that the kind of both sides lacks.
+// then, or many more with names that the kind of both sides lacks. The kind of both sides is looked at on either side,
+// since its kernels may have other names on the other.
 func (x *Sides) variants(m *kindMatcher) {
-	ref := func(s *side.Side, row []int) kindRef { // a nil row: the other side has the kind
-		if row == nil {
-			return kindRef{}
-		}
+	ref := func(s *side.Side, row []int) kindRef {
 		c := slices.IndexFunc(row, func(at int) bool { return at >= 0 })
 		return kindRef{s.Captures[c], row[c]}
 	}
 	for i := range x.Kinds {
 		k := &x.Kinds[i]
-		if k.Base != nil && k.Head != nil {
+		var own kindRef
+		switch {
+		case k.Base != nil && k.Head != nil:
 			continue
+		case k.Base != nil:
+			own = ref(x.Base, k.Base)
+		default:
+			own = ref(x.Head, k.Head)
 		}
 		best := -1.0
 		for j := range x.Kinds {
@@ -91,19 +96,17 @@ func (x *Sides) variants(m *kindMatcher) {
 			if o.Base == nil || o.Head == nil {
 				continue
 			}
-			own, other := ref(x.Head, k.Head), ref(x.Base, o.Base)
-			if k.Base != nil {
-				own, other = ref(x.Base, k.Base), ref(x.Head, o.Head)
-			}
-			score, ok := m.score(own, other)
-			if ok && float64(own.group().Kernels) < leastVariant*float64(other.group().Kernels) {
-				ok = false
-			}
-			if !ok {
-				score, ok = 0, m.adds(own, other)
-			}
-			if ok && score > best {
-				best, k.Like = score, o
+			for _, other := range []kindRef{ref(x.Base, o.Base), ref(x.Head, o.Head)} {
+				score, ok := m.score(own, other)
+				if ok && float64(own.group().Kernels) < leastVariant*float64(other.group().Kernels) {
+					ok = false
+				}
+				if !ok {
+					score, ok = 0, m.adds(own, other)
+				}
+				if ok && score > best {
+					best, k.Like = score, o
+				}
 			}
 		}
 	}
@@ -127,8 +130,9 @@ func mainOf(list []kindRef) int {
 }
 
 type kindMatcher struct {
-	sizes bool // another batch size makes another kind
-	views map[*side.Capture][]*side.View
+	sizes  bool // another batch size makes another kind
+	views  map[*side.Capture][]*side.View
+	places map[*side.Capture][]int // kind of each unit
 }
 
 // view returns the view of a kind, or nil.
@@ -232,13 +236,47 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 	return of
 }
 
-// equalWork puts kinds with equal kernels before those that only have work in common.
-const equalWork = 3
+// samePlaces returns the share of units, 0 to 1, that have the places of units of the other kind, on the side where it is
+// smaller. It is 0 unless both captures ran equally many units.
+func (m *kindMatcher) samePlaces(a, b kindRef) float64 {
+	here, there := m.placesOf(a.c), m.placesOf(b.c)
+	if len(here) < leastTied || len(here) != len(there) {
+		return 0
+	}
+	var both, n, k float64
+	for i, at := range here {
+		if at == a.at {
+			n++
+		}
+		if there[i] == b.at {
+			k++
+			if at == a.at {
+				both++
+			}
+		}
+	}
+	return both / max(n, k, 1)
+}
+
+// placesOf returns the kind of each unit of a capture.
+func (m *kindMatcher) placesOf(c *side.Capture) []int {
+	if _, ok := m.places[c]; !ok {
+		m.places[c] = c.KindsByPlace()
+	}
+	return m.places[c]
+}
+
+// equalWork puts kinds with equal kernels before those whose units have the same places, and equalPlaces those before
+// kinds that only have work in common.
+const (
+	equalWork   = 5
+	equalPlaces = 3
+)
 
 // score says how similar two kinds of unit are; ok is false if they cannot be the same. Kinds that markers name must
-// agree in phase, batch size and number of tokens. Unnamed kinds must have enough work in common ([overlap]): a step
-// and half a step are two kinds, a step with one kernel renamed is the same kind. If kernels are unknown or hidden,
-// their number or the unit's time is compared instead.
+// agree in phase, batch size and number of tokens. Unnamed kinds must be the same units of captures with equally many, or
+// have enough work in common ([overlap]): a step and half a step are two kinds, a step with one kernel renamed is the
+// same kind. If kernels are unknown or hidden, their number or the unit's time is compared instead.
 func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	g, h := a.group(), b.group()
 	named := !g.Kind.Plain() || !h.Kind.Plain()
@@ -247,6 +285,9 @@ func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	}
 	if g.Signature == h.Signature && g.Signature != "" {
 		return equalWork + alike(g.Mean, h.Mean), true
+	}
+	if p := m.samePlaces(a, b); !named && p >= leastVariant {
+		return equalPlaces + p, true
 	}
 	u, v := m.view(a), m.view(b)
 	switch {

@@ -153,3 +153,85 @@ func TestMarkersTellKindsApart(t *testing.T) {
 		t.Errorf("matched %v of %d kinds, compared %v", both, len(x.Kinds), x.Kind)
 	}
 }
+
+// series lists the units of a report made by hand in this order of its kinds.
+func series(r *report.Report, kinds ...int64) *report.Report {
+	var list []report.UnitPoint
+	for i, k := range kinds {
+		list = append(list, report.UnitPoint{Number: int64(i), Group: k, Signature: r.Unit.Groups[k].Signature, Start: int64(i) * 1e6, Duration: 1e6})
+	}
+	r.Unit.Series = report.NewUnitSeries(list)
+	return r
+}
+
+// With every kernel replaced, kinds are told by the places of their units. Where other units have the places, or another
+// number of units ran, nothing tells them.
+func TestReplacedKindsAreMatchedByTheirPlaces(t *testing.T) {
+	whole, half := layers()
+	replaced := func(r runs) runs {
+		out := runs{}
+		for name, n := range r {
+			out["new_"+name] = 3 * n // equally many of unknown category would be the same work
+		}
+		return out
+	}
+	kinds := func(of func(r runs) runs, first, second string) *report.Report {
+		return difftest.Kinds(difftest.Kind{Phase: "step", Units: 6, Time: 20e6, Signature: first, Kernels: of(whole)},
+			difftest.Kind{Phase: "step:" + second, Units: 2, Time: 10e6, Signature: second, Kernels: of(half)})
+	}
+	base := series(kinds(maps.Clone, "aaaaaa", "bbbbbb"), 0, 0, 0, 1, 0, 0, 0, 1)
+	for name, c := range map[string]struct {
+		head []int64
+		want string
+	}{
+		"same places":   {[]int64{0, 0, 0, 1, 0, 0, 0, 1}, "step/step, step:bbbbbb/step:dddddd"},
+		"other places":  {[]int64{1, 0, 0, 0, 0, 1, 0, 0}, "step/step:dddddd, step:bbbbbb/-, -/step"},
+		"one unit more": {[]int64{0, 0, 0, 1, 0, 0, 0, 1, 0}, "step/step:dddddd, step:bbbbbb/-, -/step"},
+	} {
+		head := series(kinds(replaced, "cccccc", "dddddd"), c.head...)
+		if got := pairs(chosen(t, []*report.Report{base}, []*report.Report{head})); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// One kind of a side does nearly the work of another one there, and the other side runs only that, by other kernels.
+func TestAVariantIsToldByItsOwnSide(t *testing.T) {
+	whole, _ := layers()
+	base := difftest.Kinds(difftest.Kind{Phase: "step", Units: 40, Time: 20e6, Signature: "aaaaaa", Kernels: runs{"split": 60}})
+	head := difftest.Kinds(difftest.Kind{Phase: "step", Units: 36, Time: 20e6, Signature: "bbbbbb", Kernels: whole},
+		difftest.Kind{Phase: "step:cccccc", Units: 4, Time: 19e6, Signature: "cccccc", Kernels: without(whole, "rope", "")})
+	if got := pairs(chosen(t, []*report.Report{base}, []*report.Report{head})); got != "step/step, -/step:cccccc ~ step" {
+		t.Error(got)
+	}
+}
+
+// Twice the layers are other work, even under markers of one name. One kernel that became twelve of its name is not, nor is
+// one that became three others.
+func TestMoreOfTheSameIsOtherWork(t *testing.T) {
+	whole, _ := layers()
+	twice, split := runs{}, maps.Clone(whole)
+	for name, n := range whole {
+		twice[name] = 2 * n
+	}
+	split["gemm_a"] *= 12
+	three := without(whole, "gemm_a", "part_1")
+	three["part_2"], three["part_3"] = 6, 6
+	for name, c := range map[string]struct {
+		head runs
+		same bool
+	}{"equal": {whole, true}, "twice the layers": {twice, false}, "one kernel split": {split, true}, "one replaced by three": {three, true}} {
+		kinds := func(r runs, signature string) []*report.Report {
+			k := difftest.Kinds(difftest.Kind{Phase: "step", Units: 40, Time: 20e6, Signature: signature, Kernels: r})
+			k.Unit.Kind, k.Unit.Name = "nvtx", "Step #"
+			return []*report.Report{k}
+		}
+		for _, sides := range [][2][]*report.Report{{kinds(whole, "aaaaaa"), kinds(c.head, "bbbbbb")}, {kinds(c.head, "bbbbbb"), kinds(whole, "aaaaaa")}} {
+			x := chosen(t, sides[0], sides[1])
+			x.Work()
+			if x.C.Comparable != c.same {
+				t.Errorf("%s: comparable %v, reasons %+v", name, x.C.Comparable, x.C.Reasons)
+			}
+		}
+	}
+}

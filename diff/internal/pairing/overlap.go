@@ -221,27 +221,48 @@ func (x *Sides) Work() {
 	}
 }
 
-// moreOfTheSame reports whether two units with little work in common mostly run kernels of the same names. Then one
-// runs them far more often: twice the layers are another model, whatever ties the steps.
+// farMore is the ratio of runs from which on a kernel runs far more often on one side.
+const farMore = 4.0 / 3
+
+// moreOfTheSame reports whether two units with little work in common mostly run kernels of the same names, and one runs
+// most of them far more often, by their time and by their number. Twice the layers are another model, whatever ties the
+// steps. One kernel that became many of its name, while the others run as often as before, is the same step.
 func moreOfTheSame(a, b []side.Work) bool {
-	shared := func(a, b []side.Work) float64 {
-		common, sum := 0.0, 0.0
+	runs := func(list []side.Work) map[string]float64 {
+		by := map[string]float64{}
+		for i := range list {
+			by[list[i].Canonical] += list[i].Count
+		}
+		return by
+	}
+	more := func(a, b []side.Work) bool {
+		own, other := runs(a), runs(b)
+		var time, shared, moreTime, names, moreNames float64
 		for i := range a {
 			if a[i].Category == side.Communication {
 				continue
 			}
-			sum += a[i].Alone
-			if slices.ContainsFunc(b, func(w side.Work) bool { return w.Canonical == a[i].Canonical }) {
-				common += a[i].Alone
+			time += a[i].Alone
+			if n, m := own[a[i].Canonical], other[a[i].Canonical]; m > 0 {
+				shared += a[i].Alone
+				names++
+				if max(n, m) >= farMore*min(n, m) {
+					moreTime += a[i].Alone
+					moreNames++
+				}
 			}
 		}
-		return common / max(sum, 1)
+		return shared >= OverlapNeeded*time && moreTime > shared/2 && moreNames > names/2
 	}
-	return min(shared(a, b), shared(b, a)) >= OverlapNeeded
+	return more(a, b) && more(b, a)
 }
 
-// leastTied is the least number of units for equal numbers of them to tie two sides.
-const leastTied = 3
+// Numbers of units that tie two sides: equal ones from the first on, and from the second on those that differ by one,
+// since sides that are cut at different kernels lose different parts at their ends.
+const (
+	leastTied  = 3
+	nearlyTied = 8
+)
 
 // tied reports whether the program shows that units of both sides are the same step, whatever kernels do its work: by
 // markers or ranges of one name, or by equally many units. Optimisers often replace a kernel that takes most of a step.
@@ -253,12 +274,12 @@ func (x *Sides) tied() bool {
 		}
 		return n + u.Trimmed.Cut + u.Trimmed.Warmup + u.Trimmed.Other
 	}
-	named, equal := first.Kind == "nvtx", units(first) >= leastTied
+	named, equal, n := first.Kind == "nvtx", units(first) >= leastTied, units(first)
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, c := range s.Captures {
 			u := &c.Report.Unit
 			named = named && u.Kind == first.Kind && u.Name == first.Name
-			equal = equal && u.Kind == first.Kind && units(u) == units(first)
+			equal = equal && u.Kind == first.Kind && (units(u) == n || min(units(u), n) >= nearlyTied && max(units(u)-n, n-units(u)) == 1)
 		}
 	}
 	return named || equal

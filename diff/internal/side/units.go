@@ -113,6 +113,28 @@ func (c *Capture) seriesUnits() (list []unit, ok bool) {
 	return list, true
 }
 
+// KindsByPlace returns the index in Kinds of each unit that ran, in the order of the devices and of the units on each;
+// -1 for units that none of them holds. It is nil if the report does not list every unit.
+func (c *Capture) KindsByPlace() []int {
+	s := c.Report.Unit.Series
+	if s == nil || s.Every != 1 {
+		return nil
+	}
+	points, err := s.Decode()
+	if err != nil {
+		return nil
+	}
+	list := make([]int, len(points))
+	for i := range points {
+		list[i] = -1
+		if g := points[i].Group; points[i].State == 0 && g >= 0 && g < int64(len(c.Report.Unit.Groups)) {
+			id := c.Report.Unit.Groups[g].ID
+			list[i] = slices.IndexFunc(c.Kinds, func(k Group) bool { return k.ID == id })
+		}
+	}
+	return list
+}
+
 // tableUnits returns the kept units that a table lists: all or a sample for a report without a series, the iterations
 // for a log. It leaves out units of kinds that the table cannot distinguish.
 func (c *Capture) tableUnits() []unit {
