@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -269,11 +270,12 @@ func resolution(gates []comparison.Gate) *float64 {
 	return least
 }
 
-// notSlower turns a failure into a warning: under only_slower, unless the unit's time got worse or may have; for what a
-// unit does (launches, kernels, graphs, structure), if its time got better. Budgets still fail: they do not depend on
-// the base.
+// notSlower turns a failure, and a doubt that only more captures would settle, into a warning: under only_slower, unless
+// the unit's time got worse or may have; for what a unit does (launches, kernels, graphs, structure), if its time got
+// better. Budgets still fail: they do not depend on the base.
 func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
-	if g.Verdict != comparison.Fail || r.Budgeted() {
+	suspected := g.Verdict == comparison.Inconclusive && (g.Code == comparison.WideInterval || g.Code == comparison.TooFewUnits)
+	if g.Verdict != comparison.Fail && !suspected || r.Budgeted() {
 		return
 	}
 	switch {
@@ -284,7 +286,7 @@ func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
 	default:
 		return
 	}
-	g.Verdict = comparison.Warn
+	g.Verdict, g.Code = comparison.Warn, ""
 }
 
 // ofWork reports whether a metric says what a unit does, rather than how long it takes.
@@ -322,12 +324,12 @@ func (j *judge) faster(l report.Labels) bool {
 // betterBy returns a fall by a share of the base as the rise that would undo it.
 func betterBy(share float64) float64 { return -share / (1 + share) }
 
-// slower reports whether the unit's time under these labels got worse, or may have.
+// slower reports whether the unit's time under these labels got worse, or may have by more than a negligible part.
 func (j *judge) slower(l report.Labels) bool {
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
 		if ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
-			row.Class == comparison.Unsettled && comparison.Value(row.Delta) > 0) {
+			row.Class == comparison.Unsettled && (row.Ratio == nil || comparison.Value(row.Ratio) > 1+pairing.LeastPart)) {
 			return true
 		}
 	}
