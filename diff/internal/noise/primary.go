@@ -153,12 +153,15 @@ func (x *Decider) deviceRows(chosen pairing.Chosen) {
 		if y.Base, y.Head = pairing.On(x.Base, x.Head, d); y.Base == nil {
 			continue
 		}
+		y.numbers = nil // those of the kind stay as they are
 		from := len(x.C.Primary)
 		y.kindRows(primaries()[:1])
 		for i := range x.C.Primary[from:] {
 			r := &x.C.Primary[from+i]
+			n, _ := y.Number(r)
 			r.Labels = r.Labels.Clone()
 			r.Labels["device"] = strconv.FormatInt(d, 10)
+			x.remember(r, n)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func Judge(numbers []Number, o Options) []Verdict {
 		if !q.settled && !o.whole && q.n.Whole && q.several() {
 			q.apartFromSiblings(o)
 		}
-		if !q.settled && q.v.Outcome == Undecided {
+		if !q.settled && (q.v.Outcome == Undecided || q.v.Class == Unsettled) {
 			q.need(o)
 		}
 		verdicts[i] = q.verdict()

@@ -1,0 +1,44 @@
+package diff_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// A gate judges the number of its row: on two GPUs of unlike noise, both give one interval. A row that is not settled
+// says what would settle it.
+func TestGatesJudgeTheNumbersOfTheirRows(t *testing.T) {
+	recipe := mutant.Recipes()[3]
+	capture, err := recipe.Capture(t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := mutantReport(t, capture, nil)
+	head := mutantReport(t, capture, []mutant.Edit{mutant.Noise(0.02, 7), mutant.Collectives(1, 1.3)})
+	c := compareSides(t, []*report.Report{base}, []*report.Report{head})
+	compared, devices := 0, 0
+	for _, r := range c.Primary {
+		if _, ok := r.Labels["device"]; ok {
+			devices++
+		}
+		if r.Class == comparison.Unsettled && r.NeedCaptures == nil {
+			t.Errorf("%s{%s}: nothing says what would settle it: %s", r.Metric, r.Labels, r.Why)
+		}
+		at := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Of(&r) && g.Tested != nil })
+		if at < 0 || r.Interval == nil {
+			continue
+		}
+		compared++
+		if got := c.Gates[at].Tested; math.Abs(got.Low-(r.Interval.Low-1)) > 1e-9 || math.Abs(got.High-(r.Interval.High-1)) > 1e-9 {
+			t.Errorf("%s{%s}: the row has %+v, the gate %+v", r.Metric, r.Labels, r.Interval, got)
+		}
+	}
+	if compared < 2 || devices == 0 {
+		t.Errorf("%d rows with gates, %d of single devices: %+v", compared, devices, c.Primary)
+	}
+}
