@@ -129,8 +129,8 @@ func TestClocksAreNamedWhereAllMoved(t *testing.T) {
 		clocks     bool
 		head       *report.Report
 	}{
-		{"all", "all kernels slower, by +10.0 % (clocks, power or temperature?)", true, difftest.Kinds(kind("decode", 11), kind("prefill", 4.4))},
-		{"decode alone", "all kernels slower, by +10.0 %, but not those of prefill, batch 8", false, difftest.Kinds(kind("decode", 11), kind("prefill", 4))},
+		{"all", "all kernels slower, by 10.0 % (clocks, power or temperature?)", true, difftest.Kinds(kind("decode", 11), kind("prefill", 4.4))},
+		{"decode alone", "all kernels slower, by 10.0 %, but not those of prefill, batch 8", false, difftest.Kinds(kind("decode", 11), kind("prefill", 4))},
 		{"two of twenty steps", "all kernels of these steps slower, +10.0 % over all steps", false, few},
 	} {
 		got := ofReports(t, base, c.head).Cause

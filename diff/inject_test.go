@@ -75,7 +75,7 @@ func TestInjectedFamily(t *testing.T) {
 func TestInjectedCommonMode(t *testing.T) {
 	c := injected(t, engine{}, engine{all: 1.04})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 25_240)
-	says(t, c, "all kernels slower, by +4.0 %", "clocks")
+	says(t, c, "all kernels slower, by 4.0 %", "clocks")
 	says(t, c, "3 captures a side would settle it: explain capture --pair --until-decided BASE HEAD")
 	if text := diffdoc.Comment(c, diffdoc.CommentOptions{}); !strings.Contains(text, "--until-decided") {
 		t.Errorf("the comment does not say what would tell:\n%s", text)
@@ -91,9 +91,9 @@ func TestInjectedCommonMode(t *testing.T) {
 // The same where counters tell the clock: 4 % below the base's, it is the cause; as the base's, it is not.
 func TestInjectedClocks(t *testing.T) {
 	c := injected(t, engine{clock: 1_980_000_000}, engine{all: 1.04, clock: 1_903_846_154})
-	says(t, c, "clocks: all kernels slower, by +4.0 %", "1980 → 1904 MHz")
+	says(t, c, "clocks: all kernels slower, by 4.0 %", "1980 → 1904 MHz")
 	c = injected(t, engine{clock: 1_980_000_000}, engine{all: 1.04, clock: 1_980_000_000})
-	says(t, c, "all kernels slower, by +4.0 %, at unchanged clocks")
+	says(t, c, "all kernels slower, by 4.0 %, at unchanged clocks")
 	for _, u := range c.Unjudged {
 		if u.ID == comparison.Clocks && (u.Base != 1_980_000_000 || u.Head != 1_980_000_000) {
 			t.Errorf("clocks %+v", u)

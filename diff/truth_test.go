@@ -200,7 +200,7 @@ func TestInjectedIntoARealCapture(t *testing.T) {
 		c := diffOf(t, base, rewritten(t, path, tracetest.ScaleKernels(all, 1.04)), diff.Options{})
 		t.Log(c.Cause)
 		within(t, "change of the unit", c.Attribution.TotalDelta, 0.04*share(all))
-		says(t, c, "all kernels slower, by +4.0 %")
+		says(t, c, "all kernels slower, by 4.0 %")
 	})
 	t.Run("gap", func(t *testing.T) {
 		var starts []int64

@@ -258,7 +258,10 @@ func (s *story) effects() (list []comparison.AnswerRow, note string) {
 	})
 	if len(list) > 0 && list[0].Part == comparison.AnswerIdle &&
 		math.Abs(compute.Delta) < causePart*math.Abs(a.TotalDelta) {
-		note = "GPU compute unchanged (" + s.classChange(comparison.ClassCompute) + ")"
+		note = "GPU compute " + s.classChange(comparison.ClassCompute) + " (" + delta(compute.Delta) + ")"
+		if math.Abs(compute.Delta) <= commonLeast*compute.Base {
+			note = "GPU compute unchanged (" + s.classChange(comparison.ClassCompute) + ")"
+		}
 	}
 	return list, note
 }

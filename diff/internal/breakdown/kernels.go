@@ -51,18 +51,20 @@ func (s *story) computeRows() []comparison.AnswerRow {
 const guessClocks = " (clocks, power or temperature?)"
 
 // shiftText says that all kernels changed alike, and whether the GPU's clock did. If only a few steps or one kind of
-// step changed, the clock is not the cause.
+// step changed, the clock is not the cause; nor need it be if the sides differ on purpose.
 func (s *story) shiftText(shift float64) string {
 	word := more(shift, "slower", "faster")
 	if !s.inMost() {
 		return fmt.Sprintf("all kernels of these steps %s, %s over all steps", word, unit.Change(shift))
 	}
-	text := fmt.Sprintf("all kernels %s, by %s", word, unit.Change(shift))
+	text := fmt.Sprintf("all kernels %s, by %s", word, strings.TrimLeft(unit.Change(shift), "+-"))
 	if other := s.unmoved(shift); other != nil {
 		return text + ", but not those of " + perKind(other.Name)
 	}
 	clock, text2, known := s.clockChange()
 	switch {
+	case !known && s.C.Study != nil:
+		return text
 	case !known:
 		return text + guessClocks
 	case math.Abs(clock-shift) <= max(math.Abs(shift)/4, clockAlike):

@@ -49,8 +49,9 @@ func stallsOf(units []float64) slowSteps {
 }
 
 // slowUnits finds the slow units of one capture: those above the median by more than 2 % of it and by more than six
-// times the median distance from it. sum is their total excess, middle the median.
-func slowUnits(units []float64) (n int, sum, middle float64) {
+// times the median distance from it. of is the number of units, sum the total excess of the slow ones, middle the
+// median.
+func slowUnits(units []float64) (n, of int, sum, middle float64) {
 	middle = significance.Median.Of(slices.Clone(units))
 	far := make([]float64, len(units))
 	for i, v := range units {
@@ -63,5 +64,5 @@ func slowUnits(units []float64) (n int, sum, middle float64) {
 			sum += v - middle
 		}
 	}
-	return n, sum, middle
+	return n, len(units), sum, middle
 }

@@ -20,7 +20,7 @@ func TestSlowSteps(t *testing.T) {
 		t.Errorf("nothing: %+v", e)
 	}
 	// The median distance from 10 is 0: what counts lies 2 % beyond, as 50 does and 10.1 does not.
-	if n, sum, middle := slowUnits([]float64{10, 10, 10.1, 10, 50}); n != 1 || sum != 40 || middle != 10 {
+	if n, _, sum, middle := slowUnits([]float64{10, 10, 10.1, 10, 50}); n != 1 || sum != 40 || middle != 10 {
 		t.Errorf("%d, %v, %v", n, sum, middle)
 	}
 }

@@ -334,8 +334,8 @@ func (s *story) some() *string {
 	}
 	slow := func(x *side.Side) (n, all int, excess, middle float64) {
 		for _, v := range x.Views {
-			k, sum, m := slowUnits(times(v))
-			n, all, excess, middle = n+k, all+len(v.Units), excess+sum, middle+m/float64(len(x.Views))
+			k, of, sum, m := slowUnits(times(v))
+			n, all, excess, middle = n+k, all+of, excess+sum, middle+m/float64(len(x.Views))
 		}
 		return n, all, excess, middle
 	}
@@ -373,9 +373,13 @@ func (s *story) stalls(string) string {
 		return ""
 	}
 	worst := slowSteps{}
+	of := "steps"
 	for _, v := range s.Head.Views {
 		if e := stallsOf(times(v)); e.Units > worst.Units {
-			worst = e
+			worst, of = e, "steps"
+			if int64(e.Of) < v.Time.N {
+				worst.Every, of = 0, "sampled steps"
+			}
 		}
 	}
 	for _, v := range s.Base.Views {
@@ -389,10 +393,22 @@ func (s *story) stalls(string) string {
 	case worst.Every > 0:
 		return fmt.Sprintf("1 in %d steps takes %.2g times as long as the others", worst.Every, worst.Times)
 	}
-	return fmt.Sprintf("%d of %d steps take %.2g times as long as the others", worst.Units, worst.Of, worst.Times)
+	return fmt.Sprintf("%d of %d %s take %.2g times as long as the others", worst.Units, worst.Of, of, worst.Times)
 }
 
+// times returns the time of every unit if the report lists them all, ns; else of the sample that it lists.
 func times(v *side.View) []float64 {
+	if units, kept := v.Series(); units != nil {
+		var list []float64
+		for i := range units {
+			if kept[i] {
+				list = append(list, float64(units[i].Duration))
+			}
+		}
+		if int64(len(list)) == v.Time.N { // else they are of another device
+			return list
+		}
+	}
 	list := make([]float64, len(v.Units))
 	for i := range list {
 		list[i] = v.Units[i].Time
