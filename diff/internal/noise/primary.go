@@ -16,6 +16,9 @@ import (
 // Tau is the relative change that the test over several captures uses; a row can be "same" only below it.
 const Tau = 0.03
 
+// Negligible is the relative change of a unit's time that nobody looks for.
+const Negligible = pairing.LeastPart
+
 // Decider decides whether each change is real or noise.
 type Decider struct {
 	C          *comparison.Comparison

@@ -9,7 +9,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
-	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -329,7 +328,7 @@ func (j *judge) slower(l report.Labels) bool {
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
 		if ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
-			row.Class == comparison.Unsettled && (row.Ratio == nil || comparison.Value(row.Ratio) > 1+pairing.LeastPart)) {
+			row.Class == comparison.Unsettled && (row.Ratio == nil || comparison.Value(row.Ratio) > 1+noise.Negligible)) {
 			return true
 		}
 	}
