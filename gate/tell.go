@@ -18,10 +18,8 @@ type Result struct {
 	Comparison *comparison.Comparison
 	ExitCode   int
 	Folder     string // that the files were written to; empty: none
-	Base       struct {
-		SHA    string // commit that was measured; empty if unknown
-		Source string
-	}
+	BaseSHA    string // commit of the base that was measured; empty if unknown
+	BaseSource string
 	// Comment and Summary render the text in at most limit bytes.
 	Comment, Summary func(limit int) string
 }
@@ -36,7 +34,7 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 		{"comparison-json", s.Run.inWorkspace(r.Folder, "comparison.json")},
 		{"comment-markdown", s.Run.inWorkspace(r.Folder, "comment.md")},
 		{"report-dir", s.Run.inWorkspace(r.Folder, "reports")},
-		{"baseline-sha", r.Base.SHA}, {"baseline-source", r.Base.Source},
+		{"baseline-sha", r.BaseSHA}, {"baseline-source", r.BaseSource},
 	} {
 		s.log.output(o[0], o[1])
 	}

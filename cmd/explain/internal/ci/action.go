@@ -109,7 +109,7 @@ func (in actionInputs) args() []string {
 func (in actionInputs) run(ctx context.Context, e *cmdenv.Env) error {
 	switch in["command"] {
 	case "gate", "comment":
-		return exitOf(e.Run(ctx, in.args(), e))
+		return cmdenv.Exited(e.Run(ctx, in.args(), e))
 	case "report":
 		return in.told(e, in.report(ctx, e))
 	case "doctor":

@@ -111,31 +111,18 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) e
 
 // calibrate measures the noise of captures. If they are not comparable, it says so on e.Err and returns exit code 4.
 func calibrate(cmd *cobra.Command, e *cmdenv.Env, f *cmdenv.AnalysisFlags, args []string) (*diff.Calibration, error) {
-	var inputs []input.File
-	for _, path := range args {
-		in, err := input.Find(path)
-		if err != nil {
-			return nil, err
-		}
-		if in.Kind == input.Summary {
-			return nil, usage.Errorf("%s is a summary.json, which holds totals: name traces or reports", path)
-		}
-		inputs = append(inputs, in)
+	inputs, err := input.Captures("CAPTURE", args)
+	if err != nil {
+		return nil, err
 	}
 	reports, err := f.Reports(cmd.Context(), e, inputs)
 	if err != nil {
 		return nil, err
 	}
 	c, err := diff.Calibrate(input.Named(inputs, reports))
-	var differ *diff.NotComparable
-	switch {
-	case errors.As(err, &differ):
-		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(differ.Error())); err != nil {
-			return nil, err
-		}
-		return nil, cmdenv.Exit(cmdenv.Inconclusive)
-	case err != nil:
-		return nil, err
+	if differ := (*diff.NotComparable)(nil); errors.As(err, &differ) {
+		fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(differ.Error()))
+		err = cmdenv.Exit(cmdenv.Inconclusive)
 	}
-	return c, nil
+	return c, err
 }

@@ -44,19 +44,3 @@ func verdictOf(err error) comparison.Verdict {
 	}
 	return comparison.Error
 }
-
-// errorVerdict returns the verdict of a run that ended in an error.
-func errorVerdict(err error) comparison.Verdict {
-	if ErrorCode(err) == cmdenv.Inconclusive {
-		return comparison.Inconclusive
-	}
-	return comparison.Error
-}
-
-// exitOf returns an exit code as an error; nil for 0.
-func exitOf(code int) error {
-	if code == cmdenv.OK {
-		return nil
-	}
-	return cmdenv.Exit(code)
-}

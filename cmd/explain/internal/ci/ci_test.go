@@ -25,8 +25,8 @@ func TestWhatErrorsMean(t *testing.T) {
 		{fmt.Errorf("policy: %w", gate.UnreadError{Err: io.EOF}), cmdenv.Inconclusive, comparison.Inconclusive},
 		{io.EOF, cmdenv.Input, comparison.Error},
 	} {
-		if code, verdict := ErrorCode(x.err), errorVerdict(x.err); code != x.code || verdict != x.verdict || verdictOf(x.err) != x.verdict {
-			t.Errorf("%v: %d %s %s, want %d %s", x.err, code, verdict, verdictOf(x.err), x.code, x.verdict)
+		if code, verdict := ErrorCode(x.err), verdictOf(x.err); code != x.code || verdict != x.verdict {
+			t.Errorf("%v: %d %s, want %d %s", x.err, code, verdict, x.code, x.verdict)
 		}
 	}
 	for code, want := range map[cmdenv.Exit]comparison.Verdict{cmdenv.Fail: comparison.Fail, cmdenv.Inconclusive: comparison.Inconclusive} {
@@ -34,8 +34,8 @@ func TestWhatErrorsMean(t *testing.T) {
 			t.Errorf("exit %d is %s, want %s", code, got, want)
 		}
 	}
-	if verdictOf(nil) != comparison.Pass || exitOf(0) != nil || !errors.Is(exitOf(4), cmdenv.Exit(4)) {
-		t.Errorf("%s, %v, %v", verdictOf(nil), exitOf(0), exitOf(4))
+	if verdictOf(nil) != comparison.Pass || cmdenv.Exited(0) != nil || !errors.Is(cmdenv.Exited(4), cmdenv.Exit(4)) {
+		t.Errorf("%s, %v, %v", verdictOf(nil), cmdenv.Exited(0), cmdenv.Exited(4))
 	}
 }
 

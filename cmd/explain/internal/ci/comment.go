@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -81,13 +80,11 @@ func (f *commentFlags) run(ctx context.Context, e *cmdenv.Env, args []string) er
 		err = f.comment(ctx, e, session, append(args, f.files...))
 	}
 	if err != nil && !errors.As(err, new(cmdenv.Exit)) && session != nil {
-		session.Fail(errorVerdict(err), ErrorCode(err), err)
-		session.TellError(ctx, errorVerdict(err), func(limit int) string {
+		return f.github.failed(ctx, e, session, func(limit int) string {
 			o := f.github.provenance(session)
 			o.Limit = limit
-			return diffdoc.ErrorComment(errorVerdict(err), err.Error(), o)
-		})
-		return f.github.ended(e, err)
+			return diffdoc.ErrorComment(verdictOf(err), err.Error(), o)
+		}, err)
 	}
 	return err
 }
@@ -188,10 +185,7 @@ func commentText(legs []diffdoc.Leg, merge bool, o diffdoc.CommentOptions) func(
 
 // write writes the comment to comment.md in --out; without --out, and outside GitHub Actions, to standard output.
 func (f *commentFlags) write(ctx context.Context, e *cmdenv.Env, s *gate.Session, text func(int) string) error {
-	write := func(to io.Writer) error {
-		_, err := io.WriteString(to, text(gate.CommentLimit))
-		return err
-	}
+	write := writeText(text, gate.CommentLimit)
 	switch {
 	case f.out != "":
 		if err := atomicfile.Check(filepath.Join(f.out, "comment.md"), atomicfile.Over{Begins: "### "}); err != nil {

@@ -162,7 +162,7 @@ func (f *gateFlags) once(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session) err
 	if err := f.print(e, res.c, s != nil); err != nil {
 		return err
 	}
-	return exitOf(f.github.exitCode(res.c.Verdict))
+	return cmdenv.Exited(f.github.exitCode(res.c.Verdict))
 }
 
 // said judges, writes the files and posts the result to GitHub. A panic becomes an error and is reported like one.
@@ -183,7 +183,9 @@ func (f *gateFlags) said(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session) (re
 		err = f.write(cmd.Context(), res.files())
 	}
 	if err == nil && s != nil {
-		s.Tell(cmd.Context(), res.told(f.github.exitCode(res.c.Verdict), f.out))
+		told := &gate.Result{Comparison: res.c, ExitCode: f.github.exitCode(res.c.Verdict), Folder: f.out,
+			BaseSHA: res.base.sha, BaseSource: res.base.source, Comment: res.markdown, Summary: res.summary}
+		s.Tell(cmd.Context(), told)
 	}
 	return res, err
 }
@@ -217,7 +219,7 @@ func commandLine(cmd *cobra.Command) string {
 // failed reports everywhere that nothing was judged, so that no verdict of an earlier run is taken for this one. It
 // returns the error that the command ends with.
 func (f *gateFlags) failed(ctx context.Context, e *cmdenv.Env, s *gate.Session, err error) error {
-	verdict, code := errorVerdict(err), ErrorCode(err)
+	verdict, code := verdictOf(err), ErrorCode(err)
 	o := f.github.provenance(s)
 	if s != nil && verdict == comparison.Error && code == cmdenv.Input {
 		o.Provenance.FailedJob, o.Provenance.FailedURL = s.FailedJob(ctx)
@@ -239,11 +241,7 @@ func (f *gateFlags) failed(ctx context.Context, e *cmdenv.Env, s *gate.Session, 
 			err = fmt.Errorf("%w; %w", err, werr)
 		}
 	}
-	if s != nil {
-		s.Fail(verdict, code, err)
-		s.TellError(ctx, verdict, text)
-	}
-	return f.github.ended(e, err)
+	return f.github.failed(ctx, e, s, text, err)
 }
 
 // write writes the files of --out and first removes those of an earlier run, so that no old report is taken for a new
@@ -370,21 +368,19 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	at.Hardware, at.Engines = hardware(heads), engines(base.reports, heads)
 	at.Policy = source
 	j.options.AcceptLabel, j.options.Reproduce, j.options.Today = f.github.label, f.reproduce(s != nil, len(j.base.reports)), opt.Today
-	if said := f.pins.Said(); said != "" {
-		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(said)})
+	notes := slices.Concat([]string{f.pins.Said()}, base.notes, before.Notes)
+	if s != nil && s.Run.Trigger != nil {
+		at.Artifact = f.artifact
+		notes = append(notes, "Measured by a run of the change's own code, judged here: only its numbers are trusted.")
 	}
-	j.options.Notes = append(j.options.Notes, base.notes...)
-	for _, note := range before.Notes {
-		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
+	for _, note := range notes {
+		if note != "" {
+			j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
+		}
 	}
 	if s == nil {
 		j.options.AcceptLabel = "" // labels exist on GitHub only
 	} else {
-		if s.Run.Trigger != nil {
-			at.Artifact = f.artifact
-			j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text("Measured by a run of the change's own code, " +
-				"judged here: only its numbers are trusted.")})
-		}
 		if now := s.Moved(ctx); now != "" {
 			j.options.Notes = slices.Insert(j.options.Notes, 0,
 				[]doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
@@ -402,13 +398,6 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 type analysed struct {
 	input  input.File
 	result *analyze.Result
-}
-
-// told returns what is posted to GitHub.
-func (j *judged) told(code int, folder string) *gate.Result {
-	r := &gate.Result{Comparison: j.c, ExitCode: code, Folder: folder, Comment: j.markdown, Summary: j.summary}
-	r.Base.SHA, r.Base.Source = j.base.sha, j.base.source
-	return r
 }
 
 // files lists the files of --out.

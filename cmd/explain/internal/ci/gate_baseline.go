@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
@@ -32,7 +31,7 @@ type baseline struct {
 	sha     string // commit that was measured, if known
 	run     string // page of the run that measured it
 	none    policy.NoBase
-	notes   [][]doc.Span
+	notes   []string
 }
 
 // measured takes, on workflow_run, the reports of both sides from the artifact of the finished run: those below a
@@ -145,8 +144,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 				b.source += " as of " + gate.ShortRef(file.Ref)
 			}
 			if f.baselineArtifact != "" {
-				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why +
-					". Compared with a checked-in file instead.")}}
+				b.notes = []string{"No artifact to compare with: " + why + ". Compared with a checked-in file instead."}
 			}
 			return b, err
 		}
@@ -156,10 +154,13 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 		}
 		if none == policy.NotNamed {
 			none = policy.Lost
-			if never, err := neverRan(ctx, s); err != nil {
-				why += "; whether the base branch has ever run this workflow is not known: " + err.Error()
-			} else if never {
-				none = policy.NeverMade
+			if s != nil {
+				never, err := s.NeverRan(ctx, s.BaseBranch())
+				if err != nil {
+					why += "; whether the base branch has ever run this workflow is not known: " + err.Error()
+				} else if never {
+					none = policy.NeverMade
+				}
 			}
 		}
 	}
@@ -167,8 +168,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 	if none == policy.NeverMade {
 		first = " (first run)"
 	}
-	return baseline{none: none,
-		notes: [][]doc.Span{{doc.Text("No baseline" + first + ": " + why + ". Only budgets are judged.")}}}, nil
+	return baseline{none: none, notes: []string{"No baseline" + first + ": " + why + ". Only budgets are judged."}}, nil
 }
 
 // fromHistory takes noise floors and spent budgets from the history, and the base if there is none yet.
@@ -235,14 +235,6 @@ func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir str
 	return nil
 }
 
-// neverRan reports whether the base branch has never run this workflow.
-func neverRan(ctx context.Context, s *gate.Session) (bool, error) {
-	if s == nil {
-		return false, nil
-	}
-	return s.NeverRan(ctx, s.BaseBranch())
-}
-
 // readBaseline reads the reports among an artifact's files, and skips all other files.
 func readBaseline(files []gate.File) ([]*report.Report, error) {
 	var list []*report.Report
@@ -281,10 +273,9 @@ func (f *gateFlags) fromArtifact(ctx context.Context, s *gate.Session) (baseline
 	case len(reports) == 0:
 		return baseline{}, &gate.NoBaseline{Reason: found.Source + " holds no report.json"}
 	}
-	b := baseline{reports: reports, source: found.Source, sha: found.SHA,
-		run: s.Run.RunURL(found.RunID)}
+	b := baseline{reports: reports, source: found.Source, sha: found.SHA, run: s.Run.RunURL(found.RunID)}
 	for _, warning := range found.Warnings {
-		b.notes = append(b.notes, []doc.Span{doc.Text("Baseline: " + warning)})
+		b.notes = append(b.notes, "Baseline: "+warning)
 	}
 	return b, nil
 }

@@ -15,6 +15,16 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
+// pinned reads the file of a flag, which is called as what it holds. If the base cannot be read, nothing is judged; any
+// other error is one of usage.
+func (f *gateFlags) pinned(ctx context.Context, what, path string) (*gate.Pinned, error) {
+	file, err := f.pins.Read(ctx, what, path)
+	if err != nil && !errors.As(err, new(gate.UnreadError)) {
+		err = usage.Errorf("--%s: %w", strings.ReplaceAll(what, " ", "-"), err)
+	}
+	return file, err
+}
+
 // readPolicy reads the policy file. Without --policy, or if the base has no file yet, it returns the default rules.
 func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source string, err error) {
 	if f.rules.Policy == "" {
@@ -24,12 +34,10 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 		}
 		return policy.Default(), source, nil
 	}
-	file, err := f.pins.Read(ctx, "policy", f.rules.Policy)
+	file, err := f.pinned(ctx, "policy", f.rules.Policy)
 	switch {
-	case err != nil && errors.As(err, new(gate.UnreadError)):
-		return nil, "", err
 	case err != nil:
-		return nil, "", usage.Errorf("--policy: %w", err)
+		return nil, "", err
 	case !file.There():
 		return policy.Default(), diffdoc.DefaultRules, nil
 	}
@@ -58,14 +66,9 @@ func (f *gateFlags) readNoise(ctx context.Context) (*diff.Noise, error) {
 	if f.rules.Noise == "" {
 		return nil, nil
 	}
-	file, err := f.pins.Read(ctx, "noise", f.rules.Noise)
-	switch {
-	case err != nil && errors.As(err, new(gate.UnreadError)):
+	file, err := f.pinned(ctx, "noise", f.rules.Noise)
+	if err != nil || !file.There() {
 		return nil, err
-	case err != nil:
-		return nil, usage.Errorf("--noise: %w", err)
-	case !file.There():
-		return nil, nil
 	}
 	return rulesfile.NoiseText(file.Name, file.Data)
 }
@@ -79,12 +82,9 @@ func (f *gateFlags) pinMaps(ctx context.Context, dir string) error {
 		if *m.path == "" {
 			continue
 		}
-		file, err := f.pins.Read(ctx, m.what, *m.path)
+		file, err := f.pinned(ctx, m.what, *m.path)
 		if err != nil {
-			if errors.As(err, new(gate.UnreadError)) {
-				return err
-			}
-			return usage.Errorf("--%s: %w", strings.ReplaceAll(m.what, " ", "-"), err)
+			return err
 		}
 		if *m.path, err = file.File(dir); err != nil {
 			return err

@@ -93,7 +93,7 @@ func (f *githubFlags) session(ctx context.Context, e *cmdenv.Env, folder string)
 		err = s.Connect(ctx)
 	}
 	if err != nil {
-		s.Fail(errorVerdict(err), ErrorCode(err), err)
+		s.Fail(verdictOf(err), ErrorCode(err), err)
 		return nil, err
 	}
 	return s, wrong
@@ -112,10 +112,14 @@ func (f *githubFlags) exitCode(v comparison.Verdict) int {
 	return cmdenv.VerdictCode(v)
 }
 
-// ended returns the error that a command ends with after it was reported; with --exit-on never it prints the text and
-// returns nil.
-func (f *githubFlags) ended(e *cmdenv.Env, err error) error {
-	if f.exitOn != "never" || err == nil {
+// failed says everywhere that nothing was judged, with text in the comment and the summary, and returns the error that
+// the command ends with: with --exit-on never it prints the error and returns nil.
+func (f *githubFlags) failed(ctx context.Context, e *cmdenv.Env, s *gate.Session, text func(limit int) string, err error) error {
+	if s != nil {
+		s.Fail(verdictOf(err), ErrorCode(err), err)
+		s.TellError(ctx, verdictOf(err), text)
+	}
+	if f.exitOn != "never" {
 		return err
 	}
 	fmt.Fprintln(e.Err, "error: "+gate.Defuse(render.Visible(err.Error())))

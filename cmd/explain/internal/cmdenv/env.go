@@ -107,6 +107,14 @@ type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
+// Exited returns an exit code as an error; nil for 0.
+func Exited(code int) error {
+	if code == OK {
+		return nil
+	}
+	return Exit(code)
+}
+
 // VerdictCode returns the exit code of a verdict.
 func VerdictCode(v comparison.Verdict) int {
 	switch v {

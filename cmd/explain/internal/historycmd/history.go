@@ -4,8 +4,8 @@ package historycmd
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -201,10 +201,8 @@ func momentFlag(flag, text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	var seconds int64
-	if n, err := fmt.Sscanf(text, "%d", &seconds); n == 1 && err == nil &&
-		regexp.MustCompile(`^[0-9]+$`).MatchString(text) {
-		return time.Unix(seconds, 0).UTC(), nil
+	if seconds, err := strconv.ParseUint(text, 10, 63); err == nil {
+		return time.Unix(int64(seconds), 0).UTC(), nil
 	}
 	return time.Time{}, usage.Errorf("--%s %s: expected 2026-01-31T22:00:00Z, 2026-01-31 or seconds since 1970", flag, text)
 }

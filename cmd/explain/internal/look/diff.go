@@ -155,10 +155,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error 
 	case c.Study != nil:
 		code = cmdenv.Inconclusive
 	}
-	if code != cmdenv.OK {
-		return cmdenv.Exit(code)
-	}
-	return nil
+	return cmdenv.Exited(code)
 }
 
 // sides returns the inputs of both sides, in the order in which they were named.
