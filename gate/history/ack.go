@@ -60,9 +60,7 @@ func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 	if repository != "" {
 		query, args = query+" WHERE repository = ?", append(args, repository)
 	}
-	list, err := all(ctx, s, func(scan func(...any) error) (a Ack, err error) {
-		return a, scan(&a.Repository, &a.Commit, &a.Reason, &a.Expires)
-	}, query, args...)
+	list, err := all(ctx, s, func(a *Ack) []any { return []any{&a.Repository, &a.Commit, &a.Reason, &a.Expires} }, query, args...)
 	slices.SortFunc(list, func(a, b Ack) int {
 		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Commit, b.Commit),
 			strings.Compare(a.Expires, b.Expires), strings.Compare(a.Reason, b.Reason))

@@ -199,18 +199,17 @@ func (c *changes) run(ctx context.Context, x *row) (id int64, fresh bool, err er
 			return 0, false, err
 		}
 	}
-	var other string
 	rows, err := c.tx.QueryContext(ctx, c.s.query("SELECT commit_id FROM runs WHERE capture = ? AND repository = ? AND commit_id <> ? LIMIT 1"),
 		x.Capture, x.Repository, x.Commit)
 	if err != nil {
 		return 0, false, c.s.fail(err)
 	}
-	others, err := collect(rows, func(scan func(...any) error) (string, error) { return other, scan(&other) })
+	others, err := collect(rows, one[string])
 	if err != nil {
 		return 0, false, c.s.fail(err)
 	}
 	if len(others) > 0 {
-		return 0, false, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, other, x.Commit)
+		return 0, false, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, others[0], x.Commit)
 	}
 	id, fresh, err = c.insert(ctx, "INSERT INTO runs (run_key, repository, branch, commit_id, at, workload, epoch, capture, name, report) "+
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -159,17 +159,17 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 			x := &list[i]
 			checked := x.checked(o.Change)
 			out.Series = append(out.Series, checked)
-			out.Borders = append(out.Borders, x.borders(&checked, epochs)...)
+			out.Borders = append(out.Borders, checked.borders(epochs)...)
 			if c := checked.Creep; c != nil && x.Worse(c.PerYear) {
 				out.Warned++
 			}
 			changes := checked.told.Changes
 			for k := range changes {
 				found := x.found(checked.told, k)
-				found.acknowledge(acks, o.Today)
+				found.acknowledge(acks)
 				found.Open = found.Worse && !found.Gone && (found.Ack == nil || !found.Ack.Holds(o.Today))
 				if o.Causes {
-					if err := s.explain(ctx, x, changes, k, &found); err != nil {
+					if err := x.explain(ctx, s, changes, k, &found); err != nil {
 						return nil, err
 					}
 				}
@@ -218,26 +218,30 @@ func (s *Series) checked(o change.Options) Checked {
 }
 
 // borders returns the changes of the environment of a series.
-func (s *Series) borders(c *Checked, epochs map[string]Workload) []Border {
+func (c *Checked) borders(epochs map[string]Workload) []Border {
 	list := []Border{}
-	least := cmp.Or(c.least, change.Least)
 	for _, b := range c.told.Borders {
-		before := max(0, b.At-1)
-		x := Border{Series: s.Of(), Branch: s.Branch, Workload: s.Workload, Before: s.Nights[before], After: s.Nights[b.At],
-			Night: b.At, Nights: b.Nights, Ratio: math.Exp(b.Shift), SE: &b.SE}
+		x := c.border(c.Series.Nights[max(0, b.At-1)], c.Series.Nights[b.At], b.Shift, b.SE)
+		x.Night, x.Nights = b.At, b.Nights
 		was, is := epochs[x.Before.Epoch], epochs[x.After.Epoch]
 		for _, k := range was.keys(is) {
 			if was[k] != is[k] && k != machineField {
 				x.Fields = append(x.Fields, Moved{k, was[k], is[k]})
 			}
 		}
-		x.Warn = s.Worse(b.Shift) && math.Abs(b.Shift) >= least && math.Abs(b.Shift) > 3*b.SE
-		if math.IsInf(b.SE, 0) || math.IsNaN(b.SE) {
-			x.SE, x.Warn = nil, false
-		}
 		list = append(list, x)
 	}
 	return list
+}
+
+// border returns the border between two nights at which the level moved, ln; se is infinite if it is not known.
+func (c *Checked) border(before, after Night, shift, se float64) Border {
+	x := Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: after, Ratio: math.Exp(shift)}
+	if !math.IsInf(se, 0) && !math.IsNaN(se) {
+		x.SE = &se
+		x.Warn = c.Worse(shift) && math.Abs(shift) >= cmp.Or(c.least, change.Least) && math.Abs(shift) > 3*se
+	}
+	return x
 }
 
 // levelNights is the number of nights on each side of such a border that give its level.
@@ -282,21 +286,18 @@ func successions(list []Checked, workloads map[string]Workload) []Border {
 
 // after returns the border between a series and the one that continues its work.
 func (c *Checked) after(was *Checked, workloads map[string]Workload) Border {
-	before, behind := was.Series.Nights[was.Nights-1], c.Series.Nights[0]
 	shift := order.Median(c.told.Levels[:min(c.Nights, levelNights)]) - order.Median(was.told.Levels[max(0, was.Nights-levelNights):])
-	x := Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: behind, Night: was.Nights, Nights: c.Nights,
-		Ratio: math.Exp(shift)}
+	se := math.Inf(1)
+	if was.Enough && c.Enough {
+		se = math.Hypot(was.Noise.Error(was.Nights), c.Noise.Error(c.Nights))
+	}
+	x := c.border(was.Series.Nights[was.Nights-1], c.Series.Nights[0], shift, se)
+	x.Night, x.Nights = was.Nights, c.Nights
 	a, b := workloads[was.Workload], workloads[c.Workload]
 	for _, field := range hardware {
 		if a[field] != b[field] {
 			x.Fields = append(x.Fields, Moved{field, a[field], b[field]})
 		}
-	}
-	if was.Enough && c.Enough {
-		se := math.Hypot(was.Noise.Error(was.Nights), c.Noise.Error(c.Nights))
-		x.SE = &se
-		least := cmp.Or(c.least, change.Least)
-		x.Warn = c.Worse(shift) && math.Abs(shift) >= least && math.Abs(shift) > 3*se
 	}
 	return x
 }
@@ -340,7 +341,7 @@ func (s *Series) before(at int) int {
 }
 
 // acknowledge sets the acknowledgement of a change: the one that expires last.
-func (f *Found) acknowledge(acks []Ack, _ time.Time) {
+func (f *Found) acknowledge(acks []Ack) {
 	for i := range acks {
 		a := &acks[i]
 		if a.Repository == f.Repository && slices.Contains(f.near, a.Commit) && (f.Ack == nil || a.Expires > f.Ack.Expires) {
@@ -353,7 +354,7 @@ func (f *Found) acknowledge(acks []Ack, _ time.Time) {
 const compared = 5
 
 // explain finds where a change comes from: it compares the nights around it.
-func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change, k int, f *Found) error {
+func (x *Series) explain(ctx context.Context, s *Store, changes []change.Change, k int, f *Found) error {
 	c := changes[k]
 	from, to := -1, len(x.Nights)
 	for i, o := range changes {

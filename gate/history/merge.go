@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -30,7 +29,7 @@ func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 	out := &Merged{}
 	return out, s.change(ctx, func(c *changes) error {
 		for i := range runs {
-			x, pins, err := from.whole(ctx, &runs[i])
+			x, pins, err := whole(ctx, from, &runs[i])
 			if err != nil {
 				return err
 			}
@@ -56,9 +55,7 @@ func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 
 // names adds the tags and acknowledgements of another store.
 func (c *changes) names(ctx context.Context, from *Store) error {
-	type entry [4]string
-	tags, err := all(ctx, from, func(scan func(...any) error) (e entry, err error) { return e, scan(&e[0], &e[1], &e[2]) },
-		"SELECT repository, tag, commit_id FROM tags")
+	tags, err := all(ctx, from, func(t *[3]string) []any { return []any{&t[0], &t[1], &t[2]} }, "SELECT repository, tag, commit_id FROM tags")
 	if err != nil {
 		return err
 	}
@@ -82,35 +79,26 @@ type pin struct {
 	commit string
 }
 
-// whole returns a run with everything that the store has of it.
-func (s *Store) whole(ctx context.Context, r *Run) (*row, []pin, error) {
-	x := &row{Run: *r}
-	var err error
-	x.points, err = all(ctx, s, func(scan func(...any) error) (point, error) { return readPoint(scan) },
-		"SELECT m.metric, m.labels, m.kind, m.unit, m.better, p.value FROM points p JOIN metrics m ON m.id = p.metric WHERE p.run = ?", r.id)
-	if err != nil {
-		return nil, nil, err
-	}
-	pins, err := all(ctx, s, func(scan func(...any) error) (p pin, err error) {
-		p.point, err = readPoint(scan, &p.commit)
-		return p, err
-	}, "SELECT m.metric, m.labels, m.kind, m.unit, m.better, p.value, p.commit_id FROM pinned p JOIN metrics m ON m.id = p.metric WHERE p.run = ?", r.id)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, err := all(ctx, s, func(scan func(...any) error) (b []byte, err error) { return b, scan(&b) },
-		"SELECT report FROM runs WHERE id = ?", r.id)
-	if err == nil && len(list) > 0 {
-		x.report = list[0]
-	}
-	return x, pins, err
+// fields are where the columns of a point go.
+func (p *point) fields() []any {
+	return []any{&p.metric, &p.labels, &p.kind, &p.unit, &p.better, &p.value}
 }
 
-func readPoint(scan func(...any) error, more ...any) (p point, err error) {
-	var better string
-	err = scan(append([]any{&p.metric, &p.labels, &p.kind, &p.unit, &better, &p.value}, more...)...)
-	p.better = report.Direction(better)
-	return p, err
+const pointColumns = "m.metric, m.labels, m.kind, m.unit, m.better, p.value"
+
+// whole returns a run with everything that the store has of it.
+func whole(ctx context.Context, s *Store, r *Run) (x *row, pins []pin, err error) {
+	x = &row{Run: *r}
+	if x.points, err = all(ctx, s, (*point).fields,
+		"SELECT "+pointColumns+" FROM points p JOIN metrics m ON m.id = p.metric WHERE p.run = ?", r.id); err != nil {
+		return nil, nil, err
+	}
+	if pins, err = all(ctx, s, func(p *pin) []any { return append(p.fields(), &p.commit) },
+		"SELECT "+pointColumns+", p.commit_id FROM pinned p JOIN metrics m ON m.id = p.metric WHERE p.run = ?", r.id); err != nil {
+		return nil, nil, err
+	}
+	x.report, err = packed(ctx, s, r)
+	return x, pins, err
 }
 
 // Prune removes runs older than a given time, and frees their space. It keeps the newest keep commits of each series,
@@ -189,7 +177,7 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 	}
 	for i := range runs {
 		r := &runs[i]
-		x, pins, err := s.whole(ctx, r)
+		x, pins, err := whole(ctx, s, r)
 		if err != nil {
 			return err
 		}
@@ -209,10 +197,4 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 		}
 	}
 	return nil
-}
-
-// Line formats the point as a line of NDJSON.
-func (p *Point) Line() ([]byte, error) {
-	b, err := json.Marshal(p)
-	return append(b, '\n'), err
 }

@@ -41,12 +41,22 @@ func (f *Filter) where() (string, []any) {
 
 const runColumns = "r.id, r.run_key, r.repository, r.branch, r.commit_id, r.at, r.workload, r.epoch, r.capture, r.name"
 
-func readRun(scan func(...any) error) (Run, error) {
-	var r Run
-	var at int64
-	err := scan(&r.id, &r.Key, &r.Repository, &r.Branch, &r.Commit, &at, &r.Workload, &r.Epoch, &r.Capture, &r.Name)
-	r.Time = time.Unix(at, 0).UTC()
-	return r, err
+// fields are where these columns go.
+func (r *Run) fields() []any {
+	return []any{&r.id, &r.Key, &r.Repository, &r.Branch, &r.Commit, (*moment)(&r.Time), &r.Workload, &r.Epoch, &r.Capture, &r.Name}
+}
+
+// moment reads a time that is stored in seconds since 1970.
+type moment time.Time
+
+// Scan implements [sql.Scanner].
+func (m *moment) Scan(v any) error {
+	seconds, ok := v.(int64)
+	if !ok {
+		return fmt.Errorf("a time is %v, not a number of seconds", v)
+	}
+	*m = moment(time.Unix(seconds, 0).UTC())
+	return nil
 }
 
 // Runs returns the runs that a filter selects, the oldest first. A prefix that fits several commits is an error.
@@ -63,7 +73,7 @@ func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	if f.Limit > 0 {
 		query += fmt.Sprintf(" LIMIT %d", f.Limit)
 	}
-	list, err := all(ctx, s, readRun, query, args...)
+	list, err := all(ctx, s, (*Run).fields, query, args...)
 	slices.Reverse(list)
 	return list, err
 }
@@ -73,14 +83,13 @@ var ErrUnknown = errors.New("the history has no such commit")
 
 // Resolve returns the commit that a tag, a commit or the prefix of a commit names.
 func (s *Store) Resolve(ctx context.Context, repository, name string) (string, error) {
-	text := func(scan func(...any) error) (c string, err error) { return c, scan(&c) }
 	query, args := "SELECT DISTINCT commit_id FROM tags WHERE tag = ?", []any{name}
 	if repository != "" {
 		query, args = query+" AND repository = ?", append(args, repository)
 	}
-	list, err := all(ctx, s, text, query, args...)
+	list, err := all(ctx, s, one[string], query, args...)
 	if err == nil && len(list) == 0 {
-		list, err = all(ctx, s, text, "SELECT DISTINCT commit_id FROM runs WHERE commit_id >= ? AND commit_id <= ? ORDER BY commit_id LIMIT 3",
+		list, err = all(ctx, s, one[string], "SELECT DISTINCT commit_id FROM runs WHERE commit_id >= ? AND commit_id <= ? ORDER BY commit_id LIMIT 3",
 			name, name+"g")
 	}
 	switch {
@@ -96,16 +105,24 @@ func (s *Store) Resolve(ctx context.Context, repository, name string) (string, e
 
 // Report returns the stored report of a run.
 func (s *Store) Report(ctx context.Context, r *Run) (*report.Report, error) {
-	list, err := all(ctx, s, func(scan func(...any) error) (b []byte, err error) { return b, scan(&b) },
-		"SELECT report FROM runs WHERE run_key = ?", r.Key)
+	text, err := packed(ctx, s, r)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("run %s of %s is not in the history any more", r.Key, r.Commit)
-	}
-	rep, err := unpack(list[0])
+	rep, err := unpack(text)
 	return rep, s.fail(err)
+}
+
+// packed returns that report as it is stored.
+func packed(ctx context.Context, s *Store, r *Run) ([]byte, error) {
+	list, err := all(ctx, s, one[[]byte], "SELECT report FROM runs WHERE run_key = ?", r.Key)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("run %s of %s is not in the history any more", r.Key, r.Commit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
 }
 
 // Reports returns the reports of runs, in their order, each named by its commit and its trace.
@@ -127,40 +144,37 @@ func Short(commit string) string { return commit[:min(len(commit), 10)] }
 
 // Workloads returns all workloads that the store has runs of, by id.
 func (s *Store) Workloads(ctx context.Context) (map[string]Workload, error) {
-	return s.about(ctx, "workloads")
+	return about(ctx, s, "workloads")
 }
 
 // Epochs returns all environments that the store has runs of, by id.
 func (s *Store) Epochs(ctx context.Context) (map[string]Workload, error) {
-	return s.about(ctx, "epochs")
+	return about(ctx, s, "epochs")
 }
 
-func (s *Store) about(ctx context.Context, table string) (map[string]Workload, error) {
-	type entry struct{ id, text string }
-	list, err := all(ctx, s, func(scan func(...any) error) (e entry, err error) { return e, scan(&e.id, &e.text) },
-		"SELECT id, about FROM "+table)
+func about(ctx context.Context, s *Store, table string) (map[string]Workload, error) {
+	list, err := all(ctx, s, func(e *[2]string) []any { return []any{&e[0], &e[1]} }, "SELECT id, about FROM "+table)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]Workload{}
 	for _, e := range list {
 		w := Workload{}
-		if err := json.Unmarshal([]byte(e.text), &w); err != nil {
-			return nil, s.fail(fmt.Errorf("%s %s is malformed: %w", table, e.id, err))
+		if err := json.Unmarshal([]byte(e[1]), &w); err != nil {
+			return nil, s.fail(fmt.Errorf("%s %s is malformed: %w", table, e[0], err))
 		}
-		out[e.id] = w
+		out[e[0]] = w
 	}
 	return out, nil
 }
 
 // Tags returns the tags of a repository, by commit.
 func (s *Store) Tags(ctx context.Context, repository string) (map[string][]string, error) {
-	type tag struct{ name, commit string }
-	list, err := all(ctx, s, func(scan func(...any) error) (t tag, err error) { return t, scan(&t.name, &t.commit) },
-		"SELECT tag, commit_id FROM tags WHERE repository = ? ORDER BY tag", repository)
+	list, err := all(ctx, s, func(t *[2]string) []any { return []any{&t[0], &t[1]} },
+		"SELECT commit_id, tag FROM tags WHERE repository = ? ORDER BY tag", repository)
 	tags := map[string][]string{}
 	for _, t := range list {
-		tags[t.commit] = append(tags[t.commit], t.name)
+		tags[t[0]] = append(tags[t[0]], t[1])
 	}
 	return tags, err
 }

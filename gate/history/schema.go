@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -74,7 +75,7 @@ var Schema = len(migrations)
 
 // migrate brings a store to the newest schema. It refuses a store with a newer schema, and a database with other
 // tables.
-func (s *Store) migrate(ctx context.Context) error {
+func migrate(ctx context.Context, s *Store) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -113,38 +114,40 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 // schema returns the schema of the store; 0 if the store is empty.
-func (s *Store) schema(ctx context.Context, tx *sql.Tx) (int, error) {
+func (d *dialect) schema(ctx context.Context, tx *sql.Tx) (int, error) {
 	tables := "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-	if s.numbered {
+	if d.numbered {
 		tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
 	}
 	rows, err := tx.QueryContext(ctx, tables)
 	if err != nil {
 		return 0, err
 	}
-	names, err := collect(rows, func(scan func(...any) error) (name string, err error) { return name, scan(&name) })
+	names, err := collect(rows, one[string])
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	for _, name := range names {
-		if name == "explain_history" {
-			at := 0
-			return at, tx.QueryRowContext(ctx, "SELECT schema FROM explain_history").Scan(&at)
-		}
+	if slices.Contains(names, "explain_history") {
+		at := 0
+		err = tx.QueryRowContext(ctx, "SELECT schema FROM explain_history").Scan(&at)
+		return at, err
 	}
 	return 0, fmt.Errorf("is a database with other tables (%s, …), not a history of explain: name another one", names[0])
 }
 
-// collect reads all rows.
-func collect[T any](rows *sql.Rows, read func(scan func(...any) error) (T, error)) ([]T, error) {
+// collect reads all rows; fields are where the columns of a row go.
+func collect[T any](rows *sql.Rows, fields func(v *T) []any) ([]T, error) {
 	defer rows.Close()
 	var list []T
 	for rows.Next() {
-		v, err := read(rows.Scan)
-		if err != nil {
+		var v T
+		if err := rows.Scan(fields(&v)...); err != nil {
 			return nil, err
 		}
 		list = append(list, v)
 	}
 	return list, rows.Err()
 }
+
+// one is the fields of a row of one column.
+func one[T any](v *T) []any { return []any{v} }

@@ -3,7 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"database/sql"
 	"maps"
 	"math"
 	"slices"
@@ -57,8 +57,7 @@ const StepTime = "unit.time.p50"
 // Series returns all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of
 // unit.
 func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, error) {
-	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") &&
-		id == "unit.time" {
+	if metric == "unit.time" {
 		metric = StepTime
 	}
 	where, args := f.where()
@@ -70,23 +69,15 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		joined, args = joined+"r.branch <> ? AND ", append(args, BisectBranch)
 	}
 	type entry struct {
+		run Run
 		point
-		run   Run
-		value float64
+		ref sql.NullString  // the reference commit that was captured beside the run
+		at  sql.NullFloat64 // its number
 	}
-	list, err := all(ctx, s, func(scan func(...any) error) (e entry, err error) {
-		var at int64
-		var better string
-		err = scan(&e.run.id, &e.run.Key, &e.run.Repository, &e.run.Branch, &e.run.Commit, &at, &e.run.Workload, &e.run.Epoch,
-			&e.run.Capture, &e.run.Name, &e.metric, &e.labels, &e.kind, &e.unit, &better, &e.value)
-		e.run.Time, e.better = time.Unix(at, 0).UTC(), report.Direction(better)
-		return e, err
-	}, "SELECT "+runColumns+", m.metric, m.labels, m.kind, m.unit, m.better, p.value FROM points p JOIN runs r ON r.id = p.run "+
-		"JOIN metrics m ON m.id = p.metric"+where+joined+"m.metric = ?", append(args, metric)...)
-	if err != nil {
-		return nil, err
-	}
-	pinned, err := s.pinnedOf(ctx, metric)
+	list, err := all(ctx, s, func(e *entry) []any { return append(append(e.run.fields(), e.fields()...), &e.ref, &e.at) },
+		"SELECT "+runColumns+", "+pointColumns+", b.commit_id, b.value FROM points p JOIN runs r ON r.id = p.run "+
+			"JOIN metrics m ON m.id = p.metric LEFT JOIN pinned b ON b.metric = p.metric AND b.run = p.run"+where+joined+"m.metric = ?",
+		append(args, metric)...)
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +92,16 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		k := key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
 		m := byKey[k]
 		if m == nil {
-			m = &seriesMaker{Series: Series{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload,
-				Metric: e.metric,
-				Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit, Better: e.better}}
+			m = &seriesMaker{readings: map[int64]reading{}, Series: Series{Repository: e.run.Repository, Branch: e.run.Branch,
+				Workload: e.run.Workload, Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit, Better: e.better}}
 			byKey[k] = m
 		}
-		m.all = append(m.all, reading{e.run, e.value, pinned[pinKey{e.run.id, e.labels, e.kind}]})
+		if _, ok := m.readings[e.run.id]; !ok {
+			m.readings[e.run.id] = reading{e.run, e.value, map[string]float64{}}
+		}
+		if e.ref.Valid {
+			m.readings[e.run.id].pinned[e.ref.String] = e.at.Float64
+		}
 	}
 	out := []Series{}
 	software := map[string]string{}
@@ -131,32 +126,6 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	return out, nil
 }
 
-// pinKey identifies the number of a reference commit beside a run.
-type pinKey struct {
-	run          int64
-	labels, kind string
-}
-
-// pinnedOf returns the numbers of reference commits for a metric, by commit.
-func (s *Store) pinnedOf(ctx context.Context, metric string) (map[pinKey]map[string]float64, error) {
-	type entry struct {
-		key    pinKey
-		commit string
-		value  float64
-	}
-	list, err := all(ctx, s, func(scan func(...any) error) (e entry, err error) {
-		return e, scan(&e.key.run, &e.key.labels, &e.key.kind, &e.commit, &e.value)
-	}, "SELECT p.run, m.labels, m.kind, p.commit_id, p.value FROM pinned p JOIN metrics m ON m.id = p.metric WHERE m.metric = ?", metric)
-	out := map[pinKey]map[string]float64{}
-	for _, e := range list {
-		if out[e.key] == nil {
-			out[e.key] = map[string]float64{}
-		}
-		out[e.key][e.commit] = e.value
-	}
-	return out, err
-}
-
 // reading is the number of one run.
 type reading struct {
 	run    Run
@@ -167,7 +136,7 @@ type reading struct {
 // seriesMaker is a series in the making.
 type seriesMaker struct {
 	Series
-	all []reading
+	readings map[int64]reading // by the id of the run
 }
 
 // Ratios are used if at least sharePinned of the newest nights were captured beside one reference commit.
@@ -178,21 +147,13 @@ const (
 
 // make groups the readings into nights, and decides whether to use ratios.
 func (m *seriesMaker) make() Series {
-	slices.SortFunc(m.all, func(a, b reading) int {
+	all := slices.SortedFunc(maps.Values(m.readings), func(a, b reading) int {
 		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit),
-			strings.Compare(a.run.Epoch, b.run.Epoch),
-			strings.Compare(a.run.Key, b.run.Key))
+			strings.Compare(a.run.Epoch, b.run.Epoch), strings.Compare(a.run.Key, b.run.Key))
 	})
-	var nights [][]reading
-	for _, r := range m.all {
-		if n := len(nights); n > 0 {
-			if o := &nights[n-1][0].run; o.Time.Equal(r.run.Time) && o.Commit == r.run.Commit && o.Epoch == r.run.Epoch {
-				nights[n-1] = append(nights[n-1], r)
-				continue
-			}
-		}
-		nights = append(nights, []reading{r})
-	}
+	nights := groups(all, func(a, b *reading) bool {
+		return a.run.Time.Equal(b.run.Time) && a.run.Commit == b.run.Commit && a.run.Epoch == b.run.Epoch
+	})
 	ref := m.reference(nights)
 	for _, night := range nights {
 		n := Night{Commit: night[0].run.Commit, Time: night[0].run.Time, Epoch: night[0].run.Epoch}
@@ -219,6 +180,17 @@ func (m *seriesMaker) make() Series {
 		m.Pinned = &ref
 	}
 	return m.Series
+}
+
+// groups cuts a list where neighbours are not alike.
+func groups[T any](list []T, alike func(a, b *T) bool) [][]T {
+	var out [][]T
+	for from, i := 0, 1; i <= len(list); i++ {
+		if i == len(list) || !alike(&list[i-1], &list[i]) {
+			out, from = append(out, list[from:i]), i
+		}
+	}
+	return out
 }
 
 // reference returns the reference commit of most of the newest nights; empty if those are fewer than sharePinned.
@@ -354,24 +326,36 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 		}
 	}
 	l := &Level{}
-	var values, logs []float64
-	for i, n := range upTo.Nights {
-		if i >= from && (s.Pinned != nil || n.Epoch == epoch) {
+	for _, n := range upTo.Nights[from:] {
+		if s.Pinned != nil || n.Epoch == epoch {
 			l.Nights = append(l.Nights, n)
-			values = append(values, n.followed())
 		}
 	}
-	l.Value = order.Median(values)
-	for _, v := range values {
-		logs = append(logs, math.Abs(math.Log(v/l.Value)))
+	l.Value = median(l.Nights)
+	var off []float64
+	for i := range l.Nights {
+		off = append(off, math.Log(l.Nights[i].followed()/l.Value))
 	}
-	if len(logs) >= 3 {
-		l.Spread = 1.4826 * order.Median(logs) // of a normal distribution
+	if len(off) >= 3 {
+		l.Spread = typical(off)
 	}
 	return l
 }
 
-// String describes the night, for errors and tests.
-func (n *Night) String() string {
-	return fmt.Sprintf("%s %s %g", Short(n.Commit), n.Time.Format(time.DateOnly), n.followed())
+// median is that of some nights.
+func median(nights []Night) float64 {
+	values := make([]float64, len(nights))
+	for i := range nights {
+		values[i] = nights[i].followed()
+	}
+	return order.Median(values)
+}
+
+// typical is the standard deviation of a normal distribution whose values are as far from 0, by their median. It
+// changes the list.
+func typical(values []float64) float64 {
+	for i, v := range values {
+		values[i] = math.Abs(v)
+	}
+	return 1.4826 * order.Median(values)
 }

@@ -52,12 +52,12 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 			plain.User = url.User(plain.User.Username())
 		}
 		s.address = plain.String()
-		if source, err = s.limits(u); err != nil {
+		if source, s.connect, err = withLimits(u); err != nil {
 			return nil, err
 		}
 	} else {
 		var err error
-		if source, err = s.file(place, mode); err != nil {
+		if source, s.old, err = fileSource(place, mode); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +69,7 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	s.db = db
 	first, cancel := context.WithTimeout(ctx, s.connect+time.Second) // in case a server accepts and never answers
 	defer cancel()
-	if err := s.migrate(first); err != nil {
+	if err := migrate(first, s); err != nil {
 		return nil, errors.Join(s.fail(err), db.Close())
 	}
 	return s, nil
@@ -82,43 +82,43 @@ const (
 	statementLimit = 60 * time.Second
 )
 
-// limits adds these limits to the URL of a PostgreSQL database.
-func (s *Store) limits(u *url.URL) (string, error) {
+// withLimits adds these limits to the URL of a PostgreSQL database.
+func withLimits(u *url.URL) (source string, connect time.Duration, err error) {
 	q := u.Query()
-	s.connect = connectLimit
+	connect = connectLimit
 	if text := q.Get("connect_timeout"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return "", fmt.Errorf("connect_timeout=%s of the history: a number of seconds, such as 10", text)
+			return "", 0, fmt.Errorf("connect_timeout=%s of the history: a number of seconds, such as 10", text)
 		}
-		s.connect = time.Duration(n) * time.Second
+		connect = time.Duration(n) * time.Second
 	}
-	q.Set("connect_timeout", strconv.Itoa(int(s.connect.Seconds())))
+	q.Set("connect_timeout", strconv.Itoa(int(connect.Seconds())))
 	if !q.Has("statement_timeout") {
 		q.Set("statement_timeout", strconv.Itoa(int(statementLimit.Milliseconds())))
 	}
 	u.RawQuery = q.Encode()
-	return u.String(), nil
+	return u.String(), connect, nil
 }
 
-// file returns the driver's name of a SQLite file.
-func (s *Store) file(path string, mode Mode) (string, error) {
+// fileSource returns the driver's name of a SQLite file; old says that it cannot be written.
+func fileSource(path string, mode Mode) (source string, old bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && mode == Read:
-		return "", fmt.Errorf("there is no history %s: explain history add REPORT --store %s --commit SHA begins one", path, path)
+		return "", false, fmt.Errorf("there is no history %s: explain history add REPORT --store %s --commit SHA begins one", path, path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return "", err
+		return "", false, err
 	case err == nil && info.IsDir():
-		return "", fmt.Errorf("%s is a folder: name a file, such as %s/history.db", path, path)
+		return "", false, fmt.Errorf("%s is a folder: name a file, such as %s/history.db", path, path)
 	case err == nil && !info.Mode().IsRegular(): // a device or a pipe: SQLite would leave a journal beside it
-		return "", fmt.Errorf("%s is no regular file: name one, such as history.db", path)
+		return "", false, fmt.Errorf("%s is no regular file: name one, such as history.db", path)
 	}
 	q := url.Values{"_pragma": {"busy_timeout(60000)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
 	if err == nil && !writable(path) {
-		q, s.old = url.Values{"mode": {"ro"}}, true
+		q, old = url.Values{"mode": {"ro"}}, true
 	}
-	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String(), nil
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String(), old, nil
 }
 
 func writable(path string) bool {
@@ -198,13 +198,12 @@ func (c *changes) insert(ctx context.Context, add string, args []any, find strin
 	return id, false, c.s.fail(err)
 }
 
-// all returns all rows of a query.
-func all[T any](ctx context.Context, s *Store,
-	read func(scan func(...any) error) (T, error), query string, args ...any) ([]T, error) {
+// all returns all rows of a query; fields are where the columns of a row go.
+func all[T any](ctx context.Context, s *Store, fields func(v *T) []any, query string, args ...any) ([]T, error) {
 	rows, err := s.db.QueryContext(ctx, s.query(query), args...)
 	if err != nil {
 		return nil, s.fail(err)
 	}
-	list, err := collect(rows, read)
+	list, err := collect(rows, fields)
 	return list, s.fail(err)
 }

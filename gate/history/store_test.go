@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -37,9 +38,7 @@ func dump(t testing.TB, s *history.Store) string {
 	t.Helper()
 	var b strings.Builder
 	if err := s.Points(context.Background(), history.Filter{}, func(p *history.Point) error {
-		line, err := p.Line()
-		b.Write(line)
-		return err
+		return json.NewEncoder(&b).Encode(p)
 	}); err != nil {
 		t.Fatal(err)
 	}

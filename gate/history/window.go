@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -35,9 +36,9 @@ const (
 	sparkNights   = 30
 )
 
-// Window finds the runs of the head's workload on a branch. It is an error if there are none.
-func (s *Store) Window(ctx context.Context, repository, branch string, head *report.Report) (*Window, error) {
-	id, err := s.WorkloadOf(ctx, repository, branch, head)
+// NewWindow finds the runs of the head's workload on a branch. It is an error if there are none.
+func NewWindow(ctx context.Context, s *Store, repository, branch string, head *report.Report) (*Window, error) {
+	id, err := workloadIn(ctx, s, repository, branch, head)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +68,8 @@ func (s *Store) Window(ctx context.Context, repository, branch string, head *rep
 	return w, nil
 }
 
-// WorkloadOf returns the workload of a report in the store. It ignores names of workloads: no report has them.
-func (s *Store) WorkloadOf(ctx context.Context, repository, branch string, r *report.Report) (string, error) {
+// workloadIn returns the workload of a report in the store. It ignores names of workloads: no report has them.
+func workloadIn(ctx context.Context, s *Store, repository, branch string, r *report.Report) (string, error) {
 	all, err := s.Workloads(ctx)
 	if err != nil {
 		return "", err
@@ -77,12 +78,8 @@ func (s *Store) WorkloadOf(ctx context.Context, repository, branch string, r *re
 	var ids []string
 	nearest := ""
 	for id, w := range all {
-		unnamed := Workload{}
-		for k, v := range w {
-			if k != "workload" {
-				unnamed[k] = v
-			}
-		}
+		unnamed := maps.Clone(w)
+		delete(unnamed, "workload")
 		if d := unnamed.Differs(want); d != "" {
 			nearest = d
 			continue
@@ -191,15 +188,14 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 
 // Spent sets, for each rule with an anchor, what was used up at the base: a commit, or empty for the newest run.
 // resolve turns a name that the store does not know into a commit.
-func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string,
-	rules []policy.Rule,
+func Spent(ctx context.Context, s *Store, repository, branch string, head *report.Report, base string, rules []policy.Rule,
 	resolve func(name string) (string, error)) error {
 	for i := range rules {
 		r := &rules[i]
 		if r.Since == "" {
 			continue
 		}
-		spent, err := s.spent(ctx, repository, branch, head, base, r, resolve)
+		spent, err := spentOn(ctx, s, repository, branch, head, base, r, resolve)
 		if err != nil {
 			return err
 		}
@@ -208,7 +204,7 @@ func (s *Store) Spent(ctx context.Context, repository, branch string, head *repo
 	return nil
 }
 
-func (s *Store) spent(ctx context.Context, repository, branch string, head *report.Report, base string, r *policy.Rule,
+func spentOn(ctx context.Context, s *Store, repository, branch string, head *report.Report, base string, r *policy.Rule,
 	resolve func(name string) (string, error)) (map[string]policy.Spent, error) {
 	because := func(format string, args ...any) (map[string]policy.Spent, error) {
 		return map[string]policy.Spent{policy.SpentOnNothing: {Why: fmt.Sprintf(format, args...)}}, nil
@@ -220,7 +216,7 @@ func (s *Store) spent(ctx context.Context, repository, branch string, head *repo
 	if err != nil {
 		return because("%v", err)
 	}
-	id, err := s.WorkloadOf(ctx, repository, branch, head)
+	id, err := workloadIn(ctx, s, repository, branch, head)
 	if err != nil {
 		return because("%v", err)
 	}
@@ -321,9 +317,9 @@ func (s *Series) nightly(from, to int) float64 {
 	}
 	middle := order.Median(steps)
 	for i := range steps {
-		steps[i] = math.Abs(steps[i] - middle)
+		steps[i] -= middle
 	}
-	return 1.4826 * order.Median(steps) / math.Sqrt2
+	return typical(steps) / math.Sqrt2
 }
 
 // mostSpenders bounds the commits that are listed for a budget.
@@ -338,30 +334,19 @@ func (s *Series) spent(from, to int) policy.Spent {
 	}
 	total, ends := 0.0, 0
 	var steps []step
-	for at := from; at <= to; {
-		end := at
-		var values []float64 // of the i-th night's commit
-		for end <= to && (s.Pinned != nil || s.Nights[end].Epoch == s.Nights[at].Epoch) {
-			end++
-		}
+	for _, stay := range groups(s.Nights[from:to+1], func(a, b *Night) bool { return s.Pinned != nil || a.Epoch == b.Epoch }) {
 		before := math.NaN()
-		for i := at; i < end; {
-			k := i
-			values = values[:0]
-			for ; k < end && s.Nights[k].Commit == s.Nights[i].Commit; k++ {
-				values = append(values, s.Nights[k].followed())
-			}
-			ln := math.Log(order.Median(values))
+		for _, nights := range groups(stay, func(a, b *Night) bool { return a.Commit == b.Commit }) {
+			ln := math.Log(median(nights))
 			if !math.IsNaN(before) {
 				total += ln - before
-				steps = append(steps, step{s.Nights[i].Commit, ln - before})
+				steps = append(steps, step{nights[0].Commit, ln - before})
 			}
-			before, i = ln, k
+			before = ln
 		}
-		ends, at = ends+2, end
+		ends += 2
 	}
-	out := policy.Spent{Ratio: math.Exp(total)}
-	out.SE = s.nightly(from, to) * math.Sqrt(float64(ends))
+	out := policy.Spent{Ratio: math.Exp(total), SE: s.nightly(from, to) * math.Sqrt(float64(ends))}
 	slices.SortStableFunc(steps, func(a, b step) int {
 		if s.Better == report.Higher {
 			a, b = b, a

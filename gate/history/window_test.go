@@ -17,7 +17,7 @@ import (
 
 func window(t *testing.T, s *history.Store, head *report.Report) *history.Window {
 	t.Helper()
-	w, err := s.Window(context.Background(), "team/server", "main", head)
+	w, err := history.NewWindow(context.Background(), s, "team/server", "main", head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestNoiseOfRuns(t *testing.T) {
 	if err != nil || none != nil || !strings.Contains(text, "0 runs at the present level in this environment, and 5 are needed") {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := s.Window(context.Background(), "team/server", "main", historytest.Report(t, historytest.Capture{Seed: 97, GPU: "NVIDIA H200"})); err == nil ||
+	if _, err := history.NewWindow(context.Background(), s, "team/server", "main", historytest.Report(t, historytest.Capture{Seed: 97, GPU: "NVIDIA H200"})); err == nil ||
 		!strings.Contains(err.Error(), `gpu is "NVIDIA H100 80GB HBM3" and "NVIDIA H200"`) {
 		t.Errorf("another workload: %v", err)
 	}
@@ -114,7 +114,7 @@ func TestCreepFailsAtTheThirdMerge(t *testing.T) {
 		pol := policy.Default()
 		pol.Rules = append(pol.Rules, policy.Rule{ID: "creep", Metric: "unit.time.p50", Labels: report.Labels{}, Level: comparison.LevelError,
 			Max: &p5, LimitUnit: report.Ratio, Since: "v1.4.0"})
-		if err := s.Spent(ctx, "team/server", "main", head, historytest.Commit(merge-1), pol.Rules, nil); err != nil {
+		if err := history.Spent(ctx, s, "team/server", "main", head, historytest.Commit(merge-1), pol.Rules, nil); err != nil {
 			t.Fatal(err)
 		}
 		c, err := diff.Compare([]*report.Report{base}, []*report.Report{head}, diff.Options{Policy: pol})
@@ -157,13 +157,13 @@ func TestCreepFailsAtTheThirdMerge(t *testing.T) {
 	if err != nil || c.Verdict != comparison.Inconclusive || !strings.Contains(c.Gates[0].Reason, "name it with --history") {
 		t.Errorf("without a history: %s %s %v", c.Verdict, c.Gates[0].Reason, err)
 	}
-	if err := s.Spent(ctx, "team/server", "main", head, "", pol.Rules, nil); err != nil || !strings.Contains(pol.Rules[0].Spent[policy.SpentOnNothing].Why, "no such commit: v9") {
+	if err := history.Spent(ctx, s, "team/server", "main", head, "", pol.Rules, nil); err != nil || !strings.Contains(pol.Rules[0].Spent[policy.SpentOnNothing].Why, "no such commit: v9") {
 		t.Errorf("%+v %v", pol.Rules[0].Spent, err)
 	}
 	pol.Rules[0].Since = "v1.4.0"
 	faster := of(6, 51)
 	fast := historytest.Report(t, historytest.Capture{Seed: 52, Steps: 6, Level: 1.12, Noise: 0.0005})
-	if err := s.Spent(ctx, "team/server", "main", fast, "", pol.Rules, nil); err != nil {
+	if err := history.Spent(ctx, s, "team/server", "main", fast, "", pol.Rules, nil); err != nil {
 		t.Fatal(err)
 	}
 	c, err = diff.Compare([]*report.Report{faster}, []*report.Report{fast}, diff.Options{Policy: pol})

@@ -48,8 +48,7 @@ be read, 4 check has too few runs to say anything.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAdd(e), newList(e), newPrune(e),
-		newAck(e), newMerge(e), newCheck(e), newPage(e))
+	cmd.AddCommand(newAdd(e), newList(e), newPrune(e), newAck(e), newMerge(e), newCheck(e), newPage(e))
 	return cmd
 }
 

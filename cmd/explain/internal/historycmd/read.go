@@ -2,6 +2,7 @@ package historycmd
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -233,13 +234,8 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 
 func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, format string, w io.Writer) error {
 	if format == "ndjson" {
-		return s.Points(cmd.Context(), filter, func(p *history.Point) error {
-			line, err := p.Line()
-			if err == nil {
-				_, err = w.Write(line)
-			}
-			return err
-		})
+		lines := json.NewEncoder(w)
+		return s.Points(cmd.Context(), filter, func(p *history.Point) error { return lines.Encode(p) })
 	}
 	c := csv.NewWriter(w)
 	err := c.Write([]string{"repository", "branch", "commit", "time", "workload", "epoch", "capture", "metric", "labels", "kind",

@@ -66,10 +66,10 @@ func (f *Flags) from(
 		opt.Policy = policy.Default()
 	}
 	resolve := func(name string) (string, error) { return gitfile.Resolve(ctx, ".", name) }
-	if err := s.Spent(ctx, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
+	if err := history.Spent(ctx, s, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
 		return err
 	}
-	w, err := s.Window(ctx, f.repository, f.branch, head)
+	w, err := history.NewWindow(ctx, s, f.repository, f.branch, head)
 	if err != nil {
 		p.Notes = append(p.Notes, "History: "+err.Error()+".")
 		return nil
