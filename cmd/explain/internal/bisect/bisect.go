@@ -15,7 +15,6 @@ import (
 // Options of a [Search].
 type Options struct {
 	Noise float64 // standard deviation of ln of a capture, as known beforehand; 0 means 0.01
-	Sure  float64 // probability that settles the search, above 0.5 and below 1; 0 means 0.93
 }
 
 // Search looks for the first slow commit among 1 to N; commit 0 is assumed to be fast, commit N to be slow.
@@ -55,12 +54,8 @@ func New(n int, o Options) (*Search, error) {
 	if o.Noise == 0 {
 		o.Noise = 0.01
 	}
-	if o.Sure == 0 {
-		o.Sure = 0.93
-	}
-	if n < 1 || !(o.Noise > 0) || !(o.Sure > 0.5 && o.Sure < 1) {
-		return nil, errors.New("a search needs at least one commit after the good one, noise above 0, and to be sure by " +
-			"more than 0.5 and less than 1")
+	if n < 1 || !(o.Noise > 0) {
+		return nil, errors.New("a search needs at least one commit after the good one, and noise above 0")
 	}
 	return &Search{o: o, n: n, skipped: make([]bool, n+1)}, nil
 }
@@ -227,10 +222,12 @@ func (s *Search) Result() Result {
 		r.Within = 2 * f.se
 	}
 	enough := good >= FewestEnds/2 && bad >= FewestEnds/2
-	r.Settled = len(s.captures) >= 2 && max(r.Probability, r.Several) >= s.o.Sure && good > 0 && bad > 0 ||
+	r.Settled = len(s.captures) >= 2 && max(r.Probability, r.Several) >= sure && good > 0 && bad > 0 ||
 		enough && (r.None >= nothing || r.Nothing() && good+bad >= MostEnds)
 	return r
 }
 
-// nothing is the probability of no change at which FewestEnds captures of the ends suffice.
-const nothing = 0.75
+const (
+	sure    = 0.93 // the probability that settles the search
+	nothing = 0.75 // the probability of no change at which FewestEnds captures of the ends suffice
+)

@@ -1,7 +1,6 @@
 package ci
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -84,20 +82,17 @@ func newPolicyCheck(e *cmdenv.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var b strings.Builder
-			fmt.Fprintf(&b, "%s: valid; %s\n", render.Visible(args[0]), render.Visible(p.Summary()))
+			var out cmdenv.Lines
+			out.Add("%s: valid; %s", args[0], p.Summary())
 			for _, s := range p.Shadowed() {
-				fmt.Fprintf(&b,
-					"note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first\n", render.Visible(s[0]), render.Visible(s[1]))
+				out.Add("note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first", s[0], s[1])
 			}
 			for i := range p.Waivers {
 				if wv := &p.Waivers[i]; day.After(wv.Expires) {
-					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", render.Visible(strings.Join(wv.Rules, ", ")),
-						wv.Expires.Format(time.DateOnly))
+					out.Add("note: the waiver of rule %s expired on %s", strings.Join(wv.Rules, ", "), wv.Expires.Format(time.DateOnly))
 				}
 			}
-			_, err = io.WriteString(e.Out, b.String())
-			return err
+			return out.To(e.Out)
 		},
 	}
 }
@@ -154,61 +149,49 @@ func newPolicyExplain(e *cmdenv.Env) *cobra.Command {
 
 // explainRule prints what the rules with an id judge, and their thresholds.
 func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "rule %s, of %s\n", render.Visible(id), render.Visible(from))
+	var out cmdenv.Lines
+	out.Add("rule %s, of %s", id, from)
 	for i := range p.Rules {
 		if p.Rules[i].ID != id {
 			continue
 		}
 		for _, r := range p.Rules[i].Each() {
-			fmt.Fprintf(&b, "  %s %s\n", render.Visible(r.Selects()), render.Visible(r.Does()))
+			out.Add("  %s %s", r.Selects(), r.Does())
 		}
 	}
 	for i := range p.Waivers {
 		if slices.Contains(p.Waivers[i].Rules, id) {
-			fmt.Fprintf(&b, "  %s\n", render.Visible(p.Waivers[i].String()))
+			out.Add("  %s", p.Waivers[i].String())
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return out.To(w)
 }
 
 // explainRules prints the rules that select a number, starting with the one that judges it.
 func explainRules(w io.Writer, from, metric string, list []policy.Explanation, ignored bool) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, by %s\n", render.Visible(metric), render.Visible(from))
-	if ignored {
-		b.WriteString("  not judged: ignore.kernels of the policy has it\n")
-		list = nil
+	var out cmdenv.Lines
+	out.Add("%s, by %s", metric, from)
+	switch {
+	case ignored:
+		out.Add("  not judged: ignore.kernels of the policy has it")
+		return out.To(w)
+	case len(list) == 0:
+		out.Add("  judged by no rule")
 	}
-	for _, judges := range []bool{true, false} {
-		for i := range list {
-			r := &list[i]
-			if (r.By == "") != judges {
-				continue
-			}
-			verb := "judged by"
-			if !judges {
-				verb = "not by"
-			}
-			of := ""
-			if r.Preset {
-				of = " of the preset"
-			}
-			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, render.Visible(r.Rule.Name()), of, render.Visible(r.Rule.Selects()),
-				render.Visible(r.Rule.Does()))
-			if !judges {
-				fmt.Fprintf(&b, "; rule %s comes later and selects it too", render.Visible(r.By))
-			}
-			b.WriteByte('\n')
-			for k := range r.Waivers {
-				fmt.Fprintf(&b, "    %s\n", render.Visible(r.Waivers[k].String()))
-			}
+	slices.SortStableFunc(list, func(a, b policy.Explanation) int { return min(len(a.By), 1) - min(len(b.By), 1) })
+	for i := range list {
+		r := &list[i]
+		verb, of, later := "judged by", "", ""
+		if r.By != "" {
+			verb, later = "not by", "; rule "+r.By+" comes later and selects it too"
+		}
+		if r.Preset {
+			of = " of the preset"
+		}
+		out.Add("  %s rule %s%s: %s %s%s", verb, r.Rule.Name(), of, r.Rule.Selects(), r.Rule.Does(), later)
+		for k := range r.Waivers {
+			out.Add("    %s", r.Waivers[k].String())
 		}
 	}
-	if len(list) == 0 && !ignored {
-		b.WriteString("  judged by no rule\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return out.To(w)
 }

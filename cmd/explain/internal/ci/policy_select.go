@@ -2,14 +2,10 @@ package ci
 
 import (
 	"cmp"
-	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
@@ -61,14 +57,11 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 			if err != nil {
 				return err
 			}
-			text, all := testedRules(opt.Policy, c)
-			if _, err := io.WriteString(e.Out, text); err != nil {
+			tested, all := testedRules(opt.Policy, c)
+			if err := tested.To(e.Out); err != nil || all {
 				return err
 			}
-			if !all {
-				return cmdenv.Exit(cmdenv.Inconclusive)
-			}
-			return nil
+			return cmdenv.Exit(cmdenv.Inconclusive)
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -80,12 +73,11 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 
 // testedRules lists what each rule selects in a comparison of a side with itself; all reports whether every rule that
 // is not optional can be judged.
-func testedRules(p *policy.Policy, c *comparison.Comparison) (text string, all bool) {
-	all = true
-	var b strings.Builder
+func testedRules(p *policy.Policy, c *comparison.Comparison) (out *cmdenv.Lines, all bool) {
+	out, all = &cmdenv.Lines{}, true
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		fmt.Fprintf(&b, "rule %s: %s %s\n", render.Visible(r.Name()), render.Visible(r.Selects()), render.Visible(r.Does()))
+		out.Add("rule %s: %s %s", r.Name(), r.Selects(), r.Does())
 		if r.Level == comparison.LevelOff {
 			continue
 		}
@@ -94,22 +86,22 @@ func testedRules(p *policy.Policy, c *comparison.Comparison) (text string, all b
 			if g := &c.Gates[k]; g.Rule == r.Name() && g.Threshold == r.Threshold() && g.Level == r.Level {
 				found++
 				if g.Checked() || g.Head != nil && g.Code == comparison.SameCapture {
-					fmt.Fprintf(&b, "  %-60s %s\n", render.Visible(gateName(c, g)), render.Visible(gateValue(g)))
+					out.Add("  %-60s %s", gateName(c, g), gateValue(g))
 				} else {
 					all = false
-					fmt.Fprintf(&b, "  cannot be judged: %s\n", render.Visible(g.Reason))
+					out.Add("  cannot be judged: %s", g.Reason)
 				}
 			}
 		}
 		switch {
 		case found > 0:
 		case r.Optional:
-			b.WriteString("  selects nothing here, which the rule allows (optional)\n")
+			out.Add("  selects nothing here, which the rule allows (optional)")
 		default:
-			b.WriteString("  judges nothing: later rules judge all that it selects, or ignore.kernels has it\n")
+			out.Add("  judges nothing: later rules judge all that it selects, or ignore.kernels has it")
 		}
 	}
-	return b.String(), all
+	return out, all
 }
 
 // gateName returns the name of the number that a gate judges; kernels have their name in the tables.

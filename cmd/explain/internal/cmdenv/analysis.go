@@ -72,8 +72,9 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 		return opt, usage.Errorf("--quiet and --verbose exclude each other")
 	}
 	var err error
-	if opt.Window.NVTX, err = windowRange(f.window); err != nil {
-		return opt, err
+	ranged := false
+	if opt.Window.NVTX, ranged = strings.CutPrefix(f.window, "nvtx:"); f.window != "" && (!ranged || opt.Window.NVTX == "") {
+		return opt, usage.Errorf("--window %s: expected nvtx:REGEX", f.window)
 	}
 	if f.changed("from") {
 		opt.Window.From = &f.from
@@ -89,15 +90,6 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 		return opt, err
 	}
 	return opt, f.memory.apply(&opt, traces)
-}
-
-// windowRange returns the expression of --window nvtx:REGEX; empty if the flag is empty.
-func windowRange(window string) (string, error) {
-	expr, ok := strings.CutPrefix(window, "nvtx:")
-	if window != "" && (!ok || expr == "") {
-		return "", usage.Errorf("--window %s: expected nvtx:REGEX", window)
-	}
-	return expr, nil
 }
 
 // PhaseMapHelp is the help of --phase-map.

@@ -3,6 +3,7 @@ package cmdenv
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -61,4 +63,18 @@ func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// Lines is text for people that goes out at once. Each line is escaped: names in it may be of strangers.
+type Lines struct{ text strings.Builder }
+
+// Add adds a line.
+func (l *Lines) Add(format string, args ...any) {
+	l.text.WriteString(render.Visible(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// To writes the lines.
+func (l *Lines) To(w io.Writer) error {
+	_, err := io.WriteString(w, l.text.String())
+	return err
 }

@@ -77,13 +77,11 @@ func FindAll(flag string, names []string) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []File
-	for _, p := range paths {
-		in, err := Find(p)
-		if err != nil {
+	list := make([]File, len(paths))
+	for i, p := range paths {
+		if list[i], err = Find(p); err != nil {
 			return nil, err
 		}
-		list = append(list, in)
 	}
 	return list, nil
 }
@@ -150,11 +148,7 @@ func jsonKind(path string) (Kind, error) {
 		return "", fmt.Errorf("%s is not valid JSON (%w); was it cut off?", path, err)
 	}
 	var schema string
-	if raw, ok := top["schema"]; ok {
-		if err := json.Unmarshal(raw, &schema); err != nil {
-			schema = ""
-		}
-	}
+	_ = json.Unmarshal(top["schema"], &schema) // else it states none
 	switch {
 	case strings.HasPrefix(schema, "explain.report/"):
 		return Report, nil

@@ -48,7 +48,10 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 		if err != nil {
 			return true, fmt.Errorf("%s: %w", file, err)
 		}
-		return true, f.printComparison(e, c)
+		if f.format == "profilemate" {
+			return true, usage.Errorf("--format profilemate is of a report, not of a comparison")
+		}
+		return true, output.PrintComparison(e.Out, c, f.format, e.Terminal())
 	}
 	r, err := report.Read(bytes.NewReader(content))
 	if err != nil {
@@ -83,11 +86,4 @@ func (f *reportFlags) analyses(cmd *cobra.Command) string {
 		}
 	}
 	return ""
-}
-
-func (f *reportFlags) printComparison(e *cmdenv.Env, c *comparison.Comparison) error {
-	if f.format == "profilemate" {
-		return usage.Errorf("--format profilemate is of a report, not of a comparison")
-	}
-	return output.PrintComparison(e.Out, c, f.format, e.Terminal())
 }

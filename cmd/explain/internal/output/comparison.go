@@ -22,7 +22,7 @@ func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 	list := []File{
 		format("comparison.json", comparison.Write),
 		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, c, links) }},
-		format("comparison.md", writeComparisonMD),
+		{Name: "comparison.md", Write: func(w io.Writer) error { return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{}) }},
 		format("comparison.csv", diffrender.WriteCSV),
 	}
 	if c.Study == nil { // there is nothing that a CI system could take for a test
@@ -68,10 +68,6 @@ func PageBeside(path, out string) string {
 		return ""
 	}
 	return filepath.ToSlash(rel)
-}
-
-func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {
-	return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
 }
 
 // TraceIn returns the trace in the folder of a capture and the evidence beside it: everything there that explain did

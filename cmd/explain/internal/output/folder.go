@@ -64,7 +64,7 @@ func Report(res *analyze.Result) []File {
 	if step != "" {
 		files = append(files, File{Name: step, Write: func(w io.Writer) error { return export.Perfetto(w, units) }})
 	}
-	if hasSection(res.Report, "ncu") {
+	if slices.ContainsFunc(res.Report.Sections, func(s report.Section) bool { return s.ID == "ncu" }) {
 		files = append(files, File{Name: "ncu_summary.json", Write: func(w io.Writer) error {
 			b, err := export.NCUSummaryJSON(res.Details)
 			return written(w, b, err)
@@ -93,10 +93,6 @@ func Report(res *analyze.Result) []File {
 		}
 	}
 	return files
-}
-
-func hasSection(r *report.Report, id string) bool {
-	return slices.ContainsFunc(r.Sections, func(s report.Section) bool { return s.ID == id })
 }
 
 // Write writes files into dir, whole or not at all.

@@ -93,7 +93,11 @@ func (f *Flags) NoiseBlock() (*diff.Noise, error) {
 	if f.Noise == "" {
 		return nil, nil
 	}
-	return readNoise(f.Noise)
+	b, err := input.ReadText(f.Noise)
+	if err != nil {
+		return nil, usage.Errorf("--noise: %w", err)
+	}
+	return NoiseText(f.Noise, b)
 }
 
 // Policy reads a policy file; nil if the path is empty. Mistakes in the file are usage errors.
@@ -118,15 +122,6 @@ func PolicyText(name string, b []byte, open func(string) ([]byte, error)) (*poli
 		return nil, usage.Errorf("policy %s: %w", name, err)
 	}
 	return p, nil
-}
-
-// readNoise reads the noise block of --noise.
-func readNoise(path string) (*diff.Noise, error) {
-	b, err := input.ReadText(path)
-	if err != nil {
-		return nil, usage.Errorf("--noise: %w", err)
-	}
-	return NoiseText(path, b)
 }
 
 // NoiseText parses a noise block; name appears in errors.
