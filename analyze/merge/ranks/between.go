@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -21,43 +22,62 @@ const (
 // rooted are the kinds with a root: true if the others wait for the root, false if it waits for them.
 var rooted = map[string]bool{Broadcast: true, Scatter: true, Reduce: false, Gather: false}
 
-// epoch holds what members did between two matched collectives.
-type epoch map[int]map[string][]int32 // by member and kind: calls in order; -1 if one is missing
+// epoch holds what members did between two matched collectives: calls in order; -1 if one is missing.
+type epoch map[lane][]int32
 
-// call is the n-th call of a kind of a member; -1 if there is none.
-func (e epoch) call(m int, kind string, n int) int32 {
-	if list := e[m][kind]; n < len(list) {
-		return list[n]
+// lane is the calls of one kind of a member.
+type lane struct {
+	member int
+	kind   string
+}
+
+// call is a member's call of a slot; -1 if there is none.
+func (e epoch) call(m int, s slot) int32 {
+	if list := e[lane{m, s.kind}]; s.n < len(list) {
+		return list[s.n]
 	}
 	return -1
 }
 
-// matchRest matches the calls that are not collectives of sets, and adds their waits: first by the ranks they name,
-// then kernels between two ranks by their ends, then the rest by kind and order within an epoch. A missing call leaves
-// its place empty.
-func (x *chains) matchRest() {
-	collectives := x.ops
-	x.recorded()
-	x.byEnds()
-	for _, device := range []bool{false, true} {
-		epochs := x.epochs(device, collectives)
-		for _, s := range slots(epochs) {
-			if _, ok := rooted[s.kind]; ok {
-				x.rootedSlot(s.slot, s.epochs)
-			} else {
-				x.peerSlot(s.slot, s.epochs)
-			}
+// epochs matches the calls that name no rank and are not collectives of sets, those of the host's tracks or those of
+// devices, and adds their waits: by kind and order within an epoch. A missing call leaves its place empty.
+type epochs struct {
+	*matching
+	device bool
+	two    bool // only two tracks have calls
+	list   []epoch
+}
+
+func (x *epochs) match(collectives int32) {
+	n := 0
+	for m := range x.Members {
+		if x.Members[m].Device >= 0 == x.device && len(x.Members[m].Calls) > 0 {
+			n++
+		}
+	}
+	x.two = n == 2
+	x.collect(collectives)
+	for _, e := range x.list {
+		x.fill(e)
+	}
+	if !x.two {
+		x.fillUsual()
+	}
+	for _, s := range slots(x.list) {
+		if _, ok := rooted[s.kind]; ok {
+			x.rootedSlot(s.slot, s.epochs)
+		} else {
+			x.peerSlot(s.slot, s.epochs)
 		}
 	}
 }
 
-// epochs groups the calls that name no rank, in order: those of the host's tracks, or those of devices.
-func (x *chains) epochs(device bool, collectives int32) []epoch {
-	at := map[int32]int{}
-	var list []epoch
+// collect groups the calls, in order.
+func (x *epochs) collect(collectives int32) {
+	at := map[int32]epoch{}
 	for m := range x.Members {
 		t := &x.Members[m]
-		if t.Device >= 0 != device || !x.Clock(m).Known {
+		if t.Device >= 0 != x.device || !x.Clock(m).Known {
 			continue
 		}
 		last := int32(-1)
@@ -70,107 +90,87 @@ func (x *chains) epochs(device bool, collectives int32) []epoch {
 			if op >= 0 || x.named[m][c] || slices.Contains(Synchronising, kind) {
 				continue
 			}
-			k, ok := at[last]
-			if !ok {
-				k = len(list)
-				at[last], list = k, append(list, epoch{})
+			e := at[last]
+			if e == nil {
+				e = epoch{}
+				at[last], x.list = e, append(x.list, e)
 			}
-			if list[k][m] == nil {
-				list[k][m] = map[string][]int32{}
-			}
-			list[k][m][kind] = append(list[k][m][kind], int32(c))
+			e[lane{m, kind}] = append(e[lane{m, kind}], int32(c))
 		}
 	}
-	two := x.tracks(device) == 2
-	for _, e := range list {
-		x.fill(e, two)
-	}
-	if !two {
-		x.fillUsual(list)
-	}
-	return list
 }
 
 // fill leaves places empty if members of an epoch lack calls: of calls with a root, those that other members have;
 // between two members, those of the other side.
-func (x *chains) fill(e epoch, two bool) {
+func (x *epochs) fill(e epoch) {
 	most := map[string]int{} // member with most calls of a kind
-	for m, kinds := range e {
-		for kind, calls := range kinds {
-			if o, ok := most[kind]; !ok || len(calls) > len(e[o][kind]) || len(calls) == len(e[o][kind]) && m < o {
-				most[kind] = m
-			}
+	for l, calls := range e {
+		o, ok := most[l.kind]
+		if n := len(e[lane{o, l.kind}]); !ok || len(calls) > n || len(calls) == n && l.member < o {
+			most[l.kind] = l.member
 		}
 	}
-	for m, kinds := range e {
-		for kind, calls := range kinds {
-			ref, as := most[kind], kind
-			if _, ok := rooted[kind]; !ok {
-				if !two {
-					continue
-				}
-				as = other[kind]
-				for o := range e {
-					if o != m {
-						ref = o
-					}
+	for l, calls := range e {
+		ref := lane{most[l.kind], l.kind}
+		if _, ok := rooted[l.kind]; !ok {
+			if !x.two {
+				continue
+			}
+			ref.kind = other[l.kind]
+			for o := range e {
+				if o.member != l.member {
+					ref.member = o.member
 				}
 			}
-			if to := e[ref][as]; ref != m && len(calls) < len(to) && !slices.Contains(to, -1) {
-				kinds[kind] = spread(len(to), calls, func(i int, call int32) int64 { return x.End(m, call) - x.End(ref, to[i]) })
-			}
+		}
+		if to := e[ref]; ref.member != l.member && len(calls) < len(to) && !slices.Contains(to, -1) {
+			e[l] = spread(len(to), calls, func(i int, call int32) int64 { return x.End(l.member, call) - x.End(ref.member, to[i]) })
 		}
 	}
 }
 
 // fillUsual leaves places empty if a member sends or receives less often in an epoch than it usually does: each call
 // goes to the place where its usual peer ends.
-func (x *chains) fillUsual(epochs []epoch) {
-	type of struct {
-		m    int
-		kind string
-		n    int
+func (x *epochs) fillUsual() {
+	type often struct {
+		lane
+		n int
 	}
-	count, usual := map[of]int{}, map[of]int{} // number of epochs with n calls; most frequent n, by member and kind
-	for _, e := range epochs {
-		for m, kinds := range e {
-			for kind, calls := range kinds {
-				o, any := of{m, kind, len(calls)}, of{m, kind, 0}
-				if count[o]++; count[o] > count[of{m, kind, usual[any]}] {
-					usual[any] = len(calls)
-				}
+	count, usual := map[often]int{}, map[lane]int{} // number of epochs with n calls; most frequent n
+	for _, e := range x.list {
+		for l, calls := range e {
+			o := often{l, len(calls)}
+			if count[o]++; count[o] > count[often{l, usual[l]}] {
+				usual[l] = len(calls)
 			}
 		}
 	}
 	var peers map[slot]map[int]int
-	for _, e := range epochs {
-		for m, kinds := range e {
-			for kind, calls := range kinds {
-				n := usual[of{m, kind, 0}]
-				if _, ok := rooted[kind]; ok || len(calls) >= n {
-					continue
-				}
-				if peers == nil {
-					peers = x.allPeers(epochs)
-				}
-				kinds[kind] = spread(n, calls, func(i int, call int32) int64 {
-					s := slot{kind, i}
-					if peer, known := peers[s][m]; known {
-						if to := e.call(peer, other[kind], i); to >= 0 {
-							return x.End(m, call) - x.End(peer, to)
-						}
-					}
-					return math.MaxInt64 / 2
-				})
+	for _, e := range x.list {
+		for l, calls := range e {
+			n := usual[l]
+			if _, ok := rooted[l.kind]; ok || len(calls) >= n {
+				continue
 			}
+			if peers == nil {
+				peers = x.allPeers()
+			}
+			e[l] = spread(n, calls, func(i int, call int32) int64 {
+				if peer, known := peers[slot{l.kind, i}][l.member]; known {
+					if to := e.call(peer, slot{other[l.kind], i}); to >= 0 {
+						return x.End(l.member, call) - x.End(peer, to)
+					}
+				}
+				return math.MaxInt64 / 2
+			})
 		}
 	}
 }
 
 // allPeers returns the known peers of members in all slots of sends and receives.
-func (x *chains) allPeers(epochs []epoch) map[slot]map[int]int {
+func (x *epochs) allPeers() map[slot]map[int]int {
 	all := map[slot]map[int]int{}
-	for _, s := range slots(epochs) {
+	for _, s := range slots(x.list) {
 		if _, ok := rooted[s.kind]; !ok {
 			members, of, come := x.comings(s.slot, s.epochs)
 			all[s.slot] = map[int]int{}
@@ -194,7 +194,7 @@ func spread(n int, calls []int32, later func(i int, call int32) int64) []int32 {
 }
 
 // outer returns the two members with the largest values of a function, largest first; -1 if missing.
-func (x *chains) outer(list []int, of func(m int) int64) [2]int {
+func outer(list []int, of func(m int) int64) [2]int {
 	best := [2]int{-1, -1}
 	for _, m := range list {
 		switch {
@@ -218,50 +218,42 @@ type coming struct {
 
 // comings returns the members that have a slot, the indexes of their epochs, and who began the other side in each
 // epoch, in order of time.
-func (x *chains) comings(s slot, epochs []epoch) (members []int, of map[int][]int, come [][]coming) {
+func (x *epochs) comings(s slot, epochs []epoch) (members []int, of map[int][]int, come [][]coming) {
 	of = map[int][]int{}
 	come = make([][]coming, len(epochs))
+	to := slot{other[s.kind], s.n}
 	for i, e := range epochs {
 		for _, m := range e.members(s) {
-			if of[m] == nil {
-				members = append(members, m)
-			}
 			of[m] = append(of[m], i)
 		}
-		for _, m := range e.members(slot{other[s.kind], s.n}) {
-			come[i] = append(come[i], coming{x.Start(m, e[m][other[s.kind]][s.n]), m})
+		for _, m := range e.members(to) {
+			come[i] = append(come[i], coming{x.Start(m, e.call(m, to)), m})
 		}
 		slices.SortFunc(come[i], func(a, b coming) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.member, b.member)) })
 	}
-	slices.Sort(members)
-	return members, of, come
+	return slices.Sorted(maps.Keys(of)), of, come
 }
 
 // peerSlot adds the waits of sends and receives: for the only other rank, or for the peer whose start ends the calls.
-func (x *chains) peerSlot(s slot, epochs []epoch) {
+func (x *epochs) peerSlot(s slot, epochs []epoch) {
 	members, of, come := x.comings(s, epochs)
-	two := len(members) > 0 && x.tracks(x.Members[members[0]].Device >= 0) == 2
 	for _, m := range members {
 		guess := -1
-		if !two {
+		if !x.two {
 			guess = x.peer(m, s, epochs, of[m], come)
 		}
 		for _, i := range of[m] {
 			e := epochs[i]
-			call, peer := e[m][s.kind][s.n], guess
-			if two {
+			call, peer := e.call(m, s), guess
+			if x.two {
 				peer = only(e, m, s)
 			}
-			if peer < 0 {
-				continue
-			}
-			to := e.call(peer, other[s.kind], s.n)
+			to := e.call(peer, slot{other[s.kind], s.n})
 			if to < 0 {
 				continue
 			}
 			if x.op[m][call] < 0 && x.op[peer][to] < 0 {
-				x.op[m][call], x.op[peer][to] = x.ops, x.ops
-				x.ops++
+				x.link(m, call, peer, to)
 			}
 			x.add(m, call, peer, to)
 		}
@@ -270,23 +262,12 @@ func (x *chains) peerSlot(s slot, epochs []epoch) {
 
 // only is the other one of two members if both sides have equally many calls; else -1.
 func only(e epoch, m int, s slot) int {
-	for o, kinds := range e {
-		if o != m && len(kinds[other[s.kind]]) == len(e[m][s.kind]) {
-			return o
+	for o, calls := range e {
+		if o.member != m && o.kind == other[s.kind] && len(calls) == len(e[lane{m, s.kind}]) {
+			return o.member
 		}
 	}
 	return -1
-}
-
-// tracks counts the tracks that have calls, of the host or of devices.
-func (x *chains) tracks(device bool) int {
-	n := 0
-	for m := range x.Members {
-		if x.Members[m].Device >= 0 == device && len(x.Members[m].Calls) > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // leastWaits is in how many calls a member must have waited for a peer for that peer to be believed.
@@ -312,9 +293,9 @@ const candidates = 32
 // peer is the member whose start ends the calls of a slot: they never end long before it starts, and they end later the
 // later it starts; -1 if there is none. Candidates are those that started last while the member was in its longest
 // call.
-func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) int {
+func (x *epochs) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) int {
 	span := func(i int) (start, end int64) {
-		c := epochs[i][m][s.kind][s.n]
+		c := epochs[i].call(m, s)
 		return x.Start(m, c), x.End(m, c)
 	}
 	longest := slices.MaxFunc(of, func(a, b int) int {
@@ -342,12 +323,12 @@ func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) 
 
 // ends returns how much the time varies from another member's start on the other side to the end of the member's call;
 // ok is false if the other's start does not end the calls.
-func (x *chains) ends(m, q int, s slot, epochs []epoch, of []int) (varies float64, ok bool) {
+func (x *epochs) ends(m, q int, s slot, epochs []epoch, of []int) (varies float64, ok bool) {
 	var after, spent []float64
 	seen, early := 0, 0
 	for _, i := range of {
 		e := epochs[i]
-		c, o := e[m][s.kind][s.n], e.call(q, other[s.kind], s.n)
+		c, o := e.call(m, s), e.call(q, slot{other[s.kind], s.n})
 		if o < 0 {
 			continue
 		}

@@ -22,10 +22,8 @@ func slots(epochs []epoch) []slotted {
 	of := map[slot][]epoch{}
 	for _, e := range epochs {
 		most := map[string]int{}
-		for _, kinds := range e {
-			for kind, calls := range kinds {
-				most[kind] = max(most[kind], len(calls))
-			}
+		for l, calls := range e {
+			most[l.kind] = max(most[l.kind], len(calls))
 		}
 		for kind, n := range most {
 			for k := range n {
@@ -44,54 +42,44 @@ func slots(epochs []epoch) []slotted {
 // members returns the members of an epoch that have a call of the slot, in order.
 func (e epoch) members(s slot) []int {
 	var list []int
-	for m := range e {
-		if e.call(m, s.kind, s.n) >= 0 {
-			list = append(list, m)
+	for l := range e {
+		if l.kind == s.kind && e.call(l.member, s) >= 0 {
+			list = append(list, l.member)
 		}
 	}
 	slices.Sort(list)
 	return list
 }
 
-// even reports whether the members of an epoch have equally many calls of a kind.
-func (e epoch) even(kind string, members []int) bool {
-	for _, m := range members {
-		if len(e[m][kind]) != len(e[members[0]][kind]) {
-			return false
-		}
-	}
-	return true
-}
-
-// rootedSlot adds the waits of calls with a root.
-func (x *chains) rootedSlot(s slot, epochs []epoch) {
-	var whole []epoch
-	for _, e := range epochs {
-		if list := e.members(s); len(list) > 1 && e.even(s.kind, list) {
-			whole = append(whole, e)
-		}
-	}
+// rootedSlot adds the waits of calls with a root, in the epochs in which its members have equally many of them.
+func (x *epochs) rootedSlot(s slot, epochs []epoch) {
+	whole := slices.DeleteFunc(slices.Clone(epochs), func(e epoch) bool {
+		list := e.members(s)
+		return len(list) < 2 || slices.ContainsFunc(list, func(m int) bool {
+			return len(e[lane{m, s.kind}]) != len(e[lane{list[0], s.kind}])
+		})
+	})
 	root := x.root(s, whole)
 	for _, e := range whole {
 		list := e.members(s)
 		last := -1
 		for _, m := range list {
-			x.op[m][e[m][s.kind][s.n]] = x.ops
-			if m != root && (last < 0 || x.Start(m, e[m][s.kind][s.n]) > x.Start(last, e[last][s.kind][s.n])) {
+			x.op[m][e.call(m, s)] = x.ops
+			if m != root && (last < 0 || x.Start(m, e.call(m, s)) > x.Start(last, e.call(last, s))) {
 				last = m
 			}
 		}
 		x.ops++
-		if root < 0 || !slices.Contains(list, root) {
+		if !slices.Contains(list, root) {
 			continue
 		}
 		if !rooted[s.kind] {
-			x.add(root, e[root][s.kind][s.n], last, e[last][s.kind][s.n])
+			x.add(root, e.call(root, s), last, e.call(last, s))
 			continue
 		}
 		for _, m := range list {
 			if m != root {
-				x.add(m, e[m][s.kind][s.n], root, e[root][s.kind][s.n])
+				x.add(m, e.call(m, s), root, e.call(root, s))
 			}
 		}
 	}
@@ -99,31 +87,31 @@ func (x *chains) rootedSlot(s slot, epochs []epoch) {
 
 // root returns the member that behaves as the root of a slot in at least 95 % of the calls; -1 if there is none. Of
 // several, the root of a broadcast or scatter spends least in them, that of a reduce or gather most.
-func (x *chains) root(s slot, epochs []epoch) int {
+func (x *epochs) root(s slot, epochs []epoch) int {
 	fits, spent, n := map[int]int{}, map[int]int64{}, map[int]int{}
 	for _, e := range epochs {
+		start := func(m int) int64 { return x.Start(m, e.call(m, s)) }
+		end := func(m int) int64 { return x.End(m, e.call(m, s)) }
 		list := e.members(s)
 		// The two that end first, and the two that begin last: a broadcast's root must begin before anybody else leaves, and
 		// everybody must begin before a reduce's root leaves.
-		first, last := x.outer(list, func(m int) int64 { return -x.End(m, e[m][s.kind][s.n]) }),
-			x.outer(list, func(m int) int64 { return x.Start(m, e[m][s.kind][s.n]) })
+		first, last := outer(list, func(m int) int64 { return -end(m) }), outer(list, start)
 		for _, q := range list {
-			c := e[q][s.kind][s.n]
 			n[q]++
-			spent[q] += x.End(q, c) - x.Start(q, c)
-			other, before := first[0], false
+			spent[q] += end(q) - start(q)
+			pair := last
 			if rooted[s.kind] {
-				if other == q {
-					other = first[1]
-				}
-				before = x.End(other, e[other][s.kind][s.n]) < x.Start(q, c)-surest*x.off(other, q)
-			} else {
-				if other = last[0]; other == q {
-					other = last[1]
-				}
-				before = x.End(q, c) < x.Start(other, e[other][s.kind][s.n])-surest*x.off(other, q)
+				pair = first
 			}
-			if !before {
+			other := pair[0]
+			if other == q {
+				other = pair[1]
+			}
+			leaves, begins := q, other
+			if rooted[s.kind] {
+				leaves, begins = other, q
+			}
+			if end(leaves) >= start(begins)-surest*x.off(other, q) {
 				fits[q]++
 			}
 		}

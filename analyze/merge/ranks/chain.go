@@ -41,7 +41,7 @@ type wait struct {
 // share is the part of a wait caused by one activity of one member.
 type share struct {
 	member int32
-	act    int32 // index into chains.names; -1 unknown
+	act    int32 // index into study.names; -1 unknown
 	time   float64
 	via    int32 // wait from which it was passed on; -1: none
 }
@@ -55,14 +55,21 @@ const maxFollowed = 1 << 20
 // back is how many calls are searched backwards for one in which two members took part together.
 const back = 64
 
-type chains struct {
+// matching is which calls match, and who waits for whom in them.
+type matching struct {
 	*Aligned
-	*study
 	op    [][]int32 // by member and call: number of its match; -1 none
-	at    [][]int32 // by member and call: index into waits; -1 does not wait
 	named [][]bool  // by member and call: it names its root or other side
 	waits []wait
 	ops   int32
+	every int64 // one in so many collectives is followed
+}
+
+// chains follows waits to where they begin.
+type chains struct {
+	*matching
+	study *study
+	at    [][]int32 // by member and call: index into waits; -1 does not wait
 	// shares holds the shares of all waits; transfer is the act for the time that calls of a member's kinds take.
 	shares   []share
 	transfer [][]int
@@ -73,17 +80,39 @@ type chains struct {
 	list    []share
 }
 
-// chains follows all waiting to its origin: in the collectives of the sets, and in the calls between them that were
-// matched by root, peer or order. Waits shorter than three times the clock error are left out. Largest first.
+// match finds the calls that match: the collectives of the sets, and the calls between them by root, peer or order.
+func match(a *Aligned, sets []Set) *matching {
+	x := &matching{Aligned: a}
+	calls := 0
+	for i := range sets {
+		calls += sets[i].Len() * len(sets[i].Members)
+	}
+	x.every = int64(calls/maxFollowed + 1)
+	x.waits = make([]wait, 0, calls/int(x.every))
+	for i := range x.Members {
+		n := len(x.Members[i].Calls)
+		x.op, x.named = append(x.op, slices.Repeat([]int32{-1}, n)), append(x.named, make([]bool, n))
+	}
+	for i := range sets {
+		x.together(&sets[i])
+	}
+	collectives := x.ops
+	x.recorded()
+	x.byEnds()
+	(&epochs{matching: x, device: false}).match(collectives)
+	(&epochs{matching: x, device: true}).match(collectives)
+	slices.SortStableFunc(x.waits, func(a, b wait) int {
+		return cmp.Compare(x.Start(int(a.peer), a.other), x.Start(int(b.peer), b.other))
+	})
+	return x
+}
+
+// chains follows all waiting to its origin. Waits shorter than three times the clock error are left out. Largest first.
 func (st *study) chains(sets []Set) []Chain {
-	x := &chains{Aligned: st.Aligned, study: st}
+	x := &chains{matching: match(st.Aligned, sets), study: st}
+	st.Every = x.every
 	for i := range st.Members {
-		n := len(st.Members[i].Calls)
-		ops, at := make([]int32, n), make([]int32, n)
-		for k := range ops {
-			ops[k], at[k] = -1, -1
-		}
-		x.op, x.at, x.named = append(x.op, ops), append(x.at, at), append(x.named, make([]bool, n))
+		x.at = append(x.at, slices.Repeat([]int32{-1}, len(st.Members[i].Calls)))
 		transfer := make([]int, len(st.Members[i].Kinds))
 		for k, kind := range st.Members[i].Kinds {
 			transfer[k] = st.act(Transfer + kind)
@@ -91,19 +120,6 @@ func (st *study) chains(sets []Set) []Chain {
 		x.transfer = append(x.transfer, transfer)
 	}
 	x.doneBy = make([]int64, len(st.names))
-	calls := 0
-	for i := range sets {
-		calls += sets[i].Len() * len(sets[i].Members)
-	}
-	st.Every = int64(calls/maxFollowed + 1)
-	x.waits = make([]wait, 0, calls/int(st.Every))
-	for i := range sets {
-		x.together(&sets[i])
-	}
-	x.matchRest()
-	slices.SortStableFunc(x.waits, func(a, b wait) int {
-		return cmp.Compare(x.Start(int(a.peer), a.other), x.Start(int(b.peer), b.other))
-	})
 	x.shares = make([]share, 0, len(x.waits))
 	for i := range x.waits {
 		w := &x.waits[i]
@@ -116,7 +132,7 @@ func (st *study) chains(sets []Set) []Chain {
 }
 
 // off is the largest clock error between two members, in ns.
-func (x *chains) off(a, b int) int64 {
+func (x *matching) off(a, b int) int64 {
 	m, o := &x.Members[a], &x.Members[b]
 	switch {
 	case m.Clock != o.Clock:
@@ -129,7 +145,7 @@ func (x *chains) off(a, b int) int64 {
 
 // add records that a member waits for a peer, if it does: until the peer begins or the call returns, less the time in
 // which the member also computes.
-func (x *chains) add(m int, call int32, peer int, other int32) {
+func (x *matching) add(m int, call int32, peer int, other int32) {
 	start, come := x.Start(m, call), x.Start(peer, other)
 	if end := x.End(m, call); end < come-x.off(m, peer) {
 		return // the call ended before the peer began
@@ -139,7 +155,7 @@ func (x *chains) add(m int, call int32, peer int, other int32) {
 }
 
 // together adds the waits of the collectives of a set: all wait for the last.
-func (x *chains) together(s *Set) {
+func (x *matching) together(s *Set) {
 	for _, m := range s.Members {
 		if !x.Clock(m).Known {
 			return
@@ -158,10 +174,22 @@ func (x *chains) together(s *Set) {
 		}
 		x.ops++
 		for k, m := range s.Members {
-			if k != last && s.Calls[k][n] >= 0 && int64(n)%x.Every == 0 {
+			if k != last && s.Calls[k][n] >= 0 && int64(n)%x.every == 0 {
 				x.add(m, s.Calls[k][n], s.Members[last], s.Calls[last][n])
 			}
 		}
+	}
+}
+
+// link gives two calls one match, unless they have some.
+func (x *matching) link(m int, call int32, peer int, other int32) {
+	one, two := &x.op[m][call], &x.op[peer][other]
+	if *one < 0 {
+		*one = x.ops
+		x.ops++
+	}
+	if *two < 0 {
+		*two = *one
 	}
 }
 
@@ -182,7 +210,7 @@ func (x *chains) between(m int, from, to int32, sign int64, handOn bool) (waited
 	t := x.Members[m].Track
 	for c := from + 1; c <= to; c++ {
 		for _, p := range t.Parts(int(c)) {
-			x.doing(x.actOf[m][p.Act], sign*p.Time)
+			x.doing(x.study.actOf[m][p.Act], sign*p.Time)
 		}
 		if c == to {
 			break
@@ -304,7 +332,7 @@ func (x *chains) told(visit func(i int, w *wait, counts float64)) {
 		}
 		counts := x.Members[w.member].weight(int(w.call))
 		if x.Members[w.member].synchronises(int(w.call)) {
-			counts *= float64(x.Every)
+			counts *= float64(x.every)
 		}
 		visit(i, w, counts)
 	}
@@ -314,7 +342,7 @@ func (x *chains) told(visit func(i int, w *wait, counts float64)) {
 func (x *chains) sum() []Chain {
 	times := map[pair]float64{}
 	x.told(func(_ int, w *wait, counts float64) {
-		x.Waited += float64(w.time) * counts
+		x.study.Waited += float64(w.time) * counts
 		for _, s := range x.of(w) {
 			times[pair{s.member, w.member}] += s.time * counts
 		}
@@ -355,7 +383,11 @@ func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 		if u == nil {
 			continue
 		}
-		addCause(&u.causes, x.nameOf(s.act), s.time*counts)
+		act := ""
+		if s.act >= 0 {
+			act = x.study.names[s.act]
+		}
+		addCause(&u.causes, act, s.time*counts)
 		if slices.ContainsFunc(shares[:k], func(o share) bool { return o.member == s.member }) {
 			continue // counted with the first of them
 		}
@@ -377,13 +409,6 @@ func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 			u.longest, u.worst = time, int32(i)
 		}
 	}
-}
-
-func (x *chains) nameOf(act int32) string {
-	if act < 0 {
-		return ""
-	}
-	return x.names[act]
 }
 
 func (x *chains) chain(p pair, u *due) Chain {

@@ -166,7 +166,7 @@ func channels(members []Member, skip func(m, call int) bool, named func(m, call 
 
 // recorded matches the calls that name their root or their other side: those of one channel by order, or by time if
 // some are missing, so that a missing call costs only its own match.
-func (x *chains) recorded() {
+func (x *matching) recorded() {
 	calls, order := channels(x.Members, func(m, call int) bool { return x.op[m][call] >= 0 || !x.Clock(m).Known },
 		func(m, call int) { x.named[m][call] = true })
 	latest := make([]map[int32]partner, len(x.Members))
@@ -205,7 +205,7 @@ func ways(kind string, c *Call) []way {
 }
 
 // channel matches the calls of one channel. For each call it keeps the other side that came last.
-func (x *chains) channel(c channel, calls map[int][]int32, latest []map[int32]partner) {
+func (x *matching) channel(c channel, calls map[int][]int32, latest []map[int32]partner) {
 	waits := func(m int, call int32, peer int, other int32) {
 		if x.End(m, call) < x.Start(peer, other)-x.off(m, peer) {
 			return
@@ -227,16 +227,10 @@ func (x *chains) channel(c channel, calls map[int][]int32, latest []map[int32]pa
 		}
 		for _, p := range x.pairs(from, calls[from], to, calls[to]) {
 			a, b := calls[from][p[0]], calls[to][p[1]]
-			one, other := &x.op[c.one][a], &x.op[m][b]
-			if from != c.one {
-				one, other = &x.op[c.one][b], &x.op[m][a]
-			}
-			if *one < 0 {
-				*one = x.ops
-				x.ops++
-			}
-			if *other < 0 {
-				*other = *one
+			if from == c.one {
+				x.link(from, a, to, b)
+			} else {
+				x.link(to, b, from, a)
 			}
 			waits(to, b, from, a)
 			if c.to >= 0 {
@@ -248,7 +242,7 @@ func (x *chains) channel(c channel, calls map[int][]int32, latest []map[int32]pa
 
 // pairs matches the calls of two members, where those of the second cannot end before those of the first begin: by
 // order if none is missing, else those that overlap.
-func (x *chains) pairs(from int, a []int32, to int, b []int32) [][2]int {
+func (x *matching) pairs(from int, a []int32, to int, b []int32) [][2]int {
 	if len(a) == len(b) && x.Members[from].Total == nil && x.Members[to].Total == nil {
 		list, wrong := make([][2]int, len(a)), 0
 		for i := range a {
@@ -300,7 +294,7 @@ const (
 
 // byEnds adds the waits of point-to-point kernels without a recorded peer. The two sides of a transfer end together,
 // and the one that waited did so for the one that came last.
-func (x *chains) byEnds() {
+func (x *matching) byEnds() {
 	type kernel struct {
 		partner
 		start, end int64
@@ -363,14 +357,7 @@ func (x *chains) byEnds() {
 			continue
 		}
 		a, b := list[i].partner, list[o].partner
-		mine, other := &x.op[a.member][a.call], &x.op[b.member][b.call]
-		if *other < 0 {
-			*other = x.ops
-			x.ops++
-		}
-		if *mine < 0 {
-			*mine = *other
-		}
+		x.link(int(b.member), b.call, int(a.member), a.call)
 		x.add(int(a.member), a.call, int(b.member), b.call)
 	}
 }
