@@ -33,13 +33,8 @@ type Ceilings struct {
 	// Resolved is true if the replay fits, the paths are known, and they are not contradicted.
 	Resolved bool
 
-	graph   *stepgraph.Graph
-	result  *workunit.Result
-	units   *stepgraph.Units
-	list    []int32 // kept units of any kind on any device, by start
-	stretch interval.Interval
-	face    *facing
-	known   sync.Map // func() []int64 by named: times of units, by index in the list
+	face  *facing  // kept units of any kind on any device, by start
+	known sync.Map // func() []int64 by named: times of units, by index in the list
 }
 
 // named is a change without functions: equal ones have equal results for all callers.
@@ -55,21 +50,20 @@ const (
 
 // NewCeilings replays units as they were; nil if no unit was kept.
 func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
-	c := &Ceilings{graph: g, result: r, units: g.UnitsOf(r)}
+	var list []int32
 	for i := range r.Units {
 		if r.Units[i].State == workunit.Kept {
-			c.list = append(c.list, int32(i))
+			list = append(list, int32(i))
 		}
 	}
-	slices.SortStableFunc(c.list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
-	if n := len(c.list); n > mostKept {
-		c.list = c.list[(n-mostKept)/2:][:mostKept]
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
+	if n := len(list); n > mostKept {
+		list = list[(n-mostKept)/2:][:mostKept]
 	}
-	if len(c.list) == 0 {
+	if len(list) == 0 {
 		return nil
 	}
-	c.stretch = stretchOf(r, c.list)
-	c.face = &facing{graph: g, r: r, of: c.units, list: c.list}
+	c := &Ceilings{face: newFacing(g, r, list)}
 	c.Unlaunched = c.unlaunched()
 	fits := false
 	var bare []Gained
@@ -91,10 +85,10 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 // unlaunched is the share of the work in the stretch whose call is unknown, 0 to 1.
 func (c *Ceilings) unlaunched() float64 {
 	var all, without int
-	for d := range c.graph.Timeline.Devices {
-		device := &c.graph.Timeline.Devices[d]
+	for d := range c.face.graph.Timeline.Devices {
+		device := &c.face.graph.Timeline.Devices[d]
 		for i := range device.Len() {
-			if at := device.Start(i); at >= c.stretch.Start && at < c.stretch.End {
+			if at := device.Start(i); at >= c.face.stretch.Start && at < c.face.stretch.End {
 				if all++; device.Call(i) == trace.None {
 					without++
 				}
@@ -178,16 +172,16 @@ func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
 // gains returns the gain on each device.
 func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 	times := c.times(change)
-	list := make([]Gained, len(c.result.Timeline.Devices))
+	list := make([]Gained, len(c.face.r.Timeline.Devices))
 	for d := range list {
 		var units []int32
 		var took []int64
-		for i, u := range c.list {
-			if x := &c.result.Units[u]; int(x.Index) == d && (!main || int(x.Group) == c.result.Primary) {
+		for i, u := range c.face.list {
+			if x := &c.face.r.Units[u]; int(x.Index) == d && (!main || int(x.Group) == c.face.r.Primary) {
 				units, took = append(units, u), append(took, times[i])
 			}
 		}
-		list[d] = gainedBy(c.result, units, took)
+		list[d] = gainedBy(c.face.r, units, took)
 	}
 	return list
 }
@@ -196,10 +190,9 @@ func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 // once.
 func (c *Ceilings) times(change *stepgraph.Change) []int64 {
 	replay := func() []int64 {
-		of := c.graph.Replay(c.stretch, c.units, change)
-		c.face.bound(of, change)
-		times := make([]int64, len(c.list))
-		for i, u := range c.list {
+		of := c.face.replay(change)
+		times := make([]int64, len(c.face.list))
+		for i, u := range c.face.list {
 			times[i] = of[u]
 		}
 		return times
@@ -216,8 +209,8 @@ func (c *Ceilings) times(change *stepgraph.Change) []int64 {
 func (c *Ceilings) fit() (median float64, ok bool) {
 	times := c.times(&stepgraph.Change{Typical: true})
 	var off []float64
-	for i, u := range c.list {
-		if ns := c.result.Units[u].Time(); times[i] >= 0 && ns > 0 {
+	for i, u := range c.face.list {
+		if ns := c.face.r.Units[u].Time(); times[i] >= 0 && ns > 0 {
 			off = append(off, math.Abs(float64(times[i]-ns))/float64(ns))
 		}
 	}
@@ -231,16 +224,16 @@ func (c *Ceilings) fit() (median float64, ok bool) {
 // walk returns, by device, the share of the units' critical paths that lies on the host, in its calls and in latencies,
 // and the share that is unknown; NaN for a device without units.
 func (c *Ceilings) walk() (host, unknown []float64) {
-	devices := len(c.result.Timeline.Devices)
+	devices := len(c.face.r.Timeline.Devices)
 	total := make([]float64, devices)
 	host, unknown = make([]float64, devices), make([]float64, devices)
-	for _, u := range c.list {
-		x, next := &c.result.Units[u], c.units.Next[u]
+	for _, u := range c.face.list {
+		x, next := &c.face.r.Units[u], c.face.of.Next[u]
 		if next == trace.None {
 			continue
 		}
 		total[x.Index] += float64(x.Time())
-		c.graph.Walk(next, x.Start, func(s *stepgraph.Step) {
+		c.face.graph.Walk(next, x.Start, func(s *stepgraph.Step) {
 			switch s.Kind {
 			case stepgraph.Runs:
 			case stepgraph.Unexplained, stepgraph.Unknown:

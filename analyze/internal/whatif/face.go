@@ -1,26 +1,40 @@
 package whatif
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
 	"sync"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// facing evaluates changes on units as they were, without a replay.
+// facing evaluates changes on some units: by a replay, or at face value, on units as they were.
 type facing struct {
-	graph *stepgraph.Graph
-	r     *workunit.Result
-	of    *stepgraph.Units
-	list  []int32 // units
-	once  sync.Once
-	busy  []int64 // by unit
-	full  []bool  // by device: its units are hardly idle
+	graph   *stepgraph.Graph
+	r       *workunit.Result
+	of      *stepgraph.Units
+	list    []int32 // units
+	stretch interval.Interval
+	once    sync.Once
+	busy    []int64 // by unit
+	full    []bool  // by device: its units are hardly idle
+}
+
+func newFacing(g *stepgraph.Graph, r *workunit.Result, list []int32) *facing {
+	return &facing{graph: g, r: r, of: g.UnitsOf(r), list: list, stretch: stretchOf(r, list)}
+}
+
+// replay returns how long units take after a change, in ns, by unit; -1 for units that were not replayed.
+func (f *facing) replay(c *stepgraph.Change) []int64 {
+	times := f.graph.Replay(f.stretch, f.of, c)
+	f.bound(times, c)
+	return times
 }
 
 // mostIdle is the largest idle share of the units' time, 0 to 1, up to which a kernel is worth at least the time in
@@ -135,14 +149,8 @@ func (f *facing) exclusive(left func(d *timeline.Device, i int) float64) []int64
 			}
 		}
 	}
-	slices.SortFunc(levels, func(a, b float64) int {
-		if a > b {
-			return -1
-		}
-		return 1
-	})
-	gain := make([]int64, len(f.r.Units))
-	above := make([]int64, len(f.r.Units))
+	slices.SortFunc(levels, func(a, b float64) int { return cmp.Compare(b, a) })
+	gain, above := make([]int64, len(f.r.Units)), make([]int64, len(f.r.Units))
 	for _, level := range levels {
 		time := f.covered(func(d *timeline.Device, i int) bool { return max(0, left(d, i)) >= level })
 		for u := range gain {
@@ -160,21 +168,21 @@ const mostLevels = 16
 // work covers or, for a change of the host, without the idle time that it may explain; -1 for others.
 func (f *facing) times(c *stepgraph.Change) []int64 {
 	gain := make([]int64, len(f.r.Units))
-	add := func(more []int64) {
-		for u := range gain {
-			gain[u] += more[u]
+	overlapped := func(d *timeline.Device, i int) float64 {
+		if d.Class(i) == timeline.Comm {
+			return 0
 		}
+		return 1
 	}
-	if c.Work != nil {
-		add(f.exclusive(c.Work))
+	if !c.Overlap {
+		overlapped = nil
 	}
-	if c.Overlap {
-		add(f.exclusive(func(d *timeline.Device, i int) float64 {
-			if d.Class(i) == timeline.Comm {
-				return 0
+	for _, left := range []func(d *timeline.Device, i int) float64{c.Work, overlapped} {
+		if left != nil {
+			for u, ns := range f.exclusive(left) {
+				gain[u] += ns
 			}
-			return 1
-		}))
+		}
 	}
 	if c.HostFree || c.NoWait != nil || c.Graph || c.Call != nil {
 		f.look()

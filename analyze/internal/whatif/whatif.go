@@ -1,14 +1,13 @@
 package whatif
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
-	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
@@ -115,33 +114,26 @@ type set struct {
 // the most time.
 func sets(r *workunit.Result) []set {
 	type key struct{ group, index int32 }
-	at := map[key]int{}
-	var all []set
+	all := map[key]*set{}
+	var best []*set // by kind, in the order in which they come
 	for i := range r.Units {
 		u := &r.Units[i]
 		if u.State != workunit.Kept || u.Group < 0 {
 			continue
 		}
 		k := key{u.Group, u.Index}
-		n, ok := at[k]
-		if !ok {
-			n = len(all)
-			at[k] = n
-			all = append(all, set{group: u.Group})
+		if all[k] == nil {
+			all[k] = &set{group: u.Group}
+			best = append(best, all[k])
 		}
-		all[n].units, all[n].time = append(all[n].units, int32(i)), all[n].time+u.Time()
+		all[k].units, all[k].time = append(all[k].units, int32(i)), all[k].time+u.Time()
 	}
 	mean := func(s *set) float64 { return float64(s.time) / float64(len(s.units)) }
-	best := map[int32]int{}
-	for i := range all {
-		if b, ok := best[all[i].group]; !ok || mean(&all[i]) > mean(&all[b]) {
-			best[all[i].group] = i
-		}
-	}
 	var list []set
-	for i := range all {
-		if best[all[i].group] == i {
-			list = append(list, all[i])
+	for i, s := range best {
+		if !slices.ContainsFunc(best[:i], func(o *set) bool { return o.group == s.group && mean(o) >= mean(s) }) &&
+			!slices.ContainsFunc(best[i+1:], func(o *set) bool { return o.group == s.group && mean(o) > mean(s) }) {
+			list = append(list, *s)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b set) int {
@@ -151,7 +143,7 @@ func sets(r *workunit.Result) []set {
 			}
 			return 1
 		}
-		return int(min(1, max(-1, b.time-a.time)))
+		return cmp.Compare(b.time, a.time)
 	})
 	return list[:min(len(list), mostKinds)]
 }
@@ -160,15 +152,14 @@ func sets(r *workunit.Result) []set {
 // to check how well the graph fits. There must be kept units.
 func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) {
 	out := &Result{Schema: schemaID, Unit: Unit{Kind: r.Kind, Name: r.Name, Why: r.Why}, Scenarios: []Scenario{}}
-	x := &run{in: in, r: r, units: in.Graph.UnitsOf(r), list: sets(r), known: map[string][]*Steps{}}
+	x := &run{in: in, r: r, list: sets(r), known: map[string][]*Steps{}}
 	var all []int32
 	for i := range x.list {
 		all = append(all, x.list[i].units...)
 	}
-	x.stretch = stretchOf(r, all)
 	c := NewCeilings(in.Graph, r)
 	x.replayed = c != nil && c.Resolved
-	x.face = &facing{graph: in.Graph, r: r, of: x.units, list: all}
+	x.face = newFacing(in.Graph, r, all)
 	for _, changes := range scenarios {
 		steps, err := x.steps(changes)
 		if err != nil {
@@ -204,9 +195,7 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 type run struct {
 	in       *Input
 	r        *workunit.Result
-	units    *stepgraph.Units
 	list     []set
-	stretch  interval.Interval
 	known    map[string][]*Steps // by the changes
 	face     *facing
 	replayed bool // else no replay is believed
@@ -232,14 +221,11 @@ func (x *run) steps(changes []Change) ([]*Steps, error) {
 	if err != nil {
 		return nil, err
 	}
-	var times []int64
+	of := x.face.times
 	if x.replayed {
-		times = x.in.Graph.Replay(x.stretch, x.units, c)
-		x.face.bound(times, c)
-	} else {
-		times = x.face.times(c)
+		of = x.face.replay
 	}
-	list := make([]*Steps, len(x.list))
+	times, list := of(c), make([]*Steps, len(x.list))
 	for i := range list {
 		list[i] = stepsOf(x.r, &x.list[i], times)
 	}
