@@ -116,3 +116,22 @@ func (in *Input) Head() ([]byte, error) {
 	}
 	return head, err
 }
+
+// Any reports whether a line of the file is of a kind, as far as a search goes.
+func (in *Input) Any(is func(line []byte) bool) bool {
+	r, err := in.Open()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	return AnyLine(limit.Search.Reader(r), is)
+}
+
+// AnyLine reports whether a line of a text is of a kind.
+func AnyLine(r io.Reader, is func(line []byte) bool) bool {
+	for l := NewLines(r); ; {
+		if line, _, ok := l.Next(); !ok || is(line) {
+			return ok
+		}
+	}
+}

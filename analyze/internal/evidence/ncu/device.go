@@ -47,7 +47,11 @@ const attribute = "device__attribute_"
 
 // describe takes the attributes of a device from a row of a raw page.
 func (d *Device) describe(h *header, fields []string, s style) {
-	var major, minor int64 = -1, -1
+	major, minor := int64(-1), int64(-1)
+	counts := map[string]*int64{"multiprocessor_count": &d.SMs, "total_memory": &d.MemoryBytes, "fb_bus_width": &d.BusBits,
+		"global_memory_bus_width": &d.BusBits, "compute_capability_major": &major, "compute_capability_minor": &minor}
+	clocks := map[string]*float64{"max_mem_frequency_khz": &d.MemoryClock, "memory_clock_rate": &d.MemoryClock,
+		"max_gpu_frequency_khz": &d.Clock, "clock_rate": &d.Clock}
 	for i, c := range h.columns {
 		a, ok := strings.CutPrefix(c, attribute)
 		if !ok {
@@ -62,21 +66,13 @@ func (d *Device) describe(h *header, fields []string, s style) {
 		if !ok || n.value < 0 || n.value > 1e15 || u.dim == unreadable {
 			continue
 		}
-		switch v := int64(n.value); a {
-		case "multiprocessor_count":
-			d.SMs = v
-		case "total_memory":
-			d.MemoryBytes = v
-		case "fb_bus_width", "global_memory_bus_width":
-			d.BusBits = v
-		case "max_mem_frequency_khz", "memory_clock_rate":
-			d.MemoryClock = khz(n.value, u)
-		case "max_gpu_frequency_khz", "clock_rate":
-			d.Clock = khz(n.value, u)
-		case "compute_capability_major":
-			major = v
-		case "compute_capability_minor":
-			minor = v
+		if to := counts[a]; to != nil {
+			*to = int64(n.value)
+		}
+		if to := clocks[a]; to != nil {
+			if *to = n.value; u.dim != frequency { // CUDA's attributes are in kHz, and have no unit
+				*to *= 1e3
+			}
 		}
 	}
 	if d.CC == "" && major > 0 && minor >= 0 && major < 100 && minor < 10 {
@@ -84,34 +80,17 @@ func (d *Device) describe(h *header, fields []string, s style) {
 	}
 }
 
-// khz is a clock in Hz. CUDA's attributes are in kHz, and have no unit.
-func khz(v float64, u scale) float64 {
-	if u.dim == frequency {
-		return v
-	}
-	return v * 1e3
-}
-
 // model is the device as a report has it.
 func (d *Device) model() report.GPU {
-	g := report.GPU{Device: d.ID}
-	if d.Name != "" {
-		g.Name = &d.Name
+	return report.GPU{Device: d.ID, Name: stated(d.Name), ComputeCap: stated(d.CC), SMs: stated(d.SMs),
+		MemoryBytes: stated(d.MemoryBytes), ClockHz: stated(d.Clock), MemoryBandwidth: stated(d.Bandwidth())}
+}
+
+// stated is nil for what is unknown.
+func stated[T comparable](v T) *T {
+	var none T
+	if v == none {
+		return nil
 	}
-	if d.CC != "" {
-		g.ComputeCap = &d.CC
-	}
-	if d.SMs > 0 {
-		g.SMs = &d.SMs
-	}
-	if d.MemoryBytes > 0 {
-		g.MemoryBytes = &d.MemoryBytes
-	}
-	if d.Clock > 0 {
-		g.ClockHz = &d.Clock
-	}
-	if v := d.Bandwidth(); v > 0 {
-		g.MemoryBandwidth = &v
-	}
-	return g
+	return &v
 }

@@ -4,7 +4,7 @@ package ncu
 // counts.
 type Field int
 
-// The fields that are taken from a report. Each has several names, listed in fieldNames.
+// The fields that are taken from a report. Each has several names, listed in quantities.
 const (
 	Duration          Field = iota // ns
 	SMRatio                        // throughput of the SMs, of its peak
@@ -42,65 +42,62 @@ const (
 	numFields
 )
 
-// want is the unit that a field requires.
-var want = [numFields]dim{
-	Duration: duration,
-	SMRatio:  ratio, DRAMRatio: ratio, MemoryRatio: ratio, L1Ratio: ratio, L2Ratio: ratio, MemBusy: ratio,
-	MaxBandwidth: ratio,
-	L1Hits:       ratio, L2Hits: ratio, OccupancyPossible: ratio, Occupancy: ratio, TensorRatio: ratio,
-	LoadUse: ratio, StoreUse: ratio, LoadSectors: thing, StoreSectors: thing,
-	Registers: thing, GridSize: thing, BlockSize: thing, Waves: thing,
-	DRAMRead: byteCount, DRAMWrite: byteCount, DRAMBytes: byteCount,
-	DRAMRate: byteRate, DRAMReadRate: byteRate, DRAMWriteRate: byteRate,
-	SMClock: frequency, SMClockPeak: frequency, SMClockAchieved: frequency, DRAMClock: frequency,
-	DRAMBytesPerCycle: byteCycle, FFMAPerCycle: perCycle,
+// quantity says how files name a field, and the unit that it requires. If several names are present, the first counts. A
+// raw page names metrics (gpu__time_duration.sum). A details page names most by labels (Duration), in the words of its
+// version; metrics that were requested one by one it names as a raw page does.
+type quantity struct {
+	want  dim
+	names []string
 }
 
-// fieldNames are the names of each field; if several are present, the first counts. A raw page names metrics
-// (gpu__time_duration.sum). A details page names most by labels (Duration), in the words of its version; metrics that
-// were requested one by one it names as a raw page does.
-var fieldNames = [numFields][]string{
-	Duration: {"gpu__time_duration.sum", "gpu__time_duration.avg", "Duration"},
-	SMRatio: {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput",
-		"Compute (SM) [%]", "SM Throughput", "SM [%]", "SOL SM"},
-	DRAMRatio: {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "DRAM Throughput", "SOL DRAM",
-		"dram__throughput.avg.pct_of_peak_sustained_elapsed"},
-	MemoryRatio: {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput",
-		"Memory [%]", "SOL Memory"},
-	L1Ratio: {"l1tex__throughput.avg.pct_of_peak_sustained_active", "L1/TEX Cache Throughput",
-		"SOL L1/TEX Cache", "SOL TEX", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"},
-	L2Ratio:           {"lts__throughput.avg.pct_of_peak_sustained_elapsed", "L2 Cache Throughput", "SOL L2 Cache", "SOL L2"},
-	MemBusy:           {"gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed", "Mem Busy"},
-	MaxBandwidth:      {"gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed", "Max Bandwidth"},
-	L1Hits:            {"l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate", "L1 Hit Rate"},
-	L2Hits:            {"lts__t_sector_hit_rate.pct", "L2 Hit Rate"},
-	LoadUse:           {"smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"},
-	StoreUse:          {"smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct"},
-	LoadSectors:       {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"},
-	StoreSectors:      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"},
-	OccupancyPossible: {"sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy"},
-	Occupancy:         {"sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"},
-	Registers:         {"launch__registers_per_thread", "Registers Per Thread"},
-	DRAMRead:          {"dram__bytes_read.sum"},
-	DRAMWrite:         {"dram__bytes_write.sum"},
-	DRAMBytes:         {"dram__bytes.sum"},
-	DRAMRate:          {"dram__bytes.sum.per_second", "Memory Throughput", "DRAM Bandwidth"},
-	DRAMReadRate:      {"dram__bytes_read.sum.per_second"},
-	DRAMWriteRate:     {"dram__bytes_write.sum.per_second"},
-	TensorRatio: {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+var quantities = [numFields]quantity{
+	Duration: {duration, []string{"gpu__time_duration.sum", "gpu__time_duration.avg", "Duration"}},
+	SMRatio: {ratio, []string{"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput",
+		"Compute (SM) [%]", "SM Throughput", "SM [%]", "SOL SM"}},
+	DRAMRatio: {ratio, []string{"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "DRAM Throughput",
+		"SOL DRAM", "dram__throughput.avg.pct_of_peak_sustained_elapsed"}},
+	MemoryRatio: {ratio, []string{"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+		"Memory Throughput", "Memory [%]", "SOL Memory"}},
+	L1Ratio: {ratio, []string{"l1tex__throughput.avg.pct_of_peak_sustained_active", "L1/TEX Cache Throughput",
+		"SOL L1/TEX Cache", "SOL TEX", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"}},
+	L2Ratio: {ratio, []string{"lts__throughput.avg.pct_of_peak_sustained_elapsed", "L2 Cache Throughput",
+		"SOL L2 Cache", "SOL L2"}},
+	MemBusy: {ratio, []string{"gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed",
+		"Mem Busy"}},
+	MaxBandwidth: {ratio, []string{"gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed",
+		"Max Bandwidth"}},
+	L1Hits:            {ratio, []string{"l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate", "L1 Hit Rate"}},
+	L2Hits:            {ratio, []string{"lts__t_sector_hit_rate.pct", "L2 Hit Rate"}},
+	LoadUse:           {ratio, []string{"smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"}},
+	StoreUse:          {ratio, []string{"smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct"}},
+	LoadSectors:       {thing, []string{"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"}},
+	StoreSectors:      {thing, []string{"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"}},
+	OccupancyPossible: {ratio, []string{"sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy"}},
+	Occupancy:         {ratio, []string{"sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"}},
+	Registers:         {thing, []string{"launch__registers_per_thread", "Registers Per Thread"}},
+	DRAMRead:          {byteCount, []string{"dram__bytes_read.sum"}},
+	DRAMWrite:         {byteCount, []string{"dram__bytes_write.sum"}},
+	DRAMBytes:         {byteCount, []string{"dram__bytes.sum"}},
+	DRAMRate:          {byteRate, []string{"dram__bytes.sum.per_second", "Memory Throughput", "DRAM Bandwidth"}},
+	DRAMReadRate:      {byteRate, []string{"dram__bytes_read.sum.per_second"}},
+	DRAMWriteRate:     {byteRate, []string{"dram__bytes_write.sum.per_second"}},
+	TensorRatio: {ratio, []string{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
 		"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
 		"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed",
-		"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"},
-	GridSize:          {"launch__grid_size", "Grid Size"},
-	BlockSize:         {"launch__block_size", "Block Size"},
-	Waves:             {"launch__waves_per_multiprocessor", "Waves Per SM"},
-	SMClock:           {"gpc__cycles_elapsed.avg.per_second", "SM Frequency"},
-	SMClockPeak:       {"sm__cycles_elapsed.avg.per_second", rooflinePeak + "SM Frequency"},
-	SMClockAchieved:   {"smsp__cycles_elapsed.avg.per_second", rooflineAchieved + "SM Frequency"},
-	DRAMClock:         {"dram__cycles_elapsed.avg.per_second", "DRAM Frequency", rooflinePeak + "DRAM Frequency"},
-	DRAMBytesPerCycle: {"dram__bytes.sum.peak_sustained", "Theoretical DRAM Bytes Accessible"},
-	FFMAPerCycle: {"sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
-		"Theoretical Predicated-On FFMA Thread Instructions Executed"},
+		"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"}},
+	GridSize:    {thing, []string{"launch__grid_size", "Grid Size"}},
+	BlockSize:   {thing, []string{"launch__block_size", "Block Size"}},
+	Waves:       {thing, []string{"launch__waves_per_multiprocessor", "Waves Per SM"}},
+	SMClock:     {frequency, []string{"gpc__cycles_elapsed.avg.per_second", "SM Frequency"}},
+	SMClockPeak: {frequency, []string{"sm__cycles_elapsed.avg.per_second", rooflinePeak + "SM Frequency"}},
+	SMClockAchieved: {frequency, []string{"smsp__cycles_elapsed.avg.per_second",
+		rooflineAchieved + "SM Frequency"}},
+	DRAMClock: {frequency, []string{"dram__cycles_elapsed.avg.per_second", "DRAM Frequency",
+		rooflinePeak + "DRAM Frequency"}},
+	DRAMBytesPerCycle: {byteCycle, []string{"dram__bytes.sum.peak_sustained",
+		"Theoretical DRAM Bytes Accessible"}},
+	FFMAPerCycle: {perCycle, []string{"sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
+		"Theoretical Predicated-On FFMA Thread Instructions Executed"}},
 }
 
 // Prefixes that tell apart labels that occur twice in a roofline's section: the ceiling, and the achieved value.
@@ -119,8 +116,8 @@ type name struct {
 // another.
 var named = func() map[string][]name {
 	m := map[string][]name{}
-	for f, names := range fieldNames {
-		for rank, n := range names {
+	for f, q := range quantities {
+		for rank, n := range q.names {
 			m[n] = append(m[n], name{Field(f), uint8(rank)})
 		}
 	}
@@ -131,9 +128,9 @@ var named = func() map[string][]name {
 // its unit if the name of the metric says that it is one.
 func (f Field) fit(s scale, metric string) (scale, bool) {
 	switch {
-	case s.dim == want[f], s.dim == none && want[f] == thing:
+	case s.dim == quantities[f].want, s.dim == none && quantities[f].want == thing:
 		return s, true
-	case s.dim == none && want[f] == ratio && isPercent(metric):
+	case s.dim == none && quantities[f].want == ratio && isPercent(metric):
 		return scale{dim: ratio, exp: -2}, true
 	}
 	return s, false

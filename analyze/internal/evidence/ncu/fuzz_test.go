@@ -48,7 +48,7 @@ func FuzzRead(f *testing.F) {
 			k := &d.Kernels[i]
 			launches += len(k.Launches)
 			for f := range Field(numFields) {
-				finite(fieldNames[f][0], k.Get(f))
+				finite(quantities[f].names[0], k.Get(f))
 			}
 			for _, v := range []*float64{k.Duration, k.Throughput, k.Flops, k.FlopRate, k.Intensity} {
 				finite(k.Name, v)

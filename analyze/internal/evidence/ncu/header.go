@@ -2,10 +2,7 @@ package ncu
 
 import (
 	"bytes"
-	"io"
 	"strings"
-
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
 
 // layout is which of ncu's pages a header line begins.
@@ -163,22 +160,8 @@ func cell(fields []string, i int) string {
 // maxJoin is how many lines one record with line breaks in quotes may span.
 const maxJoin = 64
 
-// lines reads a text line by line in bounded memory.
-type lines struct {
-	*file.Lines
-	long int64 // lines that were cut
-}
-
-func newLines(r io.Reader) *lines { return &lines{Lines: file.NewLines(r)} }
-
-// next returns the next line without its line break; false at the end or at an error.
-func (l *lines) next() (string, bool) {
-	line, cut, ok := l.Next()
-	if cut {
-		l.long++
-	}
-	return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))), ok
-}
+// valid is a line as text.
+func valid(line []byte) string { return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))) }
 
 // split splits a record into fields. Fields may be quoted, and a doubled quote stands for one; text between a closing
 // quote and the separator belongs to the field. It reports whether a quote was left open.

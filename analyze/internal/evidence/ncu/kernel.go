@@ -117,8 +117,7 @@ func (k *Kernel) MoE() bool {
 		return false
 	}
 	lower := strings.ToLower(k.Full)
-	return slices.ContainsFunc([]string{"moe", "expert", "topk", "routing"},
-		func(word string) bool { return strings.Contains(lower, word) })
+	return slices.ContainsFunc([]string{"moe", "expert", "topk", "routing"}, func(s string) bool { return strings.Contains(lower, s) })
 }
 
 // usesTensor reports whether kernels of this kind may use tensor cores.

@@ -141,7 +141,7 @@ func (b *building) set(metric string, s scale, cell string, st style) (taken, ba
 		if fit != s {
 			v, _ = st.parse(cell, fit) // it was a number before
 		}
-		if want[n.field] == ratio && v.value > mostRatio {
+		if quantities[n.field].want == ratio && v.value > mostRatio {
 			continue
 		}
 		taken = true

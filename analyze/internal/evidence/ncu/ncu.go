@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -29,19 +28,17 @@ type Data struct {
 // Is reports whether a file that starts with head, and is named name, is of this kind: it has the header of a page, or
 // only ncu's message that there was nothing to export.
 func Is(_ string, head []byte) bool {
-	if !bytes.Contains(head, []byte("==")) && !bytes.Contains(head, []byte("__")) &&
-		!bytes.Contains(head, []byte("Metric")) && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) &&
-		!bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+	marks := []string{"==", "__", "Metric", "\xff\xfe", "\xfe\xff"}
+	if !slices.ContainsFunc(marks, func(s string) bool { return bytes.Contains(head, []byte(s)) }) {
 		return false
 	}
-	l := newLines(bytes.NewReader(head))
 	said, others := 0, 0
-	for {
-		line, ok := l.next()
+	for l := file.NewLines(bytes.NewReader(head)); ; {
+		text, _, ok := l.Next()
 		if !ok {
 			return said > others
 		}
-		line = strings.TrimSpace(line)
+		line := strings.TrimSpace(valid(text))
 		switch {
 		case line == "":
 		case strings.HasPrefix(line, "==PROF== "), strings.HasPrefix(line, "==ERROR== "),
@@ -58,20 +55,7 @@ func Is(_ string, head []byte) bool {
 // Within reports whether a page begins anywhere in the file: if the profiled program printed much first, the start of
 // the file does not show its kind.
 func Within(in *file.Input) bool {
-	r, err := in.Open()
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	for l := newLines(limit.Search.Reader(r)); ; {
-		line, ok := l.next()
-		if !ok {
-			return false
-		}
-		if parseHeader(strings.TrimSpace(line)) != nil {
-			return true
-		}
-	}
+	return in.Any(func(line []byte) bool { return parseHeader(strings.TrimSpace(valid(line))) != nil })
 }
 
 // Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
@@ -125,51 +109,31 @@ func (p *parser) format(s style) string {
 
 // warn lists the anomalies of a file. No text of the file itself is repeated.
 func (d *Data) warn(name string, o *oddities, header, rows bool) {
-	say := func(code, format string, args ...any) {
-		d.warnings = append(d.warnings, report.Warning{Code: code, Text: name + ": " + fmt.Sprintf(format, args...)})
+	say := func(is bool, code, text string) {
+		if is {
+			d.warnings = append(d.warnings, report.Warning{Code: code, Text: name + ": " + text})
+		}
 	}
-	if o.permission {
-		say("ncu_permission",
-			"Nsight Compute was not allowed to read the GPU's counters (ERR_NVGPUCTRPERM): run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0")
-	}
-	if o.noKernels || header && !rows {
-		say("ncu_no_kernels",
-			"no kernel was profiled: check --kernel-name, --launch-skip and --nvtx-include; explain report --ncu-targets writes a filter that fits a trace")
-	}
-	if o.errors > 0 && !o.permission {
-		say("ncu_errors", "Nsight Compute reports %s", wording.Count(o.errors, "error"))
-	}
-	if o.summary > 0 {
-		say("ncu_summary_page",
-			"the page was made with --print-summary, which has no launches: export it with ncu --import REPORT --csv --page raw")
-	}
-	if o.noUnits {
-		say("ncu_no_units", "the raw page has no units row: durations and bytes are unknown; percentages are read")
-	}
+	say(o.permission, "ncu_permission", "Nsight Compute was not allowed to read the GPU's counters (ERR_NVGPUCTRPERM): "+
+		"run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0")
+	say(o.noKernels || header && !rows, "ncu_no_kernels", "no kernel was profiled: check --kernel-name, --launch-skip and "+
+		"--nvtx-include; explain report --ncu-targets writes a filter that fits a trace")
+	say(o.errors > 0 && !o.permission, "ncu_errors", "Nsight Compute reports "+wording.Count(o.errors, "error"))
+	say(o.summary > 0, "ncu_summary_page", "the page was made with --print-summary, which has no launches: export it with "+
+		"ncu --import REPORT --csv --page raw")
+	say(o.noUnits, "ncu_no_units", "the raw page has no units row: durations and bytes are unknown; percentages are read")
+	const unit = " in a unit that explain does not know, left out"
 	for _, f := range slices.Sorted(maps.Keys(o.units)) {
-		say("ncu_units", "%s of %s in a unit that explain does not know, left out", wording.Count(o.units[f], "value"),
-			fieldNames[f][0])
+		say(true, "ncu_units", wording.Count(o.units[f], "value")+" of "+quantities[f].names[0]+unit)
 	}
-	if o.counters > 0 {
-		say("ncu_units", "%s of operations in a unit that explain does not know, left out", wording.Count(o.counters, "count"))
-	}
-	if o.against > 0 {
-		say("ncu_numbers",
-			"%s whose decimal comma or point contradicts the rest of the file: they are left out",
-			wording.Count(o.against, "number"))
-	}
-	if o.broken > 0 {
-		say("ncu_broken", "%s cut in the middle: was the file cut, or did two programs write into it?", wording.Count(o.broken, "row"))
-	}
-	if o.long > 0 {
-		say("ncu_long_lines", "%s longer than 1 MiB: only the beginning was read", wording.Count(o.long, "line"))
-	}
-	if o.tooMany > 0 {
-		say("ncu_too_many", "more than %d launches: those after them were not read", maxLaunches)
-	}
-	if o.damaged != nil {
-		say("ncu_damaged", "the file is damaged and was read up to there")
-	}
+	say(o.counters > 0, "ncu_units", wording.Count(o.counters, "count")+" of operations"+unit)
+	say(o.against > 0, "ncu_numbers", wording.Count(o.against, "number")+
+		" whose decimal comma or point contradicts the rest of the file: they are left out")
+	say(o.broken > 0, "ncu_broken", wording.Count(o.broken, "row")+
+		" cut in the middle: was the file cut, or did two programs write into it?")
+	say(o.long > 0, "ncu_long_lines", wording.Count(o.long, "line")+" longer than 1 MiB: only the beginning was read")
+	say(o.tooMany > 0, "ncu_too_many", fmt.Sprintf("more than %d launches: those after them were not read", maxLaunches))
+	say(o.damaged != nil, "ncu_damaged", "the file is damaged and was read up to there")
 }
 
 // Warnings are the facts that limit trust in the numbers.

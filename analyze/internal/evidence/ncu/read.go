@@ -35,7 +35,7 @@ type reader struct {
 	header *header
 	blocks int // headers met
 	queue  []string
-	lines  *lines
+	lines  *file.Lines
 	fields []string
 }
 
@@ -49,7 +49,7 @@ func (r *reader) each(ctx context.Context, f row) error {
 		return err
 	}
 	defer src.Close()
-	r.lines = newLines(src)
+	r.lines = file.NewLines(src)
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -60,17 +60,22 @@ func (r *reader) each(ctx context.Context, f row) error {
 		}
 		r.line(line, f)
 	}
-	r.odd.long, r.odd.damaged = r.lines.long, r.lines.Err
+	r.odd.damaged = r.lines.Err
 	return nil
 }
 
+// take is the next line without its line break; false at the end or at an error.
 func (r *reader) take() (string, bool) {
 	if n := len(r.queue); n > 0 {
 		line := r.queue[0]
 		r.queue = r.queue[1:]
 		return line, true
 	}
-	return r.lines.next()
+	line, cut, ok := r.lines.Next()
+	if cut {
+		r.odd.long++
+	}
+	return valid(line), ok
 }
 
 // line classifies a line.

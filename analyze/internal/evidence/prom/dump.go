@@ -90,7 +90,7 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 			continue
 		}
 		lines[s.name]++
-		if _, _, own := ownName(s.name); own || s.name == processStart || isPower(s.name) {
+		if _, own := ownName(s.name); own || s.name == processStart || isPower(s.name) {
 			byName[s.name] = append(byName[s.name], s)
 		}
 	}
@@ -109,20 +109,18 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 }
 
 // split cuts a file in which several dumps follow each other, where its first comment comes again.
-func split(body []byte) [][]byte {
-	first := body[:bytes.IndexByte(append(bytes.Clone(body[:min(len(body), 4096)]), '\n'), '\n')]
-	if len(first) < 8 || first[0] != '#' {
+func split(body []byte) (parts [][]byte) {
+	first, _, _ := bytes.Cut(body, []byte("\n"))
+	if len(first) < 8 || len(first) > 4096 || first[0] != '#' {
 		return [][]byte{body}
 	}
-	mark := append([]byte("\n"), append(bytes.Clone(first), '\n')...)
-	var parts [][]byte
+	mark := slices.Concat([]byte("\n"), first, []byte("\n"))
 	for {
 		at := bytes.Index(body[min(1, len(body)):], mark)
 		if at < 0 {
 			return append(parts, body)
 		}
-		parts = append(parts, body[:at+2])
-		body = body[at+2:]
+		parts, body = append(parts, body[:at+2]), body[at+2:]
 	}
 }
 
@@ -162,39 +160,35 @@ func (x *dump) take(byName map[string][]sample) {
 		}
 	}
 	for _, n := range counters {
-		if _, ok := x.counters[n.of]; ok {
-			continue
-		}
-		if sum, _, ok := values(own[n.family]); ok {
-			x.counters[n.of] = sum
-			x.use(own[n.family])
-		}
+		x.first(x.counters, n, own, func(sum, _ float64) float64 { return sum })
 	}
 	for _, n := range gauges {
-		if _, ok := x.gauges[n.of]; ok {
-			continue
-		}
-		sum, most, ok := values(own[n.family])
-		if !ok {
-			continue
-		}
-		if !summed[n.of] {
-			sum = most
-		}
-		x.gauges[n.of] = sum
-		x.use(own[n.family])
+		x.first(x.gauges, n, own, func(sum, most float64) float64 {
+			if summed[n.of] {
+				return sum
+			}
+			return most
+		})
 	}
 	x.more(own)
 }
 
-// values are the sum and the largest of the valid values; not ok if there are none.
-func values(list []sample) (sum, most float64, ok bool) {
-	for _, s := range list {
+// first takes a value of the samples of a family, unless another family had it.
+func (x *dump) first(to map[string]float64, n name, own map[string][]sample, of func(sum, most float64) float64) {
+	if _, taken := to[n.of]; taken {
+		return
+	}
+	var sum, most float64
+	valid := false
+	for _, s := range own[n.family] {
 		if v, counts := value(s); counts {
-			sum, most, ok = sum+v, max(most, v), true
+			sum, most, valid = sum+v, max(most, v), true
 		}
 	}
-	return sum, most, ok
+	if valid {
+		to[n.of] = of(sum, most)
+		x.use(own[n.family])
+	}
 }
 
 // use records which samples a value was taken from, a list for each name.
@@ -299,30 +293,32 @@ func (x *dump) since(earlier *dump) *dump {
 	if x.engine != earlier.engine || x.started != earlier.started {
 		return nil
 	}
-	d := newDump(x.name)
-	d.engine, d.series, d.mixed, d.models, d.gauges, d.started = x.engine, x.series, x.mixed, x.models, x.gauges,
-		x.started
+	d := *x
+	d.hists = map[string]*Histogram{}
 	for name, h := range x.hists {
-		o := earlier.hists[name]
-		if o == nil || o.Count == 0 {
-			d.hists[name] = h
-			continue
+		if o := earlier.hists[name]; o != nil && o.Count > 0 {
+			if h = h.minus(o); h == nil {
+				return nil
+			}
 		}
-		if d.hists[name] = h.minus(o); d.hists[name] == nil {
+		d.hists[name] = h
+	}
+	if d.counters = minus(x.counters, earlier.counters); d.counters == nil {
+		return nil
+	}
+	if d.finished = minus(x.finished, earlier.finished); d.finished == nil {
+		return nil
+	}
+	return &d
+}
+
+// minus is how much counters grew; nil if one went down.
+func minus(now, earlier map[string]float64) map[string]float64 {
+	grown := map[string]float64{}
+	for name, v := range now {
+		if grown[name] = v - earlier[name]; grown[name] < 0 {
 			return nil
 		}
 	}
-	for name, v := range x.counters {
-		if v < earlier.counters[name] {
-			return nil
-		}
-		d.counters[name] = v - earlier.counters[name]
-	}
-	for name, v := range x.finished {
-		if v < earlier.finished[name] {
-			return nil
-		}
-		d.finished[name] = v - earlier.finished[name]
-	}
-	return d
+	return grown
 }

@@ -179,12 +179,12 @@ var reasons = []string{"stop", "length", "abort", "error", "repetition"}
 // modelLabels name the model in the labels of a series.
 var modelLabels = []string{"model_name", "model"}
 
-// ownName is a family's name without the engine's prefix, and the engine.
-func ownName(family string) (own, engine string, ok bool) {
+// ownName is a family's name without the engine's prefix, and whether it has one.
+func ownName(family string) (own string, ok bool) {
 	for _, e := range engines {
 		if own, ok := strings.CutPrefix(family, e.prefix); ok {
-			return own, e.name, true
+			return own, true
 		}
 	}
-	return "", "", false
+	return "", false
 }

@@ -40,25 +40,23 @@ func isPower(name string) bool {
 
 // takePower takes power and energy by GPU. A GPU that has several series, for instances or pods, counts once.
 func (x *dump) takePower(byName map[string][]sample) {
-	byGPU := func(list []sample, factor float64) map[string]float64 {
+	byGPU := func(name string, factor float64) map[string]float64 {
 		m := map[string]float64{}
-		for _, s := range list {
+		for _, s := range byName[name] {
 			if v, ok := value(s); ok {
 				gpu := cmp.Or(s.get("UUID"), s.get("uuid"), s.get("gpu"), s.get("minor_number"))
 				m[gpu] = max(m[gpu], v*factor)
+				x.used[name] = true
 			}
 		}
 		return m
 	}
 	for _, p := range powerNames {
-		if x.watts = byGPU(byName[p.name], p.factor); len(x.watts) > 0 {
-			x.use(byName[p.name])
-			break
+		if len(x.watts) == 0 {
+			x.watts = byGPU(p.name, p.factor)
 		}
 	}
-	if x.joules = byGPU(byName[energyName], 1e-3); len(x.joules) > 0 {
-		x.use(byName[energyName])
-	}
+	x.joules = byGPU(energyName, 1e-3)
 }
 
 // powerOf sums up the power in dumps, in their order; for energy, over the GPUs that both the first and the last have.

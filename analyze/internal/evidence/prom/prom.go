@@ -49,7 +49,7 @@ func Is(name string, head []byte) bool {
 			continue
 		}
 		s, ok := parseSample(line)
-		if _, _, own := ownName(s.name); ok && own && len(s.labels) > 0 {
+		if _, own := ownName(s.name); ok && own && len(s.labels) > 0 {
 			return true
 		}
 		if !ok {
@@ -128,21 +128,18 @@ func (d *Data) Environment(e *report.Environment) {
 // difference is the change between two dumps of one server. Their counters show which is the later one. If the server
 // was started in between, or if the dumps come from two servers, the second dump stands alone.
 func (d *Data) difference(a, b *dump) *dump {
-	later, reset := b.since(a), false
-	if later == nil {
-		if later = a.since(b); later != nil {
-			d.warn("prometheus_order",
-				"By its counters the first dump is the later one: the difference is taken the other way round")
-		} else {
-			later, reset = b, true
-		}
-	}
-	if reset {
-		d.warn("prometheus_reset",
-			"The counters of %s are in part smaller than those of %s: the server was started again in between, or these are two servers; %s stands alone",
-			b.name, a.name, b.name)
+	if later := b.since(a); later != nil {
+		d.Delta = true
 		return later
 	}
-	d.Delta = true
-	return later
+	if later := a.since(b); later != nil {
+		d.Delta = true
+		d.warn("prometheus_order",
+			"By its counters the first dump is the later one: the difference is taken the other way round")
+		return later
+	}
+	d.warn("prometheus_reset",
+		"The counters of %s are in part smaller than those of %s: the server was started again in between, or these are two servers; %s stands alone",
+		b.name, a.name, b.name)
+	return b
 }

@@ -27,7 +27,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -65,31 +64,11 @@ func (d *Data) preempt(n int64) {
 
 // Is reports whether a file that starts with head, and is named name, is of this kind: a line of it has vLLM's form, or
 // begins as only these servers' do.
-func Is(name string, head []byte) bool { return anyLine(file.NewLines(bytes.NewReader(head))) }
+func Is(name string, head []byte) bool { return file.AnyLine(bytes.NewReader(head), isLine) }
 
 // Within reports whether a line of a log stands anywhere in the file: a container may print much while it installs and
 // downloads.
-func Within(in *file.Input) bool {
-	r, err := in.Open()
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	return anyLine(file.NewLines(limit.Search.Reader(r)))
-}
-
-// anyLine reports whether a line is of a log.
-func anyLine(l *file.Lines) bool {
-	for {
-		line, _, ok := l.Next()
-		if !ok {
-			return false
-		}
-		if isLine(line) {
-			return true
-		}
-	}
-}
+func Within(in *file.Input) bool { return in.Any(isLine) }
 
 func isLine(line []byte) bool {
 	line = program(line)
