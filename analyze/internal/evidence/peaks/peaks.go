@@ -9,8 +9,8 @@ type Device struct {
 	Names     []string // as the device reports them (CUDA's device name), without the leading "NVIDIA "
 	SMs       int      // streaming multiprocessors
 	Bandwidth float64  // bytes per second of device memory
-	Source    string   // where the figures were published
 	tera      tera
+	Source    string // where the figures were published
 }
 
 // tera is 10^12 floating point operations per second by data type, dense: the factor of two of sparsity does not count.
