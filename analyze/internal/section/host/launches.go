@@ -362,10 +362,15 @@ func pidText(in *kit.Input, p int32) string {
 		return "unknown"
 	}
 	own := in.Trace.Procs[p]
-	for i, other := range in.Trace.Procs {
-		if int32(i) != p && other.PID == own.PID {
-			return strconv.FormatInt(own.PID, 10) + "@" + strconv.FormatInt(own.Global>>48, 16)
+	sharing := kit.Once(in, "processes of a pid", func() map[int64]int {
+		count := map[int64]int{}
+		for _, other := range in.Trace.Procs {
+			count[other.PID]++
 		}
+		return count
+	})
+	if sharing[own.PID] > 1 {
+		return strconv.FormatInt(own.PID, 10) + "@" + strconv.FormatInt(own.Global>>48, 16)
 	}
 	return strconv.FormatInt(own.PID, 10)
 }
