@@ -209,15 +209,15 @@ func (r *replay) run() {
 	q := timeline.NewQueue(len(heads), func(d int) (int64, bool) { return r.startOf(d, heads[d]) })
 	call := r.callLo
 	callEnd := r.callLo + int32(len(r.callAt))
-	for {
-		device, start := q.First(), int64(maxTime)
-		if device >= 0 {
-			start, _ = r.startOf(device, heads[device])
-		}
-		callStart := int64(maxTime)
+	starts := func() int64 {
 		if call < callEnd {
-			callStart = r.api.Start(int(call))
+			return r.api.Start(int(call))
 		}
+		return maxTime
+	}
+	callStart := starts()
+	for {
+		device, start := q.First(), q.At()
 		switch {
 		case len(r.ends) > 0 && r.ends[0].at <= min(start, callStart):
 			p := r.ends.pop()
@@ -227,8 +227,9 @@ func (r *replay) run() {
 				r.endCollective(p.piece)
 			}
 		case call < callEnd && callStart <= start:
-			r.startCall(call)
+			r.startCall(call, callStart)
 			call++
+			callStart = starts()
 		case device >= 0:
 			r.work(device, heads[device])
 			heads[device]++

@@ -23,9 +23,8 @@ func (r *replay) own(call int32, ns int64) int64 {
 // usualGaps is how many times the typical time between two launches still belongs to the second.
 const usualGaps = 4
 
-func (r *replay) startCall(call int32) {
+func (r *replay) startCall(call int32, at int64) {
 	th := r.api.Thread(int(call))
-	at := r.api.Start(int(call))
 	if th == trace.None {
 		r.callAt[call-r.callLo] = at
 		return

@@ -34,6 +34,14 @@ func (q *Queue) First() int {
 	return q.devices[0]
 }
 
+// At is when something is next on the device in front, math.MaxInt64 if nothing is left on any.
+func (q *Queue) At() int64 {
+	if len(q.devices) == 0 {
+		return math.MaxInt64
+	}
+	return q.at[q.devices[0]]
+}
+
 // second is when something is next on any device but the one in front.
 func (q *Queue) second() int64 {
 	at := int64(math.MaxInt64)
