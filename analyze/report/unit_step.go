@@ -35,7 +35,7 @@ const stepCauses = 5
 // UnitStep is one kind of unit on one device: the sequence of its kernels in the median unit, each of which is a
 // position. Every nanosecond of its units belongs to a position, to the end (the time after a unit's last kernel until
 // the next unit starts), or to the rest (kernels of other units, and kernels without a position). All sums are over the
-// kept units, and add up:
+// kept units, or if there are more than 1,024 over so many of them, evenly spread, and add up:
 //
 //	Time = Σ (gaps + copies + alone) over positions + gaps and copies at the end + rest
 //
@@ -43,7 +43,7 @@ const stepCauses = 5
 type UnitStep struct {
 	Group   string `json:"group"`  // id of the kind
 	Device  int64  `json:"device"` // deviceId
-	Units   int64  `json:"units"`  // kept units, which the sums are over
+	Units   int64  `json:"units"`  // kept units that the sums are over
 	Sampled int64  `json:"sampled"`
 	Time    int64  `json:"time"`    // sum of the units' times, ns
 	Aligned int64  `json:"aligned"` // kernels of the units that are at a position

@@ -88,7 +88,7 @@ var rooms = []room{
 	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname analyze/internal/spill " +
 		"analyze/internal/trace/kineto analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source analyze/internal/trace/span", nil},
 	{"analyze/internal/timeline", "attribution",
-		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
+		"analyze/internal/trace analyze/internal/trace/span analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",
 		"analyze/internal/trace analyze/internal/timeline analyze/internal/interval analyze/internal/kernelname analyze/report/order " +
 			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},

@@ -224,10 +224,10 @@ func (d *Device) Class(i int) Class { return sortClass[d.order[i].sort()] }
 func (d *Device) Row(i int) int { return d.order[i].row() }
 
 // Start of the i-th piece of work.
-func (d *Device) Start(i int) int64 { return d.in.start(d.order[i]) }
+func (d *Device) Start(i int) int64 { return d.span.Start(i) }
 
 // End of the i-th piece of work.
-func (d *Device) End(i int) int64 { return d.in.end(d.order[i]) }
+func (d *Device) End(i int) int64 { return d.span.End(i) }
 
 // Call is the API call that launched the i-th piece of work, or trace.None.
 func (d *Device) Call(i int) int32 {

@@ -69,7 +69,7 @@ func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Tim
 			s.host = x.walk(visitors)
 		}
 	}
-	s.cursor = blockedCursor{sets: d.blocking, at: make([]int, len(d.blocking))}
+	s.cursor = newBlockedCursor(d.blocking)
 	for c := range s.end {
 		s.end[c] = math.MinInt64
 	}
@@ -82,8 +82,7 @@ func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Tim
 	at := 0
 	for ; at < len(d.order); at++ {
 		r := d.order[at]
-		table, row := in.work[r.sort()], r.row()
-		from, to := table.Start(row), table.End(row)
+		from, to := d.Start(at), d.End(at)
 		start, end := max(from, window.Start), min(to, window.End)
 		if end <= start { // without length in the window: it ends no gap
 			if from >= window.End {
@@ -96,7 +95,7 @@ func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Tim
 		}
 		if start > busy {
 			s.advance(busy)
-			s.idle(start, int32(at), in.calls[r.sort()][row])
+			s.idle(start, int32(at), in.calls[r.sort()][r.row()])
 		} else {
 			s.advance(start)
 		}
@@ -222,9 +221,16 @@ type blockedCursor struct {
 	at   []int // by thread: the first interval that does not end before the gap
 }
 
-// within is how long the thread was blocked in [lo, hi). lo must not go back.
+func newBlockedCursor(sets []interval.Set) blockedCursor {
+	return blockedCursor{sets, make([]int, len(sets))}
+}
+
+// within is how long the thread was blocked in [lo, hi). It takes longer where lo goes back.
 func (c *blockedCursor) within(thread int32, lo, hi int64) (sum int64) {
 	set, at := c.sets[thread], c.at[thread]
+	for at > 0 && set[at-1].End > lo {
+		at--
+	}
 	for at < len(set) && set[at].End <= lo {
 		at++
 	}
@@ -265,8 +271,8 @@ func (d *Device) measure() {
 			*reached = end
 		}
 	}
-	for _, r := range d.order {
-		start, end := max(d.in.start(r), d.window.Start), min(d.in.end(r), d.window.End)
+	for i, r := range d.order {
+		start, end := max(d.Start(i), d.window.Start), min(d.End(i), d.window.End)
 		if end <= start {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
 // Class of GPU time. Each nanosecond of a device's window belongs to exactly one, in this order.
@@ -114,7 +115,7 @@ func (g *Gap) clipHost(ns int64) (part [HostCauses]int64) {
 	return part
 }
 
-// Device is the timeline of one GPU within the window. It holds no events: it keeps only the order of its work, and
+// Device is the timeline of one GPU within the window. It keeps only the order of its work and the times of it, and
 // computes everything else by going through it.
 type Device struct {
 	ID int32
@@ -132,7 +133,9 @@ type Device struct {
 	// CommExposed is the time in which communication ran and no compute did.
 	CommExposed interval.Set
 
-	order    order // the work that overlaps the window, by start, then correlation id
+	order    order      // the work that overlaps the window, by start, then correlation id
+	span     trace.Span // of the order: asked for more often than anything else
+	ends     [][Idle]int64
 	in       *sources
 	window   interval.Interval
 	blocking []interval.Set // by thread: blocking calls
@@ -173,7 +176,9 @@ func New(t *trace.Trace, calls *Calls, window interval.Interval, isComm []bool) 
 		d := &tl.Devices[i]
 		d.blocking = blocking
 		d.order.settle(in)
+		d.span = span.Of(t.Memory(), len(d.order), func(i int) (start, end int64) { return in.start(d.order[i]), in.end(d.order[i]) })
 		d.measure()
+		d.noteEnds()
 	})
 	return tl
 }

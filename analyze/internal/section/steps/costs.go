@@ -214,7 +214,17 @@ func sharedCalls(in *kit.Input) callSet {
 type unitSet struct {
 	group, device int32
 	units         []int32
-	p50           float64
+	p50           float64 // of their times
+}
+
+// mostUnits bounds how many units of a set are looked at kernel by kernel, or along their critical paths.
+const mostUnits = 1024
+
+// sample is the set without units beyond mostUnits, evenly spread.
+func (s *unitSet) sample() *unitSet {
+	x := *s
+	x.units = spread(s.units, mostUnits)
+	return &x
 }
 
 // unitSets are the kept units by group and device; slowest is, by group, the set with the longest median time.

@@ -53,9 +53,6 @@ func (r *pathRun) units(absent []absences) {
 	r.whatIfs()
 }
 
-// mostPaths bounds of how many units the critical path is walked.
-const mostPaths = 4096
-
 // spread is at most n of a list, evenly spread.
 func spread(list []int32, n int) []int32 {
 	if len(list) <= n {
@@ -78,7 +75,7 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 			list = append(list, u)
 		}
 	}
-	walked := spread(list, mostPaths)
+	walked := spread(list, mostUnits)
 	if len(walked) < len(list) {
 		r.out.Note("Critical paths are of " + strconv.Itoa(len(walked)) + " of " + strconv.Itoa(len(list)) +
 			" units, evenly spread.")

@@ -15,12 +15,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/align"
 )
 
-// sequence aligns the kernels of every unit of a set with those of the median unit. Kernels of one stream keep their
-// order from unit to unit, those of several streams interleave at random: so they are aligned stream by stream, unless
-// streams change from unit to unit.
+// sequence aligns the kernels of the units of a set, or of a sample of them, with those of the median unit. Kernels of
+// one stream keep their order from unit to unit, those of several streams interleave at random: so they are aligned
+// stream by stream, unless streams change from unit to unit.
 type sequence struct {
 	in       *kit.Input
-	set      *unitSet
+	all      *unitSet
+	set      *unitSet // those of all that are aligned
 	device   *timeline.Device
 	work     []int32 // the kernels of all units, unit by unit, each by start: numbers of the device's work
 	from     []int32 // by unit: where its kernels start in work; one more at the end
@@ -37,11 +38,11 @@ const maxUnitEdits = 400
 func newSequence(in *kit.Input, s *unitSet) *sequence {
 	x := in.Units
 	index := x.Units[s.units[0]].Index
-	q := &sequence{in: in, set: s, device: &x.Timeline.Devices[index]}
+	q := &sequence{in: in, all: s, set: s.sample(), device: &x.Timeline.Devices[index]}
 	if x.Period.Families {
 		q.families = kit.Once(in, "kernel families", func() []int64 { return families(in.Kinds) })
 	}
-	q.gather(index)
+	q.gather()
 	single, perStream := q.hashes()
 	byStream := mostCommon(perStream) > mostCommon(single)
 	if !byStream {
@@ -60,40 +61,44 @@ func (q *sequence) free() {
 	spill.Free(memory, q.at)
 }
 
-// gather lists the kernels of each unit: those that belong to it, and those launched between its marker and the next.
-func (q *sequence) gather(index int32) {
-	x, memory := q.in.Units, q.in.Trace.Memory()
-	place := unitPlaces(q.in, q.set)
-	each := func(visit func(i int, unit int32)) {
-		members, between := x.Of[index].Walk(), new(workunit.Members).Walk()
-		if x.Between != nil {
-			between = x.Between[index].Walk()
+// kernelsOf visits the kernels of units, and for each the place of its unit in the set: those that belong to it, and
+// those launched between its marker and the next.
+func (q *sequence) kernelsOf(s *unitSet, visit func(i int, unit int32)) {
+	x, place := q.in.Units, unitPlaces(q.in, s)
+	index := x.Units[s.units[0]].Index
+	members, between := x.Of[index].Walk(), new(workunit.Members).Walk()
+	if x.Between != nil {
+		between = x.Between[index].Walk()
+	}
+	for i := 0; i < q.device.Len(); {
+		u, end := members.Run(i, q.device.Len())
+		if u == trace.None {
+			u, end = between.Run(i, end)
 		}
-		for i := 0; i < q.device.Len(); {
-			u, end := members.Run(i, q.device.Len())
-			if u == trace.None {
-				u, end = between.Run(i, end)
-			}
-			if u == trace.None || place[u] == 0 {
-				i = end
-				continue
-			}
-			for at := place[u] - 1; i < end; i++ {
-				if k := q.device.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
-					visit(i, at)
-				}
+		if u == trace.None || place[u] == 0 {
+			i = end
+			continue
+		}
+		for at := place[u] - 1; i < end; i++ {
+			if k := q.device.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
+				visit(i, at)
 			}
 		}
 	}
+}
+
+// gather lists the kernels of each unit.
+func (q *sequence) gather() {
+	memory := q.in.Trace.Memory()
 	q.from = make([]int32, len(q.set.units)+1)
-	each(func(_ int, unit int32) { q.from[unit+1]++ })
+	q.kernelsOf(q.set, func(_ int, unit int32) { q.from[unit+1]++ })
 	for u := range q.set.units {
 		q.from[u+1] += q.from[u]
 	}
 	next := slices.Clone(q.from)
 	q.work = spill.Make[int32](memory, int(q.from[len(q.set.units)]))
 	q.at = spill.Make[int32](memory, len(q.work))
-	each(func(i int, unit int32) {
+	q.kernelsOf(q.set, func(i int, unit int32) {
 		q.work[next[unit]] = int32(i)
 		next[unit]++
 	})

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
-	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -65,39 +65,31 @@ const copyCategory = "copy"
 // shownUnit is a unit of a sequence that is shown event by event.
 type shownUnit struct {
 	which string
-	place int // in the set
-	unit  *workunit.Unit
-	gaps  []report.UnitGap
+	unit  int32
 }
 
-// toShow are the median and the slowest unit of the sequence.
+// toShow are the median unit of the sequence and the slowest of all.
 func (q *sequence) toShow() []shownUnit {
 	x := q.in.Units
-	slowest := q.median
-	for u, unit := range q.set.units {
-		if x.Units[unit].Time() > x.Units[q.set.units[slowest]].Time() {
+	median := q.set.units[q.median]
+	slowest := median
+	for _, u := range q.all.units {
+		if x.Units[u].Time() > x.Units[slowest].Time() {
 			slowest = u
 		}
 	}
-	list := []shownUnit{{which: "median", place: q.median, unit: &x.Units[q.set.units[q.median]]}}
-	if slowest != q.median {
-		list = append(list, shownUnit{which: "slowest", place: slowest, unit: &x.Units[q.set.units[slowest]]})
+	list := []shownUnit{{which: "median", unit: median}}
+	if slowest != median {
+		list = append(list, shownUnit{which: "slowest", unit: slowest})
 	}
 	return list
 }
 
-// addGap keeps the part of a gap that is in the unit.
-func (s *shownUnit) addGap(g *timeline.Gap) {
-	if u := s.unit; g.End > u.Start && g.Start < u.End {
-		s.gaps = append(s.gaps, report.UnitGap{Start: max(g.Start, u.Start) - u.Start, Causes: g.Within(u.Start, u.End)})
-	}
-}
-
-// show lists the events of a unit whose gaps are known.
-func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
-	u, place, gaps := shown.unit, shown.place, shown.gaps
+// show lists the events of a unit.
+func (q *sequence) show(shown shownUnit, names *nameTable) *report.UnitShown {
+	u := &q.in.Units.Units[shown.unit]
+	work, gaps := q.workOf(u.Start, u.End)
 	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
-	work := q.workOf(u.Start, u.End)
 	s.LeftOut += int64(max(len(work)-maxShownWork, 0))
 	work = work[:min(len(work), maxShownWork)]
 	places := map[int32]int64{} // of the listed calls, by row
@@ -109,7 +101,7 @@ func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
 		}
 		return list[:min(len(list), maxShownWork)]
 	}
-	threads := q.launching(place)
+	threads := q.launching(shown.unit)
 	var calls, ranges []report.UnitEvent
 	if len(threads) > 0 {
 		thread := threads[0]
@@ -136,7 +128,7 @@ func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
 		origins[k] = q.origin(i, places, names)
 	}
 	s.SetOrigins(origins)
-	s.Path = q.pathOf(place)
+	s.Path = q.pathOf(shown.unit)
 	return s
 }
 
@@ -158,32 +150,32 @@ func (q *sequence) origin(i int, places map[int32]int64, names *nameTable) repor
 // shapeCategory is that of the names of launch geometries.
 const shapeCategory = "geometry"
 
-// workOf is the work of the device between two moments.
-func (q *sequence) workOf(from, to int64) (list []int) {
-	for i := range q.device.Len() {
-		if q.device.Start(i) >= to {
-			break
-		}
+// workOf is the work of the device between two moments, and the gaps in it.
+func (q *sequence) workOf(from, to int64) (work []int, gaps []report.UnitGap) {
+	for i := range q.device.From(to) {
 		if q.device.End(i) > from {
-			list = append(list, i)
+			work = append(work, i)
 		}
 	}
-	return list
+	q.device.Stretches().Visit(interval.Interval{Start: from, End: to}, func(g *timeline.Gap, _ *[timeline.Idle]int64) {
+		gaps = append(gaps, report.UnitGap{Start: max(g.Start, from) - from, Causes: g.Within(from, to)})
+	}, func(int, int64, int64, *[timeline.Idle]int64) {})
+	return work, gaps
 }
 
 // launching are the threads that launched a unit's kernels, that with most of them first.
-func (q *sequence) launching(place int) []int32 {
+func (q *sequence) launching(unit int32) []int32 {
 	counts := map[int32]int{}
 	var list []int32
-	for _, w := range q.work[q.from[place]:q.from[place+1]] {
-		if call := q.device.Call(int(w)); call != trace.None {
+	q.kernelsOf(&unitSet{units: []int32{unit}}, func(i int, _ int32) {
+		if call := q.device.Call(i); call != trace.None {
 			if th := q.in.Trace.API.Thread(int(call)); th != trace.None {
 				if counts[th]++; counts[th] == 1 {
 					list = append(list, th)
 				}
 			}
 		}
-	}
+	})
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(counts[b], counts[a]) })
 	return list
 }

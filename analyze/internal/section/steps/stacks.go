@@ -45,12 +45,11 @@ const shownPath = 2000
 
 // pathOf is the critical path of a unit, as report.UnitShown.Path has it. It is nil if there is no graph, or if no unit
 // follows with whose first work the path could end.
-func (q *sequence) pathOf(place int) []int64 {
+func (q *sequence) pathOf(u int32) []int64 {
 	g := q.in.UnitGraph()
 	if g == nil {
 		return nil
 	}
-	u := q.set.units[place]
 	next := g.UnitsOf(q.in.Units).Next[u]
 	if next == trace.None {
 		return nil

@@ -5,9 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -20,17 +22,13 @@ type stepTimes struct {
 	list  []report.Position // sums; the one after the last is the end
 	rest  int64
 
-	sample []int32 // by unit: its place among the sampled ones plus one, or 0
-	n      int     // sampled units
-	// Values for medians: first dur and start, then in the same memory gap and alone.
-	dur, start, gap, alone *cells
-
-	shown []shownUnit
-
-	hiccups     []hiccup // single long gaps or kernels, the longest first, at most maxHiccups
-	hiccupCount int64
-	threshold   int64 // from which it is one, ns
-	values      []int64
+	sample                 []int32  // by unit: its place among the sampled ones plus one, or 0
+	n                      int      // sampled units
+	dur, start, gap, alone *cells   // values for medians
+	hiccups                []hiccup // single long gaps or kernels, the longest first, at most maxHiccups
+	hiccupCount            int64
+	threshold              int64 // from which it is one, ns
+	values                 []int64
 }
 
 // maxCells bounds the sampled units times the positions: 8 bytes each, 16 where times are long.
@@ -98,15 +96,12 @@ func (c *cells) widen() {
 	c.narrow, c.wide = nil, wide
 }
 
-// newStepTimes goes through the device four times; if units are to be shown, it finds their gaps on the way.
-func newStepTimes(q *sequence, shown bool) *stepTimes {
+// newStepTimes goes through the work of each unit.
+func newStepTimes(q *sequence) *stepTimes {
 	s := &stepTimes{sequence: q, sample: make([]int32, len(q.set.units))}
 	s.first, s.of, s.count = q.fold()
 	n := len(s.first)
 	s.list = make([]report.Position, n+1)
-	if shown {
-		s.shown = q.toShow()
-	}
 	s.n = max(min(len(q.set.units), maxCells/(n+1)), 1)
 	for i := range s.n {
 		s.sample[i*len(q.set.units)/s.n] = int32(i) + 1
@@ -120,18 +115,19 @@ func newStepTimes(q *sequence, shown bool) *stepTimes {
 		}
 	}
 	memory := q.in.Trace.Memory()
-	s.dur, s.start = newCells(memory, s.n*(n+1)), newCells(memory, s.n*(n+1))
-	defer s.dur.free()
-	defer s.start.free()
-	s.durations()
-	s.gap, s.alone = s.dur, s.start
-	s.gap.fill(0)
-	s.alone.fill(0)
-	s.exclusive()
-	s.idle()
-	s.copies()
+	for _, of := range []**cells{&s.dur, &s.start, &s.gap, &s.alone} {
+		*of = newCells(memory, s.n*(n+1))
+		defer (*of).free()
+	}
+	s.start.fill(noTime)
+	stretches, ran := q.device.Stretches(), make([]int, len(s.list))
+	for u, unit := range s.set.units {
+		x := &s.in.Units.Units[unit]
+		s.durations(u, x, ran)
+		s.account(u, x, stretches)
+	}
 	s.losses()
-	s.gap, s.alone, s.dur, s.start = nil, nil, nil, nil
+	s.dur, s.start, s.gap, s.alone = nil, nil, nil, nil
 	return s
 }
 
@@ -158,150 +154,89 @@ func (s *stepTimes) add(to *cells, unit, position int, ns int64) {
 	}
 }
 
-// durations adds up how long kernels took and when they started, and computes the medians.
-func (s *stepTimes) durations() {
-	s.start.fill(noTime)
-	ran := make([]int, len(s.list)) // by position: the unit it ran in last, plus one
-	for u, unit := range s.set.units {
-		begin := s.in.Units.Units[unit].Start
-		for i := int(s.from[u]); i < int(s.from[u+1]); i++ {
-			p := s.position(i)
-			if p < 0 {
-				continue
-			}
-			from, to := s.device.Start(int(s.work[i])), s.device.End(int(s.work[i]))
-			s.list[p].Time += to - from
-			s.add(s.dur, u, p, to-from)
-			if ran[p] == u+1 { // one of several that were folded
-				continue
-			}
-			ran[p] = u + 1
-			s.list[p].Ran++
-			s.list[p].Start += from - begin
-			if c := s.cell(u, p); c >= 0 {
-				s.start.set(c, from-begin)
-			}
-		}
-	}
-	for p := range s.list[:len(s.list)-1] {
-		s.list[p].TimeMedian = s.median(s.dur, p, func(int64) bool { return true })
-		s.list[p].StartMedian = s.median(s.start, p, func(v int64) bool { return v != noTime })
-	}
-}
-
-// exclusive attributes each moment in which kernels run to one of them, as kernel.exclusive_time_per_unit does: to
-// compute before communication, and within these to the kernel that started first.
-func (s *stepTimes) exclusive() {
-	d := s.device
-	next := slices.Clone(s.from) // by unit: the first of its work that is not before the piece
-	for _, of := range owners(s.in, s.set) {
-		at := [2]owner{of, of}
-		given := [2]int64{math.MinInt64, math.MinInt64}
-		for i := range d.Len() {
-			c := int(d.Class(i))
-			if c >= len(at) {
-				continue
-			}
-			from, to := max(d.Start(i), given[c]), d.End(i)
-			if from >= to {
-				continue
-			}
-			given[c] = to
-			at[c].within(from, to, func(u int, from, to int64) {
-				ns := to - from
-				if c == int(timeline.Comm) {
-					ns = d.CommExposed.Within(from, to)
-				}
-				if ns == 0 {
-					return
-				}
-				for next[u] < s.from[u+1] && s.work[next[u]] < int32(i) {
-					next[u]++
-				}
-				if k := int(next[u]); k < int(s.from[u+1]) && s.work[k] == int32(i) && s.position(k) >= 0 {
-					s.list[s.position(k)].Alone += ns
-					s.add(s.alone, u, s.position(k), ns)
-					return
-				}
-				s.rest += ns
-			})
-		}
-	}
-}
-
-// follower finds the next work of a unit; moments must ascend within a unit.
-type follower struct {
-	owner
-	s    *stepTimes
-	unit int
-	next int
-}
-
-func (s *stepTimes) followers() []follower {
-	var list []follower
-	for _, o := range owners(s.in, s.set) {
-		list = append(list, follower{owner: o, s: s, unit: -1})
-	}
-	return list
-}
-
-// after is the position of the first kernel of the unit that starts at a moment or later, or the end.
-func (f *follower) after(unit int, moment int64) int {
-	s := f.s
-	if unit != f.unit {
-		f.unit, f.next = unit, int(s.from[unit])
-	}
-	for ; f.next < int(s.from[unit+1]); f.next++ {
-		if s.device.Start(int(s.work[f.next])) >= moment && s.position(f.next) >= 0 {
-			return s.position(f.next)
-		}
-	}
-	return len(s.list) - 1
-}
-
-func (s *stepTimes) idle() {
-	list := s.followers()
-	s.device.Sweep(func(g *timeline.Gap) {
-		for i := range s.shown {
-			s.shown[i].addGap(g)
-		}
-		for i := range list {
-			f := &list[i]
-			f.within(g.Start, g.End, func(u int, from, to int64) {
-				p := f.after(u, to)
-				g.AddWithin(from, to, &s.list[p].Gap)
-				s.add(s.gap, u, p, to-from)
-			})
-		}
-	}, nil)
-}
-
-// copies attributes the time in which copies and memsets ran and no kernel did.
-func (s *stepTimes) copies() {
-	list, d := s.followers(), s.device
-	now, kernels, copies := int64(math.MinInt64), int64(math.MinInt64), int64(math.MinInt64)
-	until := func(moment int64) {
-		if from, to := max(now, kernels), min(copies, moment); to > from {
-			for i := range list {
-				f := &list[i]
-				f.within(from, to, func(u int, from, to int64) { s.list[f.after(u, to)].Copies += to - from })
-			}
-		}
-		now = max(now, moment)
-	}
-	for i := range d.Len() {
-		from, to := d.Start(i), d.End(i)
-		if to <= from {
+// durations adds up how long the kernels of a unit took and when they started. ran is, by position, the unit that it ran
+// in last, plus one.
+func (s *stepTimes) durations(u int, x *workunit.Unit, ran []int) {
+	for i := int(s.from[u]); i < int(s.from[u+1]); i++ {
+		p := s.position(i)
+		if p < 0 {
 			continue
 		}
-		until(from)
-		if d.Class(i) == timeline.Copy {
-			copies = max(copies, to)
-		} else {
-			kernels = max(kernels, to)
+		from, to := s.device.Start(int(s.work[i])), s.device.End(int(s.work[i]))
+		s.list[p].Time += to - from
+		s.add(s.dur, u, p, to-from)
+		if ran[p] == u+1 { // one of several that were folded
+			continue
+		}
+		ran[p] = u + 1
+		s.list[p].Ran++
+		s.list[p].Start += from - x.Start
+		if c := s.cell(u, p); c >= 0 {
+			s.start.set(c, from-x.Start)
 		}
 	}
-	until(math.MaxInt64)
+}
+
+// account gives each moment of a unit in which kernels run to one of them, as kernel.exclusive_time_per_unit does: to
+// compute before communication, and within these to the kernel that started first. Gaps, and time in which only copies
+// and memsets run, go to the next kernel.
+func (s *stepTimes) account(u int, x *workunit.Unit, stretches *timeline.Stretches) {
+	k, next := int(s.from[u]), int(s.from[u]) // of the unit's work: what is not before the piece; before the moment
+	end := int(s.from[u+1])
+	after := func(moment int64) int { // moments ascend
+		for ; next < end; next++ {
+			if p := s.position(next); p >= 0 && s.device.Start(int(s.work[next])) >= moment {
+				return p
+			}
+		}
+		return len(s.list) - 1
+	}
+	alone := func(c timeline.Class, i int, from, to int64) { // i: none of the unit
+		ns := max(0, to-from)
+		if c == timeline.Comm && ns > 0 {
+			ns = s.device.CommExposed.Within(from, to)
+		}
+		if ns == 0 {
+			return
+		}
+		for k < end && int(s.work[k]) < i {
+			k++
+		}
+		if k < end && int(s.work[k]) == i && s.position(k) >= 0 {
+			s.list[s.position(k)].Alone += ns
+			s.add(s.alone, u, s.position(k), ns)
+			return
+		}
+		s.rest += ns
+	}
+	now := x.Start
+	copies := func(until int64, ends *[timeline.Idle]int64) {
+		from, to := max(now, ends[timeline.Compute], ends[timeline.Comm]), min(ends[timeline.Copy], until)
+		if to > from {
+			s.list[after(to)].Copies += to - from
+		}
+		now = max(now, until)
+	}
+	for c, end := range stretches.EndsBefore(x.Start) {
+		if c := timeline.Class(c); c <= timeline.Comm {
+			alone(c, -1, x.Start, min(end, x.End))
+		}
+	}
+	ends := stretches.Visit(interval.Interval{Start: x.Start, End: x.End}, func(g *timeline.Gap, ends *[timeline.Idle]int64) {
+		copies(min(g.Start, x.End), ends)
+		from, to := max(g.Start, x.Start), min(g.End, x.End)
+		if to > from {
+			p := after(to)
+			g.AddWithin(from, to, &s.list[p].Gap)
+			s.add(s.gap, u, p, to-from)
+		}
+	}, func(i int, from, to int64, ends *[timeline.Idle]int64) {
+		copies(from, ends)
+		if c := s.device.Class(i); c <= timeline.Comm {
+			alone(c, i, max(from, ends[c]), min(to, x.End))
+		}
+	})
+	copies(x.End, &ends)
 }
 
 // median is that of the cells of a position that count.
@@ -330,14 +265,16 @@ type hiccup struct {
 // maxHiccups bounds how many of them a report lists.
 const maxHiccups = 64
 
-// losses computes the medians of gaps and of time alone, and finds the hiccups of the sampled units: times that exceed
-// their median by a twentieth of a unit.
+// losses computes the medians, and finds the hiccups of the sampled units: times that exceed their median by a twentieth
+// of a unit.
 func (s *stepTimes) losses() {
 	every := func(int64) bool { return true }
 	last := len(s.list) - 1
 	for p := range s.list {
 		s.list[p].GapMedian = s.median(s.gap, p, every)
 		if p < last {
+			s.list[p].TimeMedian = s.median(s.dur, p, every)
+			s.list[p].StartMedian = s.median(s.start, p, func(v int64) bool { return v != noTime })
 			s.list[p].AloneMedian = s.median(s.alone, p, every)
 		}
 	}

@@ -65,6 +65,7 @@ const (
 type stepData struct {
 	steps *report.UnitSteps
 	main  *report.UnitStep
+	units int64 // of the main kind, which main may be of a sample of
 }
 
 // Steps is every unit of the input kernel by kernel; group gives the id of a kind. It is nil if there is no unit.
@@ -98,7 +99,7 @@ func newSteps(in *kit.Input) *stepData {
 		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
 		step := newStep(in, &sets[s], ids[sets[s].group], stacks, shown && !in.Brief)
 		if i == 0 {
-			d.main = step
+			d.main, d.units = step, int64(len(sets[s].units))
 		} else {
 			room -= len(step.Name)
 		}
@@ -134,7 +135,7 @@ const maxStepSets = 8
 
 // newStep computes one set of units.
 func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown bool) *report.UnitStep {
-	names, s := stacks.names, newStepTimes(newSequence(in, set), shown)
+	names, s := stacks.names, newStepTimes(newSequence(in, set))
 	defer s.free()
 	step := &report.UnitStep{Group: id, Device: int64(s.set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
 		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
@@ -162,8 +163,10 @@ func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown b
 	for _, h := range s.hiccups {
 		step.Hiccups = append(step.Hiccups, int64(h.position), int64(h.part), h.unit, h.excess)
 	}
-	for i := range s.shown {
-		step.Shown = append(step.Shown, s.show(&s.shown[i], names))
+	if shown {
+		for _, u := range s.toShow() {
+			step.Shown = append(step.Shown, s.show(u, names))
+		}
 	}
 	return step
 }
@@ -206,14 +209,18 @@ func positions(in *kit.Input, out *kit.Output) {
 	}
 	m := out.Float("unit.hiccup_time", nil, float64(gaps)/float64(s.Units)-float64(medians+s.End.GapMedian))
 	m.N, m.Group = s.Units, s.Group
-	positionNotes(s, len(list), out)
+	positionNotes(s, len(list), d.units, out)
 	positionTable(d, list, out)
 }
 
-func positionNotes(s *report.UnitStep, n int, out *kit.Output) {
+func positionNotes(s *report.UnitStep, n int, all int64, out *kit.Output) {
 	out.Note("Coverage is the share of the units' kernels that are at a position.")
+	which := ""
+	if s.Units < all {
+		which = " of the " + strconv.FormatInt(all, 10) + ", evenly spread"
+	}
 	out.Note("Means and medians are over " + strconv.FormatInt(s.Units, 10) + " units on GPU " +
-		strconv.FormatInt(s.Device, 10) + "; a gap is idle time of the whole device.")
+		strconv.FormatInt(s.Device, 10) + which + "; a gap is idle time of the whole device.")
 	if s.Sampled < s.Units {
 		out.Note("Medians are over " + strconv.FormatInt(s.Sampled, 10) + " of the units, evenly spaced.")
 	}

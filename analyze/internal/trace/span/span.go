@@ -156,13 +156,20 @@ func Free(a *spill.Arena, s *Span) {
 
 // Take is the events of a span that order names, in that order.
 func Take(a *spill.Arena, s *Span, order []int32) Span {
+	return Of(a, len(order), func(i int) (start, end int64) { return s.Start(int(order[i])), s.End(int(order[i])) })
+}
+
+// Of is n events, sorted by start.
+func Of(a *spill.Arena, n int, at func(i int) (start, end int64)) Span {
 	var f Fit
-	for _, i := range order {
-		f.Add(s.Start(int(i)), s.Dur(int(i)))
+	for i := range n {
+		start, end := at(i)
+		f.Add(start, end-start)
 	}
-	b := f.Over(a, spill.Make[uint32](a, len(order)), spill.Make[uint32](a, len(order)))
-	for to, i := range order {
-		b.Put(to, s.Start(int(i)), s.Dur(int(i)))
+	b := f.Over(a, spill.Make[uint32](a, n), spill.Make[uint32](a, n))
+	for i := range n {
+		start, end := at(i)
+		b.Put(i, start, end-start)
 	}
 	return b.Done(a)
 }
