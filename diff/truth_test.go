@@ -259,7 +259,7 @@ func TestStepsOfTwoKinds(t *testing.T) {
 		if (c.Verdict == comparison.Fail) != way.fails || c.Verdict == comparison.Inconclusive {
 			t.Errorf("%s: %s", c.Verdict, failing(c))
 		}
-		says(t, c, way.says, "poll", "GPU compute unchanged")
+		says(t, c, way.says, "poll inside enumerate(DataLoader)", "GPU compute unchanged")
 		for i := range c.Gates {
 			if g := &c.Gates[i]; g.CountsAs == comparison.Fail && !strings.HasPrefix(g.Metric, "unit.time") && !strings.HasPrefix(g.Metric, "work.time") {
 				t.Errorf("fails by %s: %s", g.Metric, g.Reason)

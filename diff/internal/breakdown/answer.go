@@ -365,10 +365,12 @@ func (s *story) idleRow(d float64, causes []string) comparison.AnswerRow {
 	switch most {
 	case "host", "launch":
 		row.What = more(d, "host slower", "host faster")
-		why, call := s.hostText(best), s.callText(d)
+		why, call, place := s.hostText(best), s.callText(d), s.idleRange(d)
 		switch {
 		case most == "host" && why != "":
-			row.With = append(row.With, "of it "+why)
+			row.With = append(row.With, strings.TrimSuffix("of it "+why+" "+place, " "))
+		case place != "":
+			row.With = append(append(row.With, place), call...)
 		case len(call) > 0:
 			row.With = append(row.With, call...)
 		default:

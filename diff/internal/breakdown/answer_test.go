@@ -3,7 +3,10 @@ package breakdown
 import (
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/difftest"
+	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
 // TestWaitingForOthersHasOneRow: idle time of 60 µs, of which 43 waits for other streams and 17 has another cause, is two rows
@@ -21,10 +24,35 @@ func TestWaitingForOthersHasOneRow(t *testing.T) {
 		if cause != "" {
 			c.Attribution.Rows = append(c.Attribution.Rows, row(cause, comparison.KindCause, 17e3))
 		}
-		list := (&story{Parts: &Parts{C: c}}).waitRows()
+		list := (&story{Parts: &Parts{C: c, Base: &side.Side{}, Head: &side.Side{}}}).waitRows()
 		if len(list) != 2 || list[0].Delta != 43e3 || list[0].What != "GPU idle: work waits for other streams or devices" ||
 			list[1].Delta != 17e3 || list[1].What != want {
 			t.Errorf("%q: %+v, want %q", cause, list, want)
+		}
+	}
+}
+
+// TestIdleInsideARange: the range with half of a change of idle time and more is its place, whether one side lists it or
+// both do.
+func TestIdleInsideARange(t *testing.T) {
+	side := func(ns float64) *side.Side {
+		r := difftest.Kinds(difftest.Kind{Phase: "step", Units: 8, Time: 200e6, Signature: "aaaaaa", Kernels: map[string]float64{"k": 1}})
+		if ns > 0 {
+			r.Metrics = append(r.Metrics, difftest.Metric("unit.idle_range_time", report.Nanoseconds, ns, "range", "enumerate(DataLoader)"))
+		}
+		captures := side.NewCaptures([]*report.Report{r})
+		return &side.Side{Captures: captures, Views: []*side.View{side.NewView(captures[0], 0)}}
+	}
+	for _, c := range []struct {
+		base, head, delta float64
+		want              string
+	}{
+		{108e6, 144e6, 37e6, "inside enumerate(DataLoader)"}, {144e6, 108e6, -37e6, "inside enumerate(DataLoader)"},
+		{0, 144e6, 150e6, "inside enumerate(DataLoader)"}, {108e6, 110e6, 37e6, ""}, {144e6, 108e6, 37e6, ""}, {0, 0, 37e6, ""},
+	} {
+		x := &Parts{Base: side(c.base), Head: side(c.head)}
+		if got := x.idleRange(c.delta); got != c.want {
+			t.Errorf("%v to %v ns, idle %+v: %q, want %q", c.base, c.head, c.delta, got, c.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package breakdown
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -107,6 +108,25 @@ func (x *Parts) hostText(d float64) string {
 		return delta(call.Delta) + " in " + wording.Shorten(call.ID, 60)
 	}
 	return delta(cause.Delta) + " " + hostWords[cause.ID]
+}
+
+// idleRange says inside which range of the host most of a change of idle time lies. A side that does not list a range
+// idles little in it.
+func (x *Parts) idleRange(d float64) string {
+	change := map[string]float64{}
+	for way, s := range map[float64]*side.Side{-1: x.Base, 1: x.Head} {
+		for _, v := range s.Views {
+			for name, time := range v.IdleRanges() {
+				change[name] += way * time / float64(len(s.Views))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(change)) {
+		if change[name]*d >= d*d/2 {
+			return "inside " + wording.Shorten(name, 70)
+		}
+	}
+	return ""
 }
 
 // hostWords say what the launching thread does. The cause "unknown" has no words.

@@ -181,6 +181,18 @@ func (v *View) hostTime(l report.Labels) {
 	}
 }
 
+// IdleRanges returns the mean time, ns, that the device idles in a unit while the host is inside a range. Reports list
+// only the ranges that hold much of it.
+func (v *View) IdleRanges() map[string]float64 {
+	times := map[string]float64{}
+	for _, m := range v.C.Metrics("unit.idle_range_time") {
+		if labelled(m.Labels, v.Labels, "range") && m.Value != nil {
+			times[m.Labels["range"]] = *m.Value
+		}
+	}
+	return times
+}
+
 // kernelsOf reads the group's kernels, of which the report keeps the largest: metrics hold their numbers, tables their
 // names and categories. When a kernel first runs and how it is launched is known only for the main group.
 func (v *View) kernelsOf(main bool) {
