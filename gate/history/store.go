@@ -75,6 +75,15 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	return s, nil
 }
 
+// With opens a store, runs do with it and closes it.
+func With(ctx context.Context, place string, mode Mode, do func(s *Store) error) error {
+	s, err := Open(ctx, place, mode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
 // Default limits of waiting for PostgreSQL. The URL can set others: connect_timeout in seconds, statement_timeout in
 // milliseconds.
 const (

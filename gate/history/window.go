@@ -46,7 +46,7 @@ func NewWindow(ctx context.Context, s *Store, repository, branch string, head *r
 	if w.series, err = s.Series(ctx, Filter{Repository: repository, Branch: branch, Workload: id}, StepTime); err != nil {
 		return nil, err
 	}
-	kind := mainKind(head)
+	kind := MainKind(head)
 	for i := range w.series {
 		if w.series[i].Kind == kind && len(w.series[i].Nights) > 0 {
 			w.main = &w.series[i]
@@ -245,8 +245,8 @@ func spentOn(ctx context.Context, s *Store, repository, branch string, head *rep
 	return out, nil
 }
 
-// mainKind returns the kind of unit of a report's unlabelled metrics.
-func mainKind(r *report.Report) string {
+// MainKind returns the kind of unit of a report's unlabelled metrics; empty if it has none.
+func MainKind(r *report.Report) string {
 	for _, g := range r.Unit.Groups {
 		if g.Main {
 			return g.ID

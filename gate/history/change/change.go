@@ -4,6 +4,7 @@
 package change
 
 import (
+	"cmp"
 	_ "embed" // the page
 	"math"
 	"slices"
@@ -93,9 +94,6 @@ type Creep struct {
 	SE      float64
 }
 
-// Find returns only the changes.
-func Find(values []float64, o Options) []Change { return Read(values, o).Changes }
-
 // finder goes through the nights.
 type finder struct {
 	o       *Options
@@ -112,8 +110,11 @@ type finder struct {
 	list     []Change
 	was      []level // levels before the present one
 	returned int     // night at which a known level was found again; below 0: none
-	flips    []Flips
+	flips    flips
 }
+
+// flips are those that were found so far.
+type flips []Flips
 
 type level struct {
 	until int
@@ -122,9 +123,8 @@ type level struct {
 
 // Read analyses a series of natural logarithms, the oldest first.
 func Read(values []float64, o Options) *Told {
-	o.fill()
-	f := &finder{o: &o, raw: values}
-	f.returned = -1
+	o.P, o.Least = cmp.Or(o.P, defaultP), cmp.Or(o.Least, Least)
+	f := &finder{o: &o, raw: values, returned: -1}
 	f.machines()
 	f.learned.noise.Correlation = priorCorrelation
 	breaks := o.Breaks
@@ -181,45 +181,45 @@ func (f *finder) step(c candidate, t int) {
 	known := slices.ContainsFunc(f.was, func(l level) bool {
 		return c.at-l.until <= flipNights && math.Abs(l.value-c.after) < tolerance
 	})
-	flips := known && f.returned >= 0 && t-f.returned <= flipNights || f.between(c)
+	flips := known && f.returned >= 0 && t-f.returned <= flipNights || f.flips.around(c, f.o.Least/2)
 	if known {
 		f.returned = t
 	}
 	f.was = append(f.was, level{c.at, c.before})
 	f.begin(c.at, t)
 	if flips {
-		f.flip(c)
+		f.flips.add(c, f.list[max(0, len(f.list)-2):])
 		return
 	}
 	f.list = append(f.list, Change{At: c.at, Found: t, Shift: c.after - c.before, P: c.p})
 }
 
-// between reports whether a step lies within the two levels that the series flipped between in the last year: such a
-// step averages over some of the flips.
-func (f *finder) between(c candidate) bool {
-	if len(f.flips) == 0 {
+// around reports whether a step lies within the two levels that the series flipped between in the last year, give or
+// take room: such a step averages over some of the flips.
+func (list flips) around(c candidate, room float64) bool {
+	if len(list) == 0 {
 		return false
 	}
-	x, room := &f.flips[len(f.flips)-1], f.o.Least/2
+	x := &list[len(list)-1]
 	return c.at-x.To <= memory && min(c.before, c.after) > x.Low-room && max(c.before, c.after) < x.High+room
 }
 
-// flip records one more move between two known levels.
-func (f *finder) flip(c candidate) {
+// add records one more move between two known levels; latest are the last changes before it.
+func (list *flips) add(c candidate, latest []Change) {
 	low, high := min(c.before, c.after), max(c.before, c.after)
-	if n := len(f.flips); n > 0 && c.at-f.flips[n-1].To <= flipNights {
-		x := &f.flips[n-1]
+	if n := len(*list); n > 0 && c.at-(*list)[n-1].To <= flipNights {
+		x := &(*list)[n-1]
 		x.To, x.Times = c.at, x.Times+1
 		x.Low, x.High = x.Low+(low-x.Low)/float64(x.Times), x.High+(high-x.High)/float64(x.Times)
 		return
 	}
 	first := c.at
-	for _, old := range f.list[max(0, len(f.list)-2):] {
+	for _, old := range latest {
 		if c.at-old.At <= flipNights {
 			first = min(first, old.At)
 		}
 	}
-	f.flips = append(f.flips, Flips{From: first, To: c.at, Times: 3, Low: low, High: high})
+	*list = append(*list, Flips{From: first, To: c.at, Times: 3, Low: low, High: high})
 }
 
 // begin starts a stretch at night k, with the nights up to t.
@@ -278,15 +278,6 @@ func (f *finder) value(i int) float64 {
 		v -= f.learned.week[f.o.Days[i]]
 	}
 	return v
-}
-
-func (o *Options) fill() {
-	if o.P == 0 {
-		o.P = defaultP
-	}
-	if o.Least == 0 {
-		o.Least = Least
-	}
 }
 
 // prepare clips the newest nights of the stretch about their level, and whitens them: x[i] = y[i] - ρ y[i-1].

@@ -20,6 +20,9 @@ func whitened(rho float64, y ...float64) *finder {
 	return f
 }
 
+// find is the changes alone.
+func find(values []float64, o Options) []Change { return Read(values, o).Changes }
+
 // TestFitByHand: without correlation a step is the difference of two means. 1 2 3 | 5 7: means 2 and 6, 1/variance of the
 // difference 1/(1/3+1/2) = 1.2.
 func TestFitByHand(t *testing.T) {
@@ -76,7 +79,7 @@ func steps(rng *rand.Rand, n int, at map[int]float64) []float64 {
 
 func TestFindsWhereAndHowMuch(t *testing.T) {
 	y := steps(rand.New(rand.NewPCG(1, 1)), 200, map[int]float64{60: 0.05, 120: -0.08, 160: 0.06})
-	got := Find(y, Options{})
+	got := find(y, Options{})
 	if len(got) != 3 {
 		t.Fatalf("%+v", got)
 	}
@@ -104,7 +107,7 @@ func TestPlaceByHand(t *testing.T) {
 func TestOneWildNightIsNoLevel(t *testing.T) {
 	y := ar(rand.New(rand.NewPCG(2, 2)), 100, 0.3, noise)
 	y[70] += math.Log(1.4)
-	if got := Find(y, Options{}); len(got) != 0 {
+	if got := find(y, Options{}); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -119,7 +122,7 @@ func TestBorders(t *testing.T) {
 	if len(got.Borders) != 1 || got.Borders[0].At != 50 || math.Abs(math.Expm1(got.Borders[0].Shift)-0.2) > 3*got.Borders[0].SE || got.Borders[0].SE > 0.01 {
 		t.Errorf("%+v", got.Borders)
 	}
-	if got := Find(y, Options{}); len(got) != 2 || got[0].At != 50 {
+	if got := find(y, Options{}); len(got) != 2 || got[0].At != 50 {
 		t.Errorf("without the border: %+v", got)
 	}
 }
@@ -172,7 +175,7 @@ func TestThreeNightsOnABadHost(t *testing.T) {
 	for i := 80; i < 83; i++ {
 		y[i], machines[i] = y[i]+0.08, 1
 	}
-	if got := Find(y, Options{Machines: machines}); len(got) != 0 {
+	if got := find(y, Options{Machines: machines}); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -230,13 +233,13 @@ func TestFlips(t *testing.T) {
 // TestEqualNights: a series without any noise has no variance to tell a step by but that of the step itself.
 func TestEqualNights(t *testing.T) {
 	y := make([]float64, 50)
-	if got := Find(y, Options{}); len(got) != 0 {
+	if got := find(y, Options{}); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	for i := 30; i < 50; i++ {
 		y[i] = math.Log(2) // one launch becomes two
 	}
-	if got := Find(y, Options{}); len(got) != 1 || got[0].At != 30 || got[0].Found > 32 {
+	if got := find(y, Options{}); len(got) != 1 || got[0].At != 30 || got[0].Found > 32 {
 		t.Errorf("counts: %+v", got)
 	}
 	if got := Read(nil, Options{}); len(got.Changes) != 0 {
@@ -251,7 +254,7 @@ func TestNeverLooksAhead(t *testing.T) {
 		at := map[int]float64{rapid.IntRange(5, 60).Draw(t, "a"): 0.06, rapid.IntRange(61, 110).Draw(t, "b"): -0.08}
 		y := steps(rand.New(rand.NewPCG(seed, 4)), 120, at)
 		n := rapid.IntRange(1, 120).Draw(t, "n")
-		all, some := Find(y, Options{}), Find(y[:n], Options{})
+		all, some := find(y, Options{}), find(y[:n], Options{})
 		then := slices.DeleteFunc(all, func(c Change) bool { return c.Found >= n })
 		if len(then) != len(some) {
 			t.Fatalf("%d found up to night %d, %d of them later", len(some), n, len(then))

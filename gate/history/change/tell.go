@@ -147,14 +147,14 @@ func (f *finder) creep() *Creep {
 	sd := math.Sqrt(total / float64(len(x)))
 	se := sd * math.Sqrt((1+n.Correlation)/(1-n.Correlation)/sxx)
 	span := float64(len(f.raw) - from)
-	if math.Abs(slope)*span < f.o.Least || math.Abs(slope) < certainCreep*se || f.stepFits(y, total) {
+	if math.Abs(slope)*span < f.o.Least || math.Abs(slope) < certainCreep*se || f.learned.stepFits(y, total) {
 		return nil
 	}
 	return &Creep{From: from, PerYear: slope * 365, SE: se * 365}
 }
 
 // stepFits reports whether one step leaves a sum of squares of at most than.
-func (f *finder) stepFits(y []float64, than float64) bool {
+func (l *learner) stepFits(y []float64, than float64) bool {
 	for k := leastBefore; k < len(y)-leastBefore; k += leastBefore {
 		left, right := order.Median(slices.Clone(y[:k])), order.Median(slices.Clone(y[k:]))
 		sum := 0.0
@@ -163,7 +163,7 @@ func (f *finder) stepFits(y []float64, than float64) bool {
 			if i >= k {
 				level = right
 			}
-			d := f.learned.clip(v - level)
+			d := l.clip(v - level)
 			sum += d * d
 		}
 		if sum <= than {

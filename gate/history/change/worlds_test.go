@@ -179,7 +179,7 @@ func (w *world) simulate(number, series int) (o outcome) {
 			m.y[k] += math.Log(1.03)
 		}
 		took := nights
-		for _, c := range Find(m.y, opt) {
+		for _, c := range find(m.y, opt) {
 			if c.Found >= at && c.Shift > 0 {
 				took = c.Found - at + 1
 				break

@@ -4,6 +4,7 @@ package bisectcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,8 +125,10 @@ func (f *bisectFlags) run(cmd *cobra.Command, e *cmdenv.Env, program []string) e
 		return err
 	}
 	defer os.RemoveAll(b.scratch)
-	if err := b.recall(); err != nil {
-		return err
+	if b.store != "" {
+		if err := history.With(cmd.Context(), b.store, history.Read, b.recall); err != nil {
+			return err
+		}
 	}
 	b.announce()
 	if err := b.git("worktree", "add", "--detach", "--quiet", b.tree, b.first); err != nil {
@@ -187,18 +190,7 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 }
 
 // recall loads the captures of the commits that the history has.
-func (b *bisection) recall() error {
-	if b.store == "" {
-		return nil
-	}
-	s, err := history.Open(b.cmd.Context(), b.store, history.Read)
-	if err != nil {
-		return err
-	}
-	return errors.Join(b.recallFrom(s), s.Close())
-}
-
-func (b *bisection) recallFrom(s *history.Store) error {
+func (b *bisection) recall(s *history.Store) error {
 	runs, err := s.Runs(b.cmd.Context(), history.Filter{})
 	if err != nil {
 		return err
@@ -296,11 +288,11 @@ func (b *bisection) share(c *captured) {
 		return
 	}
 	ctx := b.cmd.Context()
-	s, err := history.Open(ctx, b.store, history.Read)
-	if err == nil {
-		_, err = s.Add(ctx, history.Place{Repository: b.of, Branch: history.BisectBranch, Commit: c.Commit}, []*report.Report{c.report}, nil, time.Now())
-		err = errors.Join(err, s.Close())
-	}
+	err := history.With(ctx, b.store, history.Read, func(s *history.Store) error {
+		p := history.Place{Repository: b.of, Branch: history.BisectBranch, Commit: c.Commit}
+		_, err := s.Add(ctx, p, []*report.Report{c.report}, nil, time.Now())
+		return err
+	})
 	if err != nil {
 		b.unshared = true
 		b.say("The history does not get the captures: %v", err)
@@ -412,11 +404,7 @@ func (b *bisection) kept(res bisect.Result) *kept {
 
 // mainStep returns the median step of a kind of unit, ns; an empty kind means the report's main one.
 func mainStep(r *report.Report, kind string) (float64, string, error) {
-	for _, g := range r.Unit.Groups {
-		if g.Main && kind == "" {
-			kind = g.ID
-		}
-	}
+	kind = cmp.Or(kind, history.MainKind(r))
 	for _, m := range report.NewIndex(r).Metrics("unit.time") {
 		_, device := m.Labels["device"]
 		if kind != "" && m.Group == kind && !device && m.Summary != nil {

@@ -25,7 +25,7 @@ type AnalysisFlags struct {
 	steady         bool
 	PhaseMap       string // a file, empty for none
 	KernelMap      string // a file, empty for none
-	memory         memoryFlag
+	memory         string
 	Quiet, Verbose bool
 	Reads          func(*report.Metric) bool // metrics that are read if there are many reports; nil: all
 	policyUnit     string                    // the policy's unit, used without --unit
@@ -48,7 +48,8 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
 	fl.StringVar(&f.PhaseMap, "phase-map", "", PhaseMapHelp+where)
 	fl.StringVar(&f.KernelMap, "kernel-map", "", KernelMapHelp+where)
-	f.memory.register(fl)
+	fl.StringVar(&f.memory, "max-memory", "",
+		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps its columns in $TMPDIR (default: half of the machine's memory)")
 	quiet := "print nothing but errors"
 	if fl.Lookup("format") != nil {
 		quiet += ", and what --format asks for"
@@ -89,7 +90,8 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 	if opt.Kernels, err = readMap(f.KernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
 		return opt, err
 	}
-	return opt, f.memory.apply(&opt, traces)
+	opt.MaxMemory, err = memoryOf(f.memory, traces)
+	return opt, err
 }
 
 // PhaseMapHelp is the help of --phase-map.

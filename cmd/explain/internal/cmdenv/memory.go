@@ -4,21 +4,11 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/spf13/pflag"
-
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
-
-// memoryFlag bounds the memory of an analysis.
-type memoryFlag struct{ text string }
-
-func (f *memoryFlag) register(fl *pflag.FlagSet) {
-	fl.StringVar(&f.text, "max-memory", "",
-		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps its columns in $TMPDIR (default: half of the machine's memory)")
-}
 
 // leastMemory is the least that --max-memory accepts, in bytes.
 const leastMemory = 128 << 20
@@ -47,27 +37,26 @@ func HoldMemory(paths ...string) {
 	debug.SetGCPercent(percent)
 }
 
-// apply sets the memory limit of each analysis, if traces of them run at once, and limits the Go heap to half of the
-// total: columns are outside the heap.
-func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
+// memoryOf reads --max-memory: the memory of each analysis, if traces of them run at once, in bytes. It limits the Go
+// heap to half of the total: columns are outside the heap.
+func memoryOf(text string, traces int) (int64, error) {
 	limit := analyze.DefaultMaxMemory()
-	if f.text != "" {
-		q, err := unit.Parse(f.text)
+	if text != "" {
+		q, err := unit.Parse(text)
 		switch {
 		case err != nil:
-			return usage.Errorf("--max-memory: %w", err)
+			return 0, usage.Errorf("--max-memory: %w", err)
 		case q.Unit != report.Bytes:
-			return usage.Errorf("--max-memory %s is not a size; use e.g. 1GiB or 800MB", f.text)
+			return 0, usage.Errorf("--max-memory %s is not a size; use e.g. 1GiB or 800MB", text)
 		case q.Value < leastMemory:
-			return usage.Errorf("--max-memory %s is too little; allow 128MiB or more", f.text)
+			return 0, usage.Errorf("--max-memory %s is too little; allow 128MiB or more", text)
 		case q.Value > 1<<60:
-			return usage.Errorf("--max-memory %s is more than any machine has", f.text)
+			return 0, usage.Errorf("--max-memory %s is more than any machine has", text)
 		}
 		limit = int64(q.Value)
 	}
 	if limit > 0 {
 		debug.SetMemoryLimit(limit / 2)
 	}
-	opt.MaxMemory = limit / int64(max(1, traces))
-	return nil
+	return limit / int64(max(1, traces)), nil
 }

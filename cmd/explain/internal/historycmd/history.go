@@ -2,7 +2,6 @@
 package historycmd
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,14 +56,6 @@ type storeFlags struct {
 	store, repository, branch, workload string
 }
 
-// open opens the store that --store names.
-func (f *storeFlags) open(cmd *cobra.Command, mode history.Mode) (*history.Store, error) {
-	if f.store == "" {
-		return nil, usage.Errorf("name the history: --store history.db, or --store postgres://USER@HOST/DATABASE")
-	}
-	return history.Open(cmd.Context(), f.store, mode)
-}
-
 func (f *storeFlags) registerStore(fl *pflag.FlagSet) {
 	fl.SortFlags = false
 	fl.StringVar(&f.store, "store", "", "the history: a SQLite `FILE`, or the URL of a PostgreSQL database")
@@ -81,13 +72,12 @@ func (f *storeFlags) filter() history.Filter {
 	return history.Filter{Repository: f.repository, Branch: f.branch, Workload: f.workload}
 }
 
-// with runs a command with the opened store.
+// with runs a command with the store that --store names.
 func (f *storeFlags) with(cmd *cobra.Command, mode history.Mode, do func(s *history.Store) error) error {
-	s, err := f.open(cmd, mode)
-	if err != nil {
-		return err
+	if f.store == "" {
+		return usage.Errorf("name the history: --store history.db, or --store postgres://USER@HOST/DATABASE")
 	}
-	return errors.Join(do(s), s.Close())
+	return history.With(cmd.Context(), f.store, mode, do)
 }
 
 func newAdd(e *cmdenv.Env) *cobra.Command {
@@ -256,16 +246,15 @@ order does not matter, so copies that diverged in parallel jobs can be combined.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.with(cmd, history.Create, func(s *history.Store) error {
 				for _, place := range args {
-					from, err := history.Open(cmd.Context(), place, history.Read)
+					err := history.With(cmd.Context(), place, history.Read, func(from *history.Store) error {
+						merged, err := s.Merge(cmd.Context(), from)
+						if err == nil {
+							_, err = fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", render.Visible(from.Name()),
+								wording.Count(merged.Runs, "run"), merged.Known)
+						}
+						return err
+					})
 					if err != nil {
-						return err
-					}
-					merged, err := s.Merge(cmd.Context(), from)
-					if err := errors.Join(err, from.Close()); err != nil {
-						return err
-					}
-					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", render.Visible(from.Name()),
-						wording.Count(merged.Runs, "run"), merged.Known); err != nil {
 						return err
 					}
 				}

@@ -52,11 +52,9 @@ func (f *Flags) Apply(
 		p.Notes = append(p.Notes, "History: "+f.Store+" does not exist yet, so it is not used.")
 		return p, nil
 	}
-	s, err := history.Open(ctx, f.Store, history.Read)
-	if err != nil {
-		return nil, err
-	}
-	return p, errors.Join(f.from(ctx, s, head, base, want, opt, p), s.Close())
+	return p, history.With(ctx, f.Store, history.Read, func(s *history.Store) error {
+		return f.from(ctx, s, head, base, want, opt, p)
+	})
 }
 
 func (f *Flags) from(
