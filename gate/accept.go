@@ -84,7 +84,7 @@ func (a *Acceptance) accepted(ctx context.Context, s *Session, number int, now *
 		return nil, "it was set before any verdict stood: look at this one, take it off and set it again"
 	}
 	if ok, why := seen.covers(now); !ok {
-		return nil, "the verdict that stood when it was set was on " + short(seen.Head) + ", and " + why +
+		return nil, "the verdict that stood when it was set was on " + ShortRef(seen.Head) + ", and " + why +
 			": take it off and set it again"
 	}
 	return l, ""

@@ -244,7 +244,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
 		s.result.Nearness = cand.nearness(s.mergeBase, s.q)
 		s.result.Source = fmt.Sprintf("artifact %s of run %d (%s) at %s (%s), sha256 %s", oneLine(s.q.Artifact, 80),
-			run.GetID(), event, short(run.GetHeadSHA()), s.result.Nearness, fingerprint(files))
+			run.GetID(), event, ShortRef(run.GetHeadSHA()), s.result.Nearness, fingerprint(files))
 		if cand.distance == notAncestor {
 			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: other changes merged there count as this change's", oneLine(s.q.Branch, 80)))
 		}
@@ -265,7 +265,7 @@ func fingerprint(files []File) string {
 
 // nearness describes where the baseline stands relative to the head.
 func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
-	from := "the merge base " + short(mergeBase)
+	from := "the merge base " + ShortRef(mergeBase)
 	if mergeBase == q.HeadSHA { // a push to the branch itself
 		from = "the head"
 	}
@@ -322,7 +322,7 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 				s.elsewhere = append(s.elsewhere, b)
 			}
 		case a.GetExpired():
-			s.expired = append(s.expired, fmt.Sprintf("%d at %s", run.GetID(), short(run.GetHeadSHA())))
+			s.expired = append(s.expired, fmt.Sprintf("%d at %s", run.GetID(), ShortRef(run.GetHeadSHA())))
 		case run.GetID() == s.c.run.ID || run.GetHeadSHA() == s.q.HeadSHA && !s.q.Again:
 		case s.mergeBase != "" && run.GetHeadSHA() == s.mergeBase:
 			atMergeBase = append(atMergeBase, candidate{a, 0})

@@ -14,7 +14,7 @@ import (
 // file reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound if there is none.
 func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte, error) {
 	name = path.Clean(filepath.ToSlash(name))
-	shown := oneLine(name, 120) + " at " + oneLine(short(ref), 40)
+	shown := oneLine(name, 120) + " at " + oneLine(ShortRef(ref), 40)
 	if !filepath.IsLocal(name) || name == "." || strings.Contains(name, "..") {
 		return nil, fmt.Errorf("%q is not a path inside the repository", oneLine(name, 120))
 	}

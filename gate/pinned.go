@@ -180,11 +180,3 @@ func (l *Pins) Said() string {
 	}
 	return strings.Join(parts, "; ")
 }
-
-// ShortRef shortens a commit as GitHub does, and leaves names alone.
-func ShortRef(ref string) string {
-	if len(ref) == 40 && strings.Trim(ref, "0123456789abcdef") == "" {
-		return ref[:7]
-	}
-	return ref
-}

@@ -78,9 +78,9 @@ func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull,
 	}
 	if moved != 0 {
 		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", errHeadMoved, moved,
-			short(t.HeadSHA))
+			ShortRef(t.HeadSHA))
 	}
-	return nil, fmt.Errorf("%w with head %s of %s", errNoPull, short(t.HeadSHA), oneLine(t.HeadRepo.Name, 200))
+	return nil, fmt.Errorf("%w with head %s of %s", errNoPull, ShortRef(t.HeadSHA), oneLine(t.HeadRepo.Name, 200))
 }
 
 const needStatuses = "statuses: write"
@@ -101,7 +101,7 @@ func (c *client) setStatus(ctx context.Context, s commitStatus) string {
 		Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
 	// Setting it twice does no harm.
 	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, s.SHA, wanted); err != nil {
-		return c.trouble("set the status of "+short(s.SHA), needStatuses, err).Error()
+		return c.trouble("set the status of "+ShortRef(s.SHA), needStatuses, err).Error()
 	}
 	return ""
 }

@@ -110,7 +110,7 @@ func TestFile(t *testing.T) {
 		if len(b) > 100 {
 			b = []byte("… many bytes")
 		}
-		s.say("%q at %s: %q, %v, not found: %t", c.path, short(c.ref), b, err, errors.Is(err, ErrNotFound))
+		s.say("%q at %s: %q, %v, not found: %t", c.path, ShortRef(c.ref), b, err, errors.Is(err, ErrNotFound))
 	}
 	s.golden()
 }

@@ -165,7 +165,7 @@ func (c *client) writeRecord(ctx context.Context, r *record, url, title string) 
 	}
 	// Writing it twice does no harm.
 	if _, _, err := c.api.Checks.CreateCheckRun(repeatable(ctx), c.owner, c.repo, options); err != nil {
-		return c.trouble("keep what was judged of "+short(r.Head), needChecks, err)
+		return c.trouble("keep what was judged of "+ShortRef(r.Head), needChecks, err)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time)
 			CheckName: github.String(recordName(pull.Number, key)), Filter: github.String("all"),
 			ListOptions: github.ListOptions{PerPage: perPage}})
 		if err != nil {
-			return nil, c.trouble("read what was judged of "+short(head), "checks: read", err)
+			return nil, c.trouble("read what was judged of "+ShortRef(head), "checks: read", err)
 		}
 		for _, run := range list.CheckRuns {
 			r := c.readRecord(ctx, run)

@@ -82,7 +82,7 @@ func (s *subject) against() string {
 	if s.Pull == nil {
 		return ""
 	}
-	return fmt.Sprintf(" on #%d against %s at %s", s.Number, oneLine(s.Pull.BaseRef, 40), short(s.Pull.BaseSHA))
+	return fmt.Sprintf(" on #%d against %s at %s", s.Number, oneLine(s.Pull.BaseRef, 40), ShortRef(s.Pull.BaseSHA))
 }
 
 // On switches to a pull request: one of those with the head that was measured.

@@ -23,10 +23,10 @@ func oneLine(s string, max int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// short is a commit as it is printed.
-func short(sha string) string {
-	if len(sha) > 7 {
-		return sha[:7]
+// ShortRef shortens a commit as GitHub does, and leaves names alone.
+func ShortRef(ref string) string {
+	if commit().MatchString(ref) {
+		return ref[:7]
 	}
-	return sha
+	return ref
 }

@@ -42,11 +42,8 @@ func (r *Run) CheckTrusted() error {
 	// an unknown commit equals no other
 	theirs = slices.DeleteFunc(theirs, func(sha string) bool { return sha == "" })
 	if head, found := checkedOut(r.Workspace); found {
-		if hadCheckedOut(r.Workspace, theirs) {
-			return r.untrusted("the workspace")
-		}
 		isBase := head != "" && (head == r.SHA || r.Pull != nil && head == r.Pull.BaseSHA)
-		if slices.Contains(theirs, head) || r.Event == "pull_request_target" && !isBase {
+		if r.Event == "pull_request_target" && !isBase || had(r.Workspace, theirs) {
 			return r.untrusted("the workspace")
 		}
 	}
@@ -60,11 +57,7 @@ func (r *Run) CheckTrusted() error {
 		return fmt.Errorf("cannot look for checkouts in the workspace: %w", err)
 	}
 	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		dir := filepath.Join(r.Workspace, e.Name())
-		if head, found := checkedOut(dir); found && (slices.Contains(theirs, head) || hadCheckedOut(dir, theirs)) {
+		if e.IsDir() && had(filepath.Join(r.Workspace, e.Name()), theirs) {
 			return r.untrusted("a folder of the workspace")
 		}
 	}
@@ -130,9 +123,12 @@ var ofPull = pattern.New(`\bpull/[0-9]+/(head|merge)\b`)
 // maxReflog bounds in bytes what is read of a reflog. A job's checkout has a few lines.
 const maxReflog = 1 << 20
 
-// hadCheckedOut reports whether the reflog notes that one of these commits, or the ref of a pull request, was checked
-// out in a folder: a job that measures the head and then the base has still run the head's code.
-func hadCheckedOut(dir string, commits []string) bool {
+// had reports whether a folder has one of these commits checked out, or its reflog notes that it had one or the ref of
+// a pull request: a job that measures the head and then the base has still run the head's code.
+func had(dir string, commits []string) bool {
+	if head, _ := checkedOut(dir); slices.Contains(commits, head) {
+		return true
+	}
 	git, _ := gitFolder(dir)
 	if git == "" {
 		return false

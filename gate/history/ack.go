@@ -68,11 +68,6 @@ func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 	return list, err
 }
 
-func (p *point) compare(q *point) int {
-	return cmp.Or(strings.Compare(p.metric, q.metric), strings.Compare(p.labels, q.labels),
-		strings.Compare(p.kind, q.kind))
-}
-
 // labelText formats labels as the store keeps them: JSON with sorted keys.
 func labelText(l report.Labels) string {
 	b, _ := json.Marshal(l.Clone()) // strings cannot fail

@@ -1,8 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -112,24 +114,24 @@ func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, err
 	if err != nil {
 		return 0, err
 	}
+	named, err := all(ctx, s, func(c *[2]string) []any { return []any{&c[0], &c[1]} }, "SELECT repository, commit_id FROM tags")
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range acks {
+		named = append(named, [2]string{a.Repository, a.Commit})
+	}
 	type series struct{ repository, branch, workload string }
-	newest, tags := map[series][]string{}, map[string]map[string][]string{}
+	newest := map[series][]string{}
 	var remove []int64
 	for _, r := range slices.Backward(runs) {
-		if tags[r.Repository] == nil {
-			if tags[r.Repository], err = s.Tags(ctx, r.Repository); err != nil {
-				return 0, err
-			}
-		}
 		key := series{r.Repository, r.Branch, r.Workload}
 		if !slices.Contains(newest[key], r.Commit) && len(newest[key]) < keep {
 			newest[key] = append(newest[key], r.Commit)
 		}
-		if !r.Time.Before(before) || slices.Contains(newest[key], r.Commit) || len(tags[r.Repository][r.Commit]) > 0 ||
-			slices.ContainsFunc(acks, func(a Ack) bool { return a.Repository == r.Repository && a.Commit == r.Commit }) {
-			continue
+		if r.Time.Before(before) && !slices.Contains(newest[key], r.Commit) && !slices.Contains(named, [2]string{r.Repository, r.Commit}) {
+			remove = append(remove, r.id)
 		}
-		remove = append(remove, r.id)
 	}
 	if len(remove) == 0 {
 		return 0, nil
@@ -181,7 +183,9 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(x.points, func(a, b point) int { return a.compare(&b) })
+		slices.SortFunc(x.points, func(a, b point) int {
+			return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.labels, b.labels), strings.Compare(a.kind, b.kind))
+		})
 		for _, p := range x.points {
 			out := Point{Repository: r.Repository, Branch: r.Branch, Commit: r.Commit, Time: r.Time, Workload: r.Workload,
 				Epoch:   r.Epoch,

@@ -23,10 +23,9 @@ import (
 // Window holds the newest runs of a branch, for judging a change: the runs of one workload in one environment since the
 // level last changed.
 type Window struct {
-	series []Series // of StepTime, by kind of unit
-	main   *Series  // of the main kind of the head
-	level  *Level   // of main, in the environment of the head
-	store  *Store
+	main  *Series // of StepTime and the main kind of the head
+	level *Level  // of main, in the environment of the head
+	store *Store
 }
 
 // Numbers of runs.
@@ -43,13 +42,14 @@ func NewWindow(ctx context.Context, s *Store, repository, branch string, head *r
 		return nil, err
 	}
 	w := &Window{store: s}
-	if w.series, err = s.Series(ctx, Filter{Repository: repository, Branch: branch, Workload: id}, StepTime); err != nil {
+	all, err := s.Series(ctx, Filter{Repository: repository, Branch: branch, Workload: id}, StepTime)
+	if err != nil {
 		return nil, err
 	}
 	kind := MainKind(head)
-	for i := range w.series {
-		if w.series[i].Kind == kind && len(w.series[i].Nights) > 0 {
-			w.main = &w.series[i]
+	for i := range all {
+		if all[i].Kind == kind && len(all[i].Nights) > 0 {
+			w.main = &all[i]
 		}
 	}
 	if w.main == nil {
