@@ -231,8 +231,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 			return false, nil
 		}
 		files, event, err := use(ctx, s.c, cand.artifact)
-		var no *unusable
-		if errors.As(err, &no) {
+		if no, ok := errors.AsType[*unusable](err); ok {
 			s.warn(no.Error())
 			s.damaged = s.damaged || !no.untrusted
 			continue

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,9 +103,7 @@ func (c *client) trouble(doing, permission string, err error) error {
 		return context.Canceled
 	}
 	r := refused(err)
-	if r.said == "" {
-		r.said = oneLine(errNetwork(err).Error(), 200)
-	}
+	r.said = cmp.Or(r.said, oneLine(errNetwork(err).Error(), 200))
 	if c.token != "" {
 		r.said = strings.ReplaceAll(r.said, c.token, "***")
 	}

@@ -105,8 +105,7 @@ func failed(leg string, g *comparison.Gate) failure {
 		return f // a rule that asks for an improvement: its ratio does not say how much worse the head is
 	}
 	if g.Ratio != nil && comparison.Value(g.Ratio) > 0 && (g.Verdict == comparison.Fail || suspected(g)) {
-		worse := math.Exp(math.Abs(math.Log(comparison.Value(g.Ratio))))
-		f.Worse = &worse
+		f.Worse = new(math.Exp(math.Abs(math.Log(comparison.Value(g.Ratio)))))
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -97,19 +98,13 @@ func readRun(getenv func(string) string) (*Run, error) {
 		return nil, ErrNotInActions
 	}
 	r := &Run{
-		APIURL:     strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"),
-		ServerURL:  strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"),
+		APIURL:     cmp.Or(strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"), "https://api.github.com"),
+		ServerURL:  cmp.Or(strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"), "https://github.com"),
 		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"),
 		Workflow: getenv("GITHUB_WORKFLOW"),
 		Job:      getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"),
 		Step: stepID(getenv("GITHUB_ACTION")),
 		Ref:  getenv("GITHUB_REF"), WorkflowFile: workflowFile(getenv("GITHUB_WORKFLOW_REF")),
-	}
-	if r.APIURL == "" {
-		r.APIURL = "https://api.github.com"
-	}
-	if r.ServerURL == "" {
-		r.ServerURL = "https://github.com"
 	}
 	for name, value := range map[string]string{"GITHUB_API_URL": r.APIURL, "GITHUB_SERVER_URL": r.ServerURL} {
 		if _, err := parseBase(value); err != nil {

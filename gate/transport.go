@@ -59,7 +59,7 @@ func (r *refusal) Error() string { return r.said }
 
 // refused is the refusal in an error; the zero value if the error is another one.
 func refused(err error) refusal {
-	if r := (*refusal)(nil); errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return *r
 	}
 	return refusal{}
@@ -241,8 +241,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // errNetwork is an error of the network with all addresses removed.
 func errNetwork(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

@@ -23,7 +23,7 @@ func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, e
 		return nil, err
 	}
 	p := &Policy{Stats: DefaultStats()}
-	d := &policyDoc{known: known}
+	d := &policyDoc{known: known, ids: map[string]bool{}}
 	for _, d.open = range open {
 	}
 	root, err := parsePolicy(b)
@@ -136,7 +136,7 @@ func (d *policyDoc) extends(n ast.Node, p *Policy) {
 		d.fail(n, "extends %q: %w", Cut(name), err)
 		return
 	}
-	inner := &policyDoc{known: d.known, open: d.open, folder: path.Dir(name), extended: d.extended + 1}
+	inner := &policyDoc{known: d.known, ids: map[string]bool{}, open: d.open, folder: path.Dir(name), extended: d.extended + 1}
 	inner.policy(root, p, true)
 	if d.ids = inner.ids; inner.err != nil {
 		d.fail(n, "extends %q: %w", Cut(name), inner.err)
@@ -159,7 +159,7 @@ func (d *policyDoc) preset(n ast.Node, p *Policy) {
 		return
 	}
 	// a preset may name metrics that only some artifacts have, and states labels and directions itself
-	inner := &policyDoc{}
+	inner := &policyDoc{ids: map[string]bool{}}
 	inner.policy(root, p, false)
 	p.presetRules = len(p.Rules)
 	if inner.err != nil {
@@ -255,9 +255,6 @@ func (d *policyDoc) environment(n ast.Node, p *Policy) {
 
 // rules reads a list of rules or of budgets, whose ids have to differ.
 func (d *policyDoc) rules(n ast.Node, what string, read func(n ast.Node) Rule, p *Policy) {
-	if d.ids == nil {
-		d.ids = map[string]bool{}
-	}
 	for _, item := range d.items(n, what) {
 		r := read(item)
 		if r.ID != "" && d.ids[r.ID] {

@@ -66,8 +66,7 @@ func parsePolicy(b []byte) (ast.Node, error) {
 	}
 	f, err := parser.ParseBytes(b, 0)
 	if err != nil {
-		var at yaml.Error
-		if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
+		if at, ok := errors.AsType[yaml.Error](err); ok && at.GetToken() != nil && at.GetToken().Position != nil {
 			p := at.GetToken().Position
 			return nil, fmt.Errorf("line %d, column %d: %s", p.Line, p.Column, at.GetMessage())
 		}

@@ -175,10 +175,8 @@ func (w Workload) text() string {
 
 // keys returns the keys of two workloads, sorted.
 func (w Workload) keys(v Workload) []string {
-	both := maps.Clone(w)
-	if both == nil {
-		both = Workload{}
-	}
+	both := Workload{}
+	maps.Copy(both, w)
 	maps.Copy(both, v)
 	return slices.Sorted(maps.Keys(both))
 }

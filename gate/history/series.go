@@ -167,8 +167,7 @@ func (m *seriesMaker) make() Series {
 		}
 		n.Value = order.Median(values)
 		if len(ratios) > 0 {
-			ratio := order.Median(ratios)
-			n.Ratio = &ratio
+			n.Ratio = new(order.Median(ratios))
 		}
 		if ref != "" && n.Ratio == nil || !(n.followed() > 0) {
 			m.LeftOut++

@@ -7,6 +7,7 @@
 package bisect
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -51,9 +52,7 @@ const (
 
 // New begins a search among the n commits after the good one; the last of them is the bad one.
 func New(n int, o Options) (*Search, error) {
-	if o.Noise == 0 {
-		o.Noise = 0.01
-	}
+	o.Noise = cmp.Or(o.Noise, 0.01)
 	if n < 1 || !(o.Noise > 0) {
 		return nil, errors.New("a search needs at least one commit after the good one, and noise above 0")
 	}

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
@@ -51,24 +49,24 @@ func (b *bisection) answer() error {
 	res := b.search.Result()
 	out := b.kept(res)
 	var c *comparison.Comparison
-	var text strings.Builder
+	var text cmdenv.Lines
 	switch {
 	case res.Nothing():
-		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell: the ends differ by less than %s\n", history.Short(b.first),
+		text.Add("Nothing changed between %s and %s, as far as %s tell: the ends differ by less than %s", history.Short(b.first),
 			history.Short(b.commit(len(b.commits))), wording.Count(b.search.Captures(), "capture"),
 			unit.Percent(math.Abs(res.Ends)+res.Within))
 	case res.Creeps():
-		fmt.Fprintf(&text, "Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s\n", history.Short(b.first),
+		text.Add("Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s", history.Short(b.first),
 			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), wording.Count(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
-			fmt.Fprintf(&text, "%s %s\n", b.commit(k), render.Visible(b.commits[k-1].Subject))
+			text.Add("%s %s", b.commit(k), b.commits[k-1].Subject)
 		}
 		word := "found"
 		if !out.Settled {
 			word = "not settled"
 		}
-		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability),
+		text.Add("%s, with a probability of %s, by %s", word, unit.Percent(res.Probability),
 			wording.Count(b.search.Captures(), "capture"))
 		var err error
 		if c, err = b.compare(res); err != nil {
@@ -76,7 +74,7 @@ func (b *bisection) answer() error {
 		}
 		if c != nil {
 			out.Cause = causeOf(c)
-			fmt.Fprintln(&text, render.Visible(out.Cause))
+			text.Add("%s", out.Cause)
 		}
 	}
 	if b.out != "" {
@@ -84,7 +82,7 @@ func (b *bisection) answer() error {
 			return err
 		}
 	}
-	if _, err := io.WriteString(b.env.Out, text.String()); err != nil {
+	if err := text.To(b.env.Out); err != nil {
 		return err
 	}
 	if !out.Settled || res.Nothing() {

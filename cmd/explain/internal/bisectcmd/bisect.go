@@ -178,9 +178,7 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 	if len(b.commits) == 0 {
 		return nil, usage.Errorf("%s is not behind %s: is it the other way round?", f.bad, f.good)
 	}
-	if f.most == 0 {
-		f.most = max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)+1)))))
-	}
+	f.most = cmp.Or(f.most, max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)+1))))))
 	if b.search, err = bisect.New(len(b.commits), bisect.Options{Noise: noise}); err != nil {
 		return nil, usage.Error{Err: err}
 	}

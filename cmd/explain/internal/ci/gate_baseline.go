@@ -117,8 +117,8 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 	why, none := "no --base was given", policy.NotNamed
 	if f.baselineArtifact != "" {
 		b, err := f.fromArtifact(ctx, s)
-		var missing *gate.NoBaseline
-		if err == nil || !errors.As(err, &missing) {
+		missing, ok := errors.AsType[*gate.NoBaseline](err)
+		if !ok {
 			return b, err
 		}
 		if why, none = missing.Reason, policy.Lost; missing.NeverRan {
@@ -206,8 +206,7 @@ func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir str
 		}
 		branch := cmp.Or(f.baselineBranch, s.BaseBranch())
 		found, err := s.Evidence(ctx, f.historyArtifact, branch)
-		var none *gate.NoBaseline
-		if errors.As(err, &none) && none.NeverRan {
+		if none, ok := errors.AsType[*gate.NoBaseline](err); ok && none.NeverRan {
 			return nil // no run can have made one yet
 		}
 		if err != nil {

@@ -16,8 +16,7 @@ import (
 
 // AsTyped names a file in an error as the user did: of two captures called trace.sqlite, the folder says which.
 func AsTyped(err error, path string) error {
-	var wrong *analyze.InputError
-	if errors.As(err, &wrong) && wrong.File == filepath.Base(path) {
+	if wrong, ok := errors.AsType[*analyze.InputError](err); ok && wrong.File == filepath.Base(path) {
 		wrong.File = path
 	}
 	return err
@@ -26,8 +25,8 @@ func AsTyped(err error, path string) error {
 // Plain returns the text of an error; errors about missing, unreadable or wrong files are in plain words.
 func Plain(err error) string {
 	text := err.Error()
-	var at *fs.PathError
-	if !errors.As(err, &at) {
+	at, ok := errors.AsType[*fs.PathError](err)
+	if !ok {
 		return text
 	}
 	said := ""

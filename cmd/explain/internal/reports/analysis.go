@@ -111,8 +111,7 @@ func One(ctx context.Context, in input.File, opt analyze.Options, bar *progress.
 			return nil, err
 		}
 		r, err := report.Read(bytes.NewReader(b))
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, fmt.Errorf("%s is not valid JSON (%w); was it cut off?", in.Path, syntax)
 		}
 		if err != nil {
