@@ -3,10 +3,8 @@
 package input
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,17 +47,8 @@ func Find(path string) (File, error) {
 			return in, fmt.Errorf("%s is a folder without report.json; name a trace, a report.json, or a folder that explain --out wrote", path)
 		}
 	}
-	f, err := os.Open(in.Path)
-	if err != nil { // analyze says what is wrong with it
-		return in, nil
-	}
-	defer f.Close()
-	head, err := bufio.NewReaderSize(f, 512).Peek(512)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return in, nil
-	}
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if len(head) == 0 || head[0] != '{' {
+	head := objectHead(in.Path)
+	if head == nil { // if it cannot be read, analyze says why
 		return in, nil
 	}
 	if strings.HasPrefix(report.SchemaFirst(head), "explain.report/") {
@@ -221,23 +210,29 @@ const CapturedTrace = "trace.sqlite"
 
 // Schema is the schema that a JSON file states, with the file's content; empty of anything else.
 func Schema(path string) (schema string, content []byte) {
-	f, err := os.Open(path)
-	if err != nil {
+	if objectHead(path) == nil || analyze.IsProfile(path) {
 		return "", nil
 	}
-	head := make([]byte, 64)
-	n, _ := f.Read(head)
-	f.Close()
-	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("{")) || analyze.IsProfile(path) {
-		return "", nil
-	}
-	content, err = ReadText(path)
-	if err != nil {
-		return "", nil
-	}
+	content, err := ReadText(path)
 	var top struct{ Schema string }
-	if json.Unmarshal(content, &top) != nil {
+	if err != nil || json.Unmarshal(content, &top) != nil {
 		return "", nil
 	}
 	return top.Schema, content
+}
+
+// objectHead is the beginning of a file that holds a JSON object; nil if it holds anything else or cannot be read.
+func objectHead(path string) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, _ := io.ReadFull(f, head) // what cannot be read is no object
+	head = bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n")
+	if !bytes.HasPrefix(head, []byte("{")) {
+		return nil
+	}
+	return head
 }
