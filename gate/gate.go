@@ -8,7 +8,7 @@
 //	err = s.Connect(ctx)                    // client, transport: the API, with the token on its host only
 //	file, err := (&Pins{Session: s}).Read(…) // pinned: what decides, as it is at the base of the change
 //	base, err := s.Baseline(ctx, …)         // baseline, artifact, zip: what to compare with
-//	s.Override(ctx, …)                      // accept, label: a person accepts a failure
+//	err = s.Accept(ctx, …)                  // accept, label, record: a person accepts a failure
 //	s.Tell(ctx, result)                     // log: outputs, summary, annotation; upsert, marker: the one comment
 //
 // (The words before the colons are the files.) On workflow_run, where a pull request of a fork is commented on by a job

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -40,15 +39,7 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	}
 	s.verdict(c.Verdict, r.ExitCode)
 	s.log.summary(r.Summary(SummaryRoom))
-	level := failureLevel
-	switch c.Verdict {
-	case comparison.Pass:
-		level = noticeLevel
-	case comparison.Warn, comparison.Inconclusive:
-		level = warningLevel
-	case comparison.Fail, comparison.Error:
-	}
-	s.log.Annotate(level, "explain: "+string(c.Verdict), s.o.OneLine(c)) // numbers and ids of metrics, no name of a capture
+	s.log.Annotate(shown[c.Verdict].level, "explain: "+string(c.Verdict), s.o.OneLine(c)) // numbers and ids of metrics, no name of a capture
 	s.post(ctx, commentOn(c, r.Comment))
 }
 
@@ -90,8 +81,17 @@ func commentOn(c *comparison.Comparison, body func(int) string) comment {
 	return comment{Verdict: c.Verdict, Changed: regressed+improved+unsettled > 0 || len(c.Structure) > 0, Body: body}
 }
 
-// states are those of a commit status; every other verdict is a failure.
-var states = map[comparison.Verdict]string{comparison.Pass: "success", comparison.Warn: "success", comparison.Error: "error"}
+// shown is how each verdict is shown: as an annotation, and as the state of a commit.
+var shown = map[comparison.Verdict]struct {
+	level level
+	state string
+}{
+	comparison.Pass:         {noticeLevel, "success"},
+	comparison.Warn:         {warningLevel, "success"},
+	comparison.Fail:         {failureLevel, "failure"},
+	comparison.Inconclusive: {warningLevel, "failure"},
+	comparison.Error:        {failureLevel, "error"},
+}
 
 // post updates the comment, and sets the commit status of the head if one was asked for. If several pull requests have
 // that head, the worst verdict counts.
@@ -99,7 +99,7 @@ func (s *Session) post(ctx context.Context, w comment) {
 	s.comment(ctx, w)
 	if s.worst == "" || comparison.Rank(w.Verdict) > comparison.Rank(s.worst) {
 		s.worst = w.Verdict
-		s.setStatus(ctx, cmp.Or(states[w.Verdict], "failure"), string(w.Verdict)+s.against())
+		s.setStatus(ctx, shown[w.Verdict].state, string(w.Verdict)+s.against())
 	}
 }
 

@@ -84,7 +84,19 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) e
 			return err
 		}
 	}
-	c, err := calibrate(cmd, e, &f.analysis, args)
+	inputs, err := input.Captures("CAPTURE", args)
+	if err != nil {
+		return err
+	}
+	reports, err := f.analysis.Reports(cmd.Context(), e, inputs)
+	if err != nil {
+		return err
+	}
+	c, err := diff.Calibrate(input.Named(inputs, reports))
+	if differ, ok := errors.AsType[*diff.NotComparable](err); ok {
+		fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(differ.Error()))
+		return cmdenv.Exit(cmdenv.Inconclusive)
+	}
 	if err != nil {
 		return err
 	}
@@ -107,22 +119,4 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) e
 		return nil
 	}
 	return diffrender.WriteCalibrationText(e.Out, c, f.out, e.Terminal())
-}
-
-// calibrate measures the noise of captures. If they are not comparable, it says so on e.Err and returns exit code 4.
-func calibrate(cmd *cobra.Command, e *cmdenv.Env, f *cmdenv.AnalysisFlags, args []string) (*diff.Calibration, error) {
-	inputs, err := input.Captures("CAPTURE", args)
-	if err != nil {
-		return nil, err
-	}
-	reports, err := f.Reports(cmd.Context(), e, inputs)
-	if err != nil {
-		return nil, err
-	}
-	c, err := diff.Calibrate(input.Named(inputs, reports))
-	if differ := (*diff.NotComparable)(nil); errors.As(err, &differ) {
-		fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(differ.Error()))
-		err = cmdenv.Exit(cmdenv.Inconclusive)
-	}
-	return c, err
 }

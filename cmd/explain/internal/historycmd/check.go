@@ -39,23 +39,16 @@ func (f *checkFlags) register(e *cmdenv.Env, cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("checkout")
 }
 
-func (f *checkFlags) options(e *cmdenv.Env) (history.CheckOptions, error) {
-	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
-	least, err := cmdenv.Share(f.least)
-	if err != nil {
-		return o, usage.Errorf("--least %s: a share such as 2%%", f.least)
-	}
-	o.Change.Least = least
-	o.Today, err = e.Today()
-	return o, err
-}
-
 // check finds the changes and the commits that caused them.
 func (f *checkFlags) check(
 	cmd *cobra.Command, e *cmdenv.Env, s *history.Store,
 ) (*history.Checks, history.CheckOptions, error) {
-	o, err := f.options(e)
-	if err != nil {
+	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
+	var err error
+	if o.Change.Least, err = cmdenv.Share(f.least); err != nil {
+		return nil, o, usage.Errorf("--least %s: a share such as 2%%", f.least)
+	}
+	if o.Today, err = e.Today(); err != nil {
 		return nil, o, err
 	}
 	owners := ""
