@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -11,6 +12,31 @@ import (
 
 // parts of a comparison that the tool changes can show.
 var parts = []string{"numbers", "attribution", "kernels", "calls", "structure", "gates", "kinds", "environment", "unjudged"}
+
+// rowsOf returns the rows of each part.
+var rowsOf = map[string]func(*comparison.Comparison) []change{
+	"numbers": numbers, "kernels": kernels, "calls": calls, "structure": structure, "gates": gates, "kinds": kinds,
+	"attribution": func(c *comparison.Comparison) []change { return attribution(c, c.Attribution.Rows) },
+	"environment": func(c *comparison.Comparison) []change {
+		return rows(c.Residue, func(r *comparison.Residue) change {
+			return change{Key: plain(r.Field), Base: plain(r.Base), Head: plain(r.Head)}
+		})
+	},
+	"unjudged": func(c *comparison.Comparison) []change {
+		return rows(c.Unjudged, func(r *comparison.Unjudged) change {
+			return change{Key: plain(r.ID), Unit: r.Unit, Base: short(&r.Base), Head: short(&r.Head), Delta: short(&r.Delta),
+				Ratio: short(r.Ratio), Text: plain(r.Text)}
+		})
+	},
+}
+
+// rows makes a row of an answer of each element.
+func rows[T any](list []T, row func(*T) change) (out []change) {
+	for i := range list {
+		out = append(out, row(&list[i]))
+	}
+	return out
+}
 
 // change is one row of a comparison in an answer.
 type change struct {
@@ -52,9 +78,9 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	out.put("smallest_loss_that_would_have_failed", short(c.Resolution))
 	add(&out, "causes", causes(c.Answer.Rows), 0)
 	add(&out, "numbers", numbers(c), 0)
-	add(&out, "attribution", attribution(c, func(r *comparison.AttributionRow) bool {
-		return r.Kind == comparison.KindClass || r.Kind == comparison.KindCause || largest(c, r)
-	}), 0)
+	add(&out, "attribution", attribution(c, slices.DeleteFunc(slices.Clone(c.Attribution.Rows), func(r comparison.AttributionRow) bool {
+		return r.Kind != comparison.KindClass && r.Kind != comparison.KindCause && !largest(c, &r)
+	})), 0)
 	add(&out, "structure", structure(c), 0)
 	var warnings []any
 	for _, w := range c.Warnings {
@@ -168,52 +194,35 @@ func shareOf(c *comparison.Comparison, r *comparison.AttributionRow) *float64 {
 }
 
 func numbers(c *comparison.Comparison) []change {
-	var list []change
-	for i := range c.Primary {
-		r := &c.Primary[i]
-		list = append(list, change{Key: plain(report.MetricKey(r.Metric, r.Labels)), Kind: r.Kind, Unit: r.Unit,
-			Base: short(r.Base), Head: short(r.Head),
-			Delta: short(r.Delta), Ratio: short(r.Ratio), Class: string(r.Class)})
-	}
-	return list
+	return rows(c.Primary, func(r *comparison.Row) change {
+		return change{Key: plain(report.MetricKey(r.Metric, r.Labels)), Kind: r.Kind, Unit: r.Unit, Base: short(r.Base),
+			Head: short(r.Head), Delta: short(r.Delta), Ratio: short(r.Ratio), Class: string(r.Class)}
+	})
 }
 
-func attribution(c *comparison.Comparison, keep func(*comparison.AttributionRow) bool) []change {
-	var list []change
-	for i := range c.Attribution.Rows {
-		r := &c.Attribution.Rows[i]
-		if keep(r) {
-			list = append(list, change{Key: plain(r.ID), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(&r.Base),
-				Head:  short(&r.Head),
-				Delta: short(&r.Delta), Share: short(shareOf(c, r))})
-		}
-	}
-	return list
+func attribution(c *comparison.Comparison, list []comparison.AttributionRow) []change {
+	return rows(list, func(r *comparison.AttributionRow) change {
+		return change{Key: plain(r.ID), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(&r.Base), Head: short(&r.Head),
+			Delta: short(&r.Delta), Share: short(shareOf(c, r))}
+	})
 }
 
 func structure(c *comparison.Comparison) []change {
-	var list []change
-	for i := range c.Structure {
-		r := &c.Structure[i]
-		list = append(list, change{Key: plain(r.ID), Base: short(r.Base), Head: short(r.Head), Class: string(r.Class),
-			Text: plain(r.Text)})
-	}
-	return list
+	return rows(c.Structure, func(r *comparison.Structural) change {
+		return change{Key: plain(r.ID), Base: short(r.Base), Head: short(r.Head), Class: string(r.Class), Text: plain(r.Text)}
+	})
 }
 
 func kernels(c *comparison.Comparison) []change {
-	var list []change
-	for i := range c.Kernels {
-		k := &c.Kernels[i]
+	return rows(c.Kernels, func(k *comparison.Kernel) change {
 		key, note := name(k.BaseShort, k.BaseName), plain(k.Note)
 		if head := name(k.HeadShort, k.HeadName); head != key {
 			key = strings.Trim(key+" → "+head, " →")
 		}
-		list = append(list, change{Key: key, Unit: report.Nanoseconds, Base: short(k.Base), Head: short(k.Head),
-			Delta: short(&k.Delta), Ratio: short(k.Ratio),
-			Class: string(k.Class), BaseRuns: short(k.BaseCount), HeadRuns: short(k.HeadCount), Paired: k.PairedBy, Text: note})
-	}
-	return list
+		return change{Key: key, Unit: report.Nanoseconds, Base: short(k.Base), Head: short(k.Head), Delta: short(&k.Delta),
+			Ratio: short(k.Ratio), Class: string(k.Class), BaseRuns: short(k.BaseCount), HeadRuns: short(k.HeadCount),
+			Paired: k.PairedBy, Text: note}
+	})
 }
 
 // name of a kernel, as displayed if that is known.
@@ -228,30 +237,31 @@ func name(displayed, full *string) string {
 }
 
 func calls(c *comparison.Comparison) []change {
-	var list []change
-	for i := range c.API {
-		r := &c.API[i]
-		list = append(list, change{Key: plain(r.Name), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(r.BaseTime),
-			Head: short(r.HeadTime), Ratio: short(r.Ratio),
-			Class: string(r.Class), BaseRuns: short(r.BaseCount), HeadRuns: short(r.HeadCount),
-			Text: "ratio is of the mean time of one call"})
-	}
-	return list
+	return rows(c.API, func(r *comparison.API) change {
+		return change{Key: plain(r.Name), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(r.BaseTime), Head: short(r.HeadTime),
+			Ratio: short(r.Ratio), Class: string(r.Class), BaseRuns: short(r.BaseCount), HeadRuns: short(r.HeadCount),
+			Text: "ratio is of the mean time of one call"}
+	})
 }
 
 func gates(c *comparison.Comparison) []change {
-	var list []change
-	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn, comparison.Error,
-		comparison.Pass} {
-		for i := range c.Gates {
-			if g := &c.Gates[i]; g.Verdict == v {
-				list = append(list, change{Key: plain(report.MetricKey(g.Metric, g.Labels)), Rule: plain(g.Rule),
-					Verdict: string(g.Verdict), Base: short(g.Base),
-					Head: short(g.Head), Ratio: short(g.Ratio), Class: string(g.Class), Text: plain(g.Reason)})
-			}
-		}
-	}
-	return list
+	worst := []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn, comparison.Error, comparison.Pass}
+	list := slices.Clone(c.Gates)
+	slices.SortStableFunc(list, func(a, b comparison.Gate) int {
+		return slices.Index(worst, a.Verdict) - slices.Index(worst, b.Verdict)
+	})
+	return rows(list, func(g *comparison.Gate) change {
+		return change{Key: plain(report.MetricKey(g.Metric, g.Labels)), Rule: plain(g.Rule), Verdict: string(g.Verdict),
+			Base: short(g.Base), Head: short(g.Head), Ratio: short(g.Ratio), Class: string(g.Class), Text: plain(g.Reason)}
+	})
+}
+
+func kinds(c *comparison.Comparison) []change {
+	return rows(c.Mix, func(m *comparison.Mix) change {
+		base, head := float64(m.BaseCount), float64(m.HeadCount)
+		return change{Key: kindKey(m), Unit: report.Nanoseconds, Base: short(m.BaseTime), Head: short(m.HeadTime),
+			Ratio: short(m.Ratio), BaseRuns: short(&base), HeadRuns: short(&head)}
+	})
 }
 
 func (s *Server) changes(ctx context.Context, a arguments) (string, error) {
@@ -259,41 +269,11 @@ func (s *Server) changes(ctx context.Context, a arguments) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var list []change
-	switch a.Part {
-	case "numbers":
-		list = numbers(c)
-	case "attribution":
-		list = attribution(c, func(*comparison.AttributionRow) bool { return true })
-	case "kernels":
-		list = kernels(c)
-	case "calls":
-		list = calls(c)
-	case "structure":
-		list = structure(c)
-	case "gates":
-		list = gates(c)
-	case "kinds":
-		for i := range c.Mix {
-			m := &c.Mix[i]
-			base, head := float64(m.BaseCount), float64(m.HeadCount)
-			list = append(list, change{Key: kindKey(m), Unit: report.Nanoseconds, Base: short(m.BaseTime),
-				Head: short(m.HeadTime), Ratio: short(m.Ratio),
-				BaseRuns: short(&base), HeadRuns: short(&head)})
-		}
-	case "environment":
-		for _, r := range c.Residue {
-			list = append(list, change{Key: plain(r.Field), Base: plain(r.Base), Head: plain(r.Head)})
-		}
-	case "unjudged":
-		for i := range c.Unjudged {
-			r := &c.Unjudged[i]
-			list = append(list, change{Key: plain(r.ID), Unit: r.Unit, Base: short(&r.Base), Head: short(&r.Head),
-				Delta: short(&r.Delta), Ratio: short(r.Ratio), Text: plain(r.Text)})
-		}
-	default:
+	rows := rowsOf[a.Part]
+	if rows == nil {
 		return "", &rpcError{codeParams, "part is one of " + strings.Join(parts, ", ")}
 	}
+	list := rows(c)
 	var kept []change
 	more := 0
 	for _, row := range list {

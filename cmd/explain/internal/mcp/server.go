@@ -61,13 +61,8 @@ type Server struct {
 	Root    string // only files below it are read
 	Version string
 
-	running sync.Mutex // held by the tool that runs
-	mu      sync.Mutex // guards the fields below
-	cancel  map[string]context.CancelFunc
-	out     *json.Encoder
-
-	reports     map[string]*report.Report
-	comparisons map[string]*comparison.Comparison
+	reports     cache[*report.Report]
+	comparisons cache[*comparison.Comparison]
 }
 
 // instructions describe the whole server to an agent.
@@ -89,6 +84,7 @@ type response struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
+// rpcError is a wrong request; a wrong argument of a tool is an answer.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -108,58 +104,64 @@ const (
 // in progress at the end of the input are still sent.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
-	s.cancel, s.out = map[string]context.CancelFunc{}, json.NewEncoder(out)
-	s.out.SetEscapeHTML(false)
+	to := &agent{cancel: map[string]context.CancelFunc{}, out: json.NewEncoder(out)}
+	to.out.SetEscapeHTML(false)
+	var running sync.Mutex // held by the tool that runs
 	var tools sync.WaitGroup
 	defer tools.Wait()
 	for ctx.Err() == nil {
 		line, long, err := readLine(lines)
-		if errors.Is(err, io.EOF) && len(line) == 0 && !long {
+		switch {
+		case errors.Is(err, io.EOF) && len(line) == 0 && !long:
 			return nil
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		case err != nil && !errors.Is(err, io.EOF):
 			return err
-		}
-		if len(bytes.TrimSpace(line)) == 0 && !long {
+		case len(bytes.TrimSpace(line)) == 0 && !long:
 			continue
 		}
-		req, answer := s.read(line, long)
+		req, wrong := parse(line, long)
 		switch {
-		case answer != nil:
+		case wrong != nil:
+			err = to.send(req.answered(nil, wrong))
 		case req.ID == nil:
-			s.notified(req)
+			to.notified(req)
 			continue
 		case req.Method == "tools/call":
-			asked, end := s.begin(ctx, req)
-			tools.Add(1)
-			go func() {
-				defer tools.Done()
+			asked, end := to.begin(ctx, req)
+			tools.Go(func() {
 				defer end()
-				s.running.Lock()
-				defer s.running.Unlock()
-				if answer := s.answer(asked, req); asked.Err() == nil {
-					_ = s.send(answer)
+				running.Lock()
+				defer running.Unlock()
+				if answer := req.answered(s.call(asked, req)); asked.Err() == nil {
+					_ = to.send(answer)
 				}
-			}()
+			})
 			continue
 		default:
-			answer = s.answer(ctx, req)
+			err = to.send(req.answered(s.call(ctx, req)))
 		}
-		if err := s.send(answer); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (s *Server) send(message any) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.Encode(message)
+// agent is who asks: what is sent to it, and its questions that wait or run.
+type agent struct {
+	mu     sync.Mutex                    // guards the fields below
+	cancel map[string]context.CancelFunc // by ids of questions
+	out    *json.Encoder
+}
+
+func (a *agent) send(message any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.out.Encode(message)
 }
 
 // begin returns the context of a question, which a notification can cancel, and which reports progress to the agent.
-func (s *Server) begin(ctx context.Context, req request) (context.Context, func()) {
+func (a *agent) begin(ctx context.Context, req request) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var p struct {
 		Meta struct {
@@ -167,63 +169,58 @@ func (s *Server) begin(ctx context.Context, req request) (context.Context, func(
 		} `json:"_meta"`
 	}
 	if json.Unmarshal(req.Params, &p) == nil && p.Meta.Token != nil {
-		ctx = context.WithValue(ctx, progressKey{}, &teller{server: s, token: p.Meta.Token})
+		ctx = context.WithValue(ctx, progressKey{}, a.progress(p.Meta.Token))
 	}
-	id := string(req.ID)
-	s.mu.Lock()
-	s.cancel[id] = cancel
-	s.mu.Unlock()
+	a.questions(func(of map[string]context.CancelFunc) { of[string(req.ID)] = cancel })
 	return ctx, func() {
-		s.mu.Lock()
-		delete(s.cancel, id)
-		s.mu.Unlock()
+		a.questions(func(of map[string]context.CancelFunc) { delete(of, string(req.ID)) })
 		cancel()
 	}
 }
 
+func (a *agent) questions(do func(map[string]context.CancelFunc)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	do(a.cancel)
+}
+
 // notified cancels the question that a notification names. No answer to it is sent any more.
-func (s *Server) notified(req request) {
+func (a *agent) notified(req request) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
 	}
 	if req.Method != "notifications/cancelled" || json.Unmarshal(req.Params, &p) != nil {
 		return
 	}
-	s.mu.Lock()
-	cancel := s.cancel[string(p.ID)]
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
+	a.questions(func(of map[string]context.CancelFunc) {
+		if cancel := of[string(p.ID)]; cancel != nil {
+			cancel()
+		}
+	})
 }
 
 type progressKey struct{}
 
-// teller reports the progress of a question to the agent.
-type teller struct {
-	server *Server
-	token  json.RawMessage
-	mu     sync.Mutex
-	steps  int
-	stage  string
+// progress returns a function that tells the agent each stage of a question once.
+func (a *agent) progress(token json.RawMessage) func(stage string) {
+	steps, last := 0, ""
+	return func(stage string) {
+		if stage == last {
+			return
+		}
+		last = stage
+		steps++
+		_ = a.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress",
+			"params": map[string]any{"progressToken": token, "progress": steps, "message": plain(stage)}})
+	}
 }
 
 // Progress reports to the agent that asked the question of ctx what is being done, once for each stage, if it asked for
 // that.
 func Progress(ctx context.Context, stage string) {
-	t, ok := ctx.Value(progressKey{}).(*teller)
-	if !ok {
-		return
+	if tell, ok := ctx.Value(progressKey{}).(func(string)); ok {
+		tell(stage)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if stage == t.stage {
-		return
-	}
-	t.stage = stage
-	t.steps++
-	_ = t.server.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress",
-		"params": map[string]any{"progressToken": t.token, "progress": t.steps, "message": plain(stage)}})
 }
 
 // readLine reads one line. A line that is too long is read to its end and dropped.
@@ -242,42 +239,35 @@ func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
 	}
 }
 
-// failed returns the error response to a request.
-func (req request) failed(code int, text string) *response {
-	id := req.ID
-	if id == nil {
-		id = json.RawMessage("null")
+// answered returns the response to a request: a result, or an error.
+func (req request) answered(result any, err error) *response {
+	r := &response{JSONRPC: "2.0", ID: req.ID}
+	if err == nil {
+		r.Result = result
+		return r
 	}
-	return &response{JSONRPC: "2.0", ID: id, Error: &rpcError{code, text}}
+	r.Error = &rpcError{codeRequest, err.Error()}
+	_ = errors.As(err, &r.Error)
+	if r.ID == nil {
+		r.ID = json.RawMessage("null")
+	}
+	return r
 }
 
-// read parses a line as a request or notification; wrong is the response to an invalid line.
-func (s *Server) read(line []byte, long bool) (req request, wrong *response) {
+// parse reads a line as a request or a notification.
+func parse(line []byte, long bool) (req request, err error) {
 	if long {
-		return req, req.failed(codeRequest, fmt.Sprintf("a request is longer than %d bytes", maxRequest))
+		return req, &rpcError{codeRequest, fmt.Sprintf("a request is longer than %d bytes", maxRequest)}
 	}
 	if err := json.Unmarshal(line, &req); err != nil && json.Valid(line) {
-		return req, req.failed(codeRequest, `a request is a JSON object with "jsonrpc": "2.0" and a method, which is text`)
+		return req, &rpcError{codeRequest, `a request is a JSON object with "jsonrpc": "2.0" and a method, which is text`}
 	} else if err != nil {
-		return req, req.failed(codeParse, "not a JSON object: one request to a line")
+		return req, &rpcError{codeParse, "not a JSON object: one request to a line"}
 	}
 	if req.JSONRPC != "2.0" || req.Method == "" {
-		return req, req.failed(codeRequest, `a request has "jsonrpc": "2.0" and a method`)
+		return req, &rpcError{codeRequest, `a request has "jsonrpc": "2.0" and a method`}
 	}
 	return req, nil
-}
-
-// answer answers one request.
-func (s *Server) answer(ctx context.Context, req request) *response {
-	result, err := s.call(ctx, req)
-	var wrong *rpcError
-	switch {
-	case errors.As(err, &wrong):
-		return req.failed(wrong.Code, wrong.Message)
-	case err != nil:
-		return req.failed(codeRequest, err.Error())
-	}
-	return &response{JSONRPC: "2.0", ID: req.ID, Result: result}
 }
 
 func (s *Server) call(ctx context.Context, req request) (any, error) {

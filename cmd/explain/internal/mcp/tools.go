@@ -76,31 +76,27 @@ var (
 )
 
 // tools in the order in which an agent uses them.
-var tools []tool
-
-func init() {
-	tools = []tool{
-		{"files", "List files", "Lists captures, reports and comparisons.", map[string]any{"match": matchArgument}, nil, (*Server).files},
-		{"report", "Explain one capture", "Says where the time of one capture goes: window, GPUs, unit of work, key numbers, warnings, findings with advice, and what it cannot say.",
-			map[string]any{"file": fileArgument}, []string{"file"}, (*Server).report},
-		{"metrics", "Look up numbers", "Values of metrics of one capture, largest first: by id, or by words such as tokens per second.",
-			map[string]any{"file": fileArgument, "id": text("a metric, how its id begins, or words of what it measures: gpu., unit.time, time to first token"),
-				"match": matchArgument, "limit": limitArgument},
-			[]string{"file", "id"}, (*Server).metrics},
-		{"table", "Read a table", "Rows of a table of one capture's report; without a table, the list of tables.",
-			map[string]any{"file": fileArgument, "table": text("id of a table: kernels, idle_causes, sync"), "match": matchArgument,
-				"sort": text("id of a column, largest first; else the order of the report"), "limit": limitArgument},
-			[]string{"file"}, (*Server).table},
-		{"compare", "Compare two captures", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
-			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument, "history": pastArgument}, nil, (*Server).compare},
-		{"changes", "Read one part of a comparison", "Rows of a comparison: one part of it in full.",
-			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument,
-				"part": map[string]any{"type": "string", "enum": parts,
-					"description": "which rows"}, "match": matchArgument, "limit": limitArgument},
-			[]string{"part"}, (*Server).changes},
-		{"doc", "Look up a word", "Says what a name means: a metric, a finding, a warning, a column, a class, a reason, an exit code; or a page.",
-			map[string]any{"name": text("the name; empty lists the pages")}, nil, (*Server).doc},
-	}
+var tools = []tool{
+	{"files", "List files", "Lists captures, reports and comparisons.", map[string]any{"match": matchArgument}, nil, (*Server).files},
+	{"report", "Explain one capture", "Says where the time of one capture goes: window, GPUs, unit of work, key numbers, warnings, findings with advice, and what it cannot say.",
+		map[string]any{"file": fileArgument}, []string{"file"}, (*Server).report},
+	{"metrics", "Look up numbers", "Values of metrics of one capture, largest first: by id, or by words such as tokens per second.",
+		map[string]any{"file": fileArgument, "id": text("a metric, how its id begins, or words of what it measures: gpu., unit.time, time to first token"),
+			"match": matchArgument, "limit": limitArgument},
+		[]string{"file", "id"}, (*Server).metrics},
+	{"table", "Read a table", "Rows of a table of one capture's report; without a table, the list of tables.",
+		map[string]any{"file": fileArgument, "table": text("id of a table: kernels, idle_causes, sync"), "match": matchArgument,
+			"sort": text("id of a column, largest first; else the order of the report"), "limit": limitArgument},
+		[]string{"file"}, (*Server).table},
+	{"compare", "Compare two captures", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
+		map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument, "history": pastArgument}, nil, (*Server).compare},
+	{"changes", "Read one part of a comparison", "Rows of a comparison: one part of it in full.",
+		map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument,
+			"part": map[string]any{"type": "string", "enum": parts,
+				"description": "which rows"}, "match": matchArgument, "limit": limitArgument},
+		[]string{"part"}, (*Server).changes},
+	{"doc", "Look up a word", "Says what a name means: a metric, a finding, a warning, a column, a class, a reason, an exit code; or a page.",
+		map[string]any{"name": text("the name; empty lists the pages")}, nil, (*Server).doc},
 }
 
 // outputSchema is the schema of every answer: facts and lists of the tool, what cannot be known, suggested next calls.
@@ -238,24 +234,30 @@ func stamp(path string) string {
 // kept bounds how many reports, and how many comparisons, stay in memory.
 const kept = 8
 
+// cache keeps what was made of files, by their stamps.
+type cache[V any] struct{ of map[string]V }
+
+func (c *cache[V]) get(key string, make func() (V, error)) (V, error) {
+	if v, ok := c.of[key]; ok {
+		return v, nil
+	}
+	v, err := make()
+	if err != nil {
+		return v, err
+	}
+	if c.of == nil || len(c.of) >= kept {
+		c.of = map[string]V{}
+	}
+	c.of[key] = v
+	return v, nil
+}
+
 func (s *Server) load(ctx context.Context, file string) (*report.Report, error) {
 	path, err := s.path(file)
 	if err != nil {
 		return nil, err
 	}
-	key := stamp(path)
-	if r := s.reports[key]; r != nil {
-		return r, nil
-	}
-	r, err := s.Source.Report(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if s.reports == nil || len(s.reports) >= kept {
-		s.reports = map[string]*report.Report{}
-	}
-	s.reports[key] = r
-	return r, nil
+	return s.reports.get(stamp(path), func() (*report.Report, error) { return s.Source.Report(ctx, path) })
 }
 
 func (s *Server) comparison(ctx context.Context, a arguments) (*comparison.Comparison, error) {
@@ -278,18 +280,7 @@ func (s *Server) comparison(ctx context.Context, a arguments) (*comparison.Compa
 		}
 		key += "\n"
 	}
-	if c := s.comparisons[key]; c != nil {
-		return c, nil
-	}
-	c, err := s.Source.Compare(ctx, sides[0], sides[1])
-	if err != nil {
-		return nil, err
-	}
-	if s.comparisons == nil || len(s.comparisons) >= kept {
-		s.comparisons = map[string]*comparison.Comparison{}
-	}
-	s.comparisons[key] = c
-	return c, nil
+	return s.comparisons.get(key, func() (*comparison.Comparison, error) { return s.Source.Compare(ctx, sides[0], sides[1]) })
 }
 
 func (s *Server) readComparison(file string) (*comparison.Comparison, error) {
