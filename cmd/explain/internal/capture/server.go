@@ -139,26 +139,35 @@ func (r *Run) metrics(ctx context.Context, s *Server, url, name string) {
 }
 
 func fetch(ctx context.Context, url string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := direct.Do(req)
-	if err != nil {
-		return nil, errors.New("/metrics does not answer")
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("/metrics answers %s", res.Status)
-	}
-	text, err := io.ReadAll(io.LimitReader(res.Body, metricsLimit+1))
+	res, text, err := get(ctx, url, 20*time.Second, metricsLimit+1)
 	switch {
+	case res == nil:
+		return nil, errors.New("/metrics does not answer")
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("/metrics answers %s", res.Status)
 	case err != nil:
 		return nil, errors.New("/metrics broke off")
 	case len(text) > metricsLimit:
 		return nil, fmt.Errorf("/metrics is larger than %d MB", metricsLimit>>20)
 	}
 	return text, nil
+}
+
+// direct sends requests to servers of this machine, without any proxy.
+var direct = &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
+
+// get asks a server of this machine, and reads the first bytes of its answer; without one the response is nil.
+func get(ctx context.Context, url string, timeout time.Duration, most int64) (res *http.Response, text []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if res, err = direct.Do(req); err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(res.Body, most))
+	return res, text, err
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -110,18 +110,13 @@ func isReady(ctx context.Context, ready string, old os.FileInfo) (ok bool, said 
 		renewed := old == nil || !os.SameFile(old, info) || !old.ModTime().Equal(info.ModTime()) || old.Size() != info.Size()
 		return renewed, "the file is that of the run before", nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ready, nil)
-	if err != nil {
+	if _, err := url.Parse(ready); err != nil {
 		return false, "", errors.New("--ready is not a valid address")
 	}
-	res, err := direct.Do(req)
-	if err != nil {
+	res, _, _ := get(ctx, ready, 5*time.Second, 1<<20)
+	if res == nil {
 		return false, "no answer", nil
 	}
-	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
 	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
 		return false, "", fmt.Errorf("the server wants a key before it says whether it is ready (%s): it needs an address that is open, like /health of vLLM", res.Status)
 	}
@@ -148,9 +143,6 @@ func notYet(ctx context.Context, ready string) (old os.FileInfo, err error) {
 	return nil, fmt.Errorf(
 		"%s is there before the program is started: remove it: it has to appear when the program is ready", ready)
 }
-
-// direct sends requests to servers of this machine, without any proxy.
-var direct = &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {

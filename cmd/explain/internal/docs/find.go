@@ -181,18 +181,14 @@ var cell = regexp.MustCompile("`([^`]+)`")
 // index is every row of a table of a page, by the names in its first cell, in lower case.
 var index = sync.OnceValue(func() map[string][]Entry {
 	rows := map[string][]Entry{}
-	for _, p := range Pages() {
-		for _, line := range strings.Split(p.Text, "\n") {
-			first, rest, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-			if !ok || !strings.HasPrefix(line, "| ") {
-				continue
-			}
-			rest = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "|"))
-			rest = strings.ReplaceAll(rest, " | ", "; ")
-			for _, m := range cell.FindAllStringSubmatch(first, -1) {
-				name := strings.ToLower(m[1])
-				rows[name] = append(rows[name], Entry{p.Name, rest})
-			}
+	for _, p := range passages() {
+		first, rest, ok := strings.Cut(p.text, cellEnd)
+		if !p.row || !ok {
+			continue
+		}
+		for _, m := range cell.FindAllStringSubmatch(first, -1) {
+			name := strings.ToLower(m[1])
+			rows[name] = append(rows[name], Entry{p.page, strings.TrimSpace(rest)})
 		}
 	}
 	return rows

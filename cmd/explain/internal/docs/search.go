@@ -11,9 +11,13 @@ import (
 // passage is a paragraph, a list item or a table row of a page.
 type passage struct {
 	page, heading, text string
+	row                 bool     // of a table: its cells, with cellEnd between
 	words               []string // of the text, in lower case, plurals as singulars
 	marked              []string // what the text sets in bold or as code, in lower case
 }
+
+// cellEnd ends a cell in the text of a row.
+const cellEnd = "; "
 
 // passages are those of all pages, in the order of the pages.
 var passages = sync.OnceValue(func() []passage {
@@ -40,8 +44,9 @@ var passages = sync.OnceValue(func() []passage {
 				heading = strings.TrimLeft(line, "# ")
 			case strings.HasPrefix(line, "| "):
 				end()
-				cells := strings.Split(strings.Trim(line, "| "), " | ")
-				list = append(list, newPassage(p.Name, heading, strings.Join(cells, "; ")))
+				row := newPassage(p.Name, heading, strings.ReplaceAll(strings.Trim(line, "| "), " | ", cellEnd))
+				row.row = true
+				list = append(list, row)
 			case strings.HasPrefix(line, "- "):
 				end()
 				text = []string{strings.TrimPrefix(line, "- ")}

@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -54,13 +55,37 @@ a flag. Other words are searched in the text of all pages.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {
-			if found, err := describeFlag(e.Out, cmd.Root(), unknown.GetSpecifiedName()); found {
-				return err
+			if found := flagNotes(cmd.Root(), unknown.GetSpecifiedName()); len(found) > 0 {
+				return printNotes(e.Out, found)
 			}
 		}
 		return cmd.Root().FlagErrorFunc()(cmd, err)
 	})
 	return cmd
+}
+
+// note is what is said of a name, and where there is more.
+type note struct{ text, more string }
+
+func printNotes(w io.Writer, list []note) error {
+	for _, n := range list {
+		if _, err := fmt.Fprintf(w, "%s\n  (%s)\n", n.text, n.more); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pageNotes are entries of the documentation.
+func pageNotes(entries []docs.Entry) (list []note) {
+	for _, found := range entries {
+		text := docs.Linked(strings.TrimRight(found.Text, "\n"))
+		if !strings.Contains(text, "\n") {
+			text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
+		}
+		list = append(list, note{text, "explain doc " + found.Page})
+	}
+	return list
 }
 
 // explained prints a documentation page, or explains a name: of a command, of anything shown in an output, of a flag.
@@ -73,40 +98,29 @@ func explained(w io.Writer, root *cobra.Command, name string) error {
 		_, err := io.WriteString(w, docs.Linked(page.Text))
 		return err
 	}
-	command := commandOf(root, name)
-	if command != nil {
-		_, err := fmt.Fprintf(w, "%s: %s\n\n%s\n  (command: explain help %s)\n", command.CommandPath(), command.Short, strings.TrimSpace(command.Long), name)
-		if err != nil {
-			return err
-		}
+	var command []note
+	if c := commandOf(root, name); c != nil {
+		text := fmt.Sprintf("%s: %s\n\n%s", c.CommandPath(), c.Short, strings.TrimSpace(c.Long))
+		command = []note{{text, "command: explain help " + name}}
 	}
-	entries := docs.Find(name)
-	if len(entries) == 0 {
-		if found, err := describeFlag(w, root, name); found || command != nil {
-			return err
-		}
+	found := pageNotes(docs.Find(name))
+	if len(found) == 0 {
+		found = flagNotes(root, name)
+	}
+	if len(command)+len(found) == 0 {
 		if text := docs.Example(name); text != "" {
 			_, err := io.WriteString(w, text)
 			return err
 		}
-		entries = docs.Search(name)
+		found = pageNotes(docs.Search(name))
 	}
-	if len(entries) == 0 && command == nil {
+	if len(command)+len(found) == 0 {
 		if near := nearest(root, name); near != "" {
 			return usage.Errorf("no entry for %q; did you mean %q? (explain doc lists the pages)", name, near)
 		}
 		return usage.Errorf("no entry for %q; kernels and NVTX ranges have the names that the program gave them; explain doc lists the pages", name)
 	}
-	for _, found := range entries {
-		text := docs.Linked(strings.TrimRight(found.Text, "\n"))
-		if !strings.Contains(text, "\n") {
-			text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
-		}
-		if _, err := fmt.Fprintf(w, "%s\n  (explain doc %s)\n", text, found.Page); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printNotes(w, append(command, found...))
 }
 
 // commandOf returns the command with a name such as "history check"; nil if there is none.
@@ -131,25 +145,21 @@ func nearest(root *cobra.Command, name string) string {
 	return help.Nearest(name, slices.Concat(names, analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words()))
 }
 
-// describeFlag writes the help of a flag, given with or without its dashes; commands with the same help text share one
-// entry.
-func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, err error) {
+// flagNotes are the help of a flag, given with or without its dashes; commands with the same help text share one note.
+func flagNotes(root *cobra.Command, name string) (list []note) {
 	name = strings.TrimLeft(name, "-")
-	var texts []string
 	commands := map[string][]string{} // help text → commands that have it
+	var texts []string
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
-		for _, f := range []*pflag.Flag{c.Flags().Lookup(name), c.PersistentFlags().Lookup(name)} {
-			if f == nil || f.Hidden {
-				continue
-			}
+		f := cmp.Or(c.Flags().Lookup(name), c.PersistentFlags().Lookup(name))
+		if f != nil && !f.Hidden {
 			value, usage := pflag.UnquoteUsage(f)
-			text := strings.TrimSpace("--"+f.Name+" "+value) + "\n" + docs.Wrap(usage, 96, "  ")
+			text := strings.TrimSpace("--"+f.Name+" "+value) + "\n" + strings.TrimRight(docs.Wrap(usage, 96, "  "), "\n")
 			if commands[text] == nil {
 				texts = append(texts, text)
 			}
 			commands[text] = append(commands[text], strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), root.Name())))
-			break
 		}
 		for _, child := range c.Commands() {
 			if !child.Hidden {
@@ -163,11 +173,9 @@ func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, er
 		if len(of) == 0 {
 			of = []string{"COMMAND"}
 		}
-		if _, err := fmt.Fprintf(w, "%s  (flag of %s: explain help %s)\n", text, strings.Join(of, ", "), of[0]); err != nil {
-			return true, err
-		}
+		list = append(list, note{text, "flag of " + strings.Join(of, ", ") + ": explain help " + of[0]})
 	}
-	return len(texts) > 0, nil
+	return list
 }
 
 // listPages writes common tasks with their commands, then the name and title of every page by group.

@@ -1,7 +1,6 @@
 package guide
 
 import (
-	"encoding/json"
 	"io"
 	"strings"
 
@@ -53,31 +52,20 @@ they are. A rule of a policy about change needs one of the three.`,
 					return usage.Errorf("no metric starts with %q; run explain doc metrics for the list", args[0])
 				}
 			}
-			switch format {
-			case "json":
-				enc := json.NewEncoder(e.Out)
-				enc.SetIndent("", "  ")
-				enc.SetEscapeHTML(false)
-				return enc.Encode(list)
-			case "text":
-				return printMetrics(e, list)
+			if err := cmdenv.Format(format, []string{"text", "json"}); err != nil {
+				return err
 			}
-			return usage.Errorf("--format %s is unknown; it is text or json", format)
+			if format == "json" {
+				return cmdenv.JSON(e.Out, list)
+			}
+			var texts []string
+			for _, m := range list {
+				texts = append(texts, docs.MetricText(m, ""))
+			}
+			_, err := io.WriteString(e.Out, strings.Join(texts, "\n"))
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: text or json")
 	return cmd
-}
-
-func printMetrics(e *cmdenv.Env, list []analyze.MetricInfo) error {
-	for i, m := range list {
-		space := "\n"
-		if i == 0 {
-			space = ""
-		}
-		if _, err := io.WriteString(e.Out, space+docs.MetricText(m, "")); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -148,20 +148,19 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	}
 	left := 0
 	for _, g := range groups {
-		shown, folded := g.Flags, 0
+		shown, text := g.Flags, ""
 		if !all {
+			var folded int
 			shown, folded = common(cmd, g.Flags)
 			left += folded
+			text = windowLine(cmd, g.Flags)
 		}
-		if shared := windowLine(cmd, g.Flags); !all && shared != "" {
+		if shown.HasAvailableFlags() {
+			text += shown.FlagUsagesWrapped(width)
+		}
+		if text != "" {
 			section(g.Title)
-			b.WriteString(shared)
-			if shown.HasAvailableFlags() {
-				b.WriteString(shown.FlagUsagesWrapped(width))
-			}
-		} else if shown.HasAvailableFlags() {
-			section(g.Title)
-			b.WriteString(shown.FlagUsagesWrapped(width))
+			b.WriteString(text)
 		}
 	}
 	if left > 0 {

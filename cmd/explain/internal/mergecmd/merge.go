@@ -125,31 +125,15 @@ func (f *Run) options(e *cmdenv.Env) (opt merge.Options, err error) {
 
 // Report writes and prints the report of a run, or the union of its partials.
 func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
-	opt, err := f.options(e)
-	if err != nil {
-		return err
+	if strings.HasSuffix(f.Out, ".partial") {
+		return f.union(cmd.Context(), e, args)
 	}
-	union := strings.HasSuffix(f.Out, ".partial")
-	if union {
-		err = atomicfile.Check(f.Out, overPartial(f.force))
-	} else if f.Out != "" {
-		err = output.Check(f.Out)
-	}
-	if err != nil {
-		return err
-	}
-	sources, err := f.sources(cmd.Context(), e, args)
-	if err != nil {
-		return err
-	}
-	if union {
-		err := atomicfile.File(f.Out, overPartial(f.force), func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
-		if err == nil && !f.Analysis.Quiet && !atomicfile.Stdout(f.Out) {
-			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", render.Visible(f.Out))
+	if f.Out != "" {
+		if err := output.Check(f.Out); err != nil {
+			return err
 		}
-		return err
 	}
-	r, err := merge.Report(cmd.Context(), sources, opt)
+	r, err := f.Merged(cmd.Context(), e, args)
 	if err != nil {
 		return err
 	}
@@ -163,6 +147,22 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 		return nil
 	}
 	return output.Print(e.Out, res, f.Format, f.Out, e.Terminal())
+}
+
+// union writes one partial of all that there are.
+func (f *Run) union(ctx context.Context, e *cmdenv.Env, args []string) error {
+	over := overPartial(f.force)
+	if err := atomicfile.Check(f.Out, over); err != nil {
+		return err
+	}
+	sources, err := f.sources(ctx, e, args)
+	if err == nil {
+		err = atomicfile.File(f.Out, over, func(w io.Writer) error { return merge.Union(ctx, w, sources) })
+	}
+	if err == nil && !f.Analysis.Quiet && !atomicfile.Stdout(f.Out) {
+		_, err = fmt.Fprintf(e.Out, "Wrote %s\n", render.Visible(f.Out))
+	}
+	return err
 }
 
 // Merged returns the report of a run from partials, folders of partials, traces and reports.
@@ -209,7 +209,7 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 			}
 			path = trace
 		}
-		if !fetch.Remote(path) && startsAsPartial(path) {
+		if strings.HasSuffix(path, ".partial") || !fetch.Remote(path) && readPartial(path, false) == nil {
 			list = append(list, fileSource(path))
 			continue
 		}
@@ -263,18 +263,4 @@ func (f *Run) capture(
 
 func fileSource(path string) merge.Source {
 	return merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
-}
-
-// startsAsPartial reports whether a file is a partial, of this version or another: by its name or its first line.
-func startsAsPartial(path string) bool {
-	if strings.HasSuffix(path, ".partial") {
-		return true
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	_, err = merge.NewReader(path, f)
-	return err == nil
 }

@@ -69,13 +69,13 @@ func TestOptionsOfARun(t *testing.T) {
 
 func TestWhatIsAPartial(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.partial")
-	if isPartial(path) {
+	if readPartial(path, true) == nil {
 		t.Error("a file that is not there is a partial")
 	}
 	if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if isPartial(path) {
+	if readPartial(path, true) == nil {
 		t.Error("{} is a partial")
 	}
 }

@@ -84,7 +84,7 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 	if err != nil {
 		return err
 	}
-	if f.resume && isPartial(out) {
+	if f.resume && readPartial(out, true) == nil {
 		if !f.analysis.Quiet {
 			_, err = fmt.Fprintf(e.Out, "%s is there and whole: kept\n", render.Visible(out))
 		}
@@ -188,12 +188,7 @@ func readManifest(path string) ([]string, error) {
 // overPartial returns which existing file a partial may replace.
 func overPartial(force bool) atomicfile.Over {
 	return atomicfile.Over{Force: force, Own: func(path string) (bool, error) {
-		f, err := os.Open(path)
-		if err != nil {
-			return false, err
-		}
-		defer f.Close()
-		_, err = merge.NewReader(path, f)
+		err := readPartial(path, false)
 		var unread *fs.PathError
 		if errors.As(err, &unread) {
 			return false, err
@@ -202,19 +197,22 @@ func overPartial(force bool) atomicfile.Over {
 	}}
 }
 
-// isPartial reports whether a file is a whole partial.
-func isPartial(path string) bool {
+// readPartial returns an error if a file is no partial, of this version or another; if whole, all of it is read.
+func readPartial(path string, whole bool) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return err
 	}
 	defer f.Close()
 	r, err := merge.NewReader(path, f)
-	for n := 0; err == nil; n++ {
+	for n := 0; err == nil && whole; n++ {
 		var h *merge.Head
-		if h, err = r.Next(); h == nil {
-			return err == nil && n > 0
+		if h, err = r.Next(); err == nil && h == nil {
+			if n == 0 {
+				return errors.New("holds no capture")
+			}
+			return nil
 		}
 	}
-	return false
+	return err
 }
