@@ -22,48 +22,77 @@ type Trace struct {
 	More        []string // further arguments for nsys profile or launch
 }
 
-// base returns the flags that profile and launch share. It leaves out flags that the installed version lacks, with a
-// note.
-func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) {
+// line is a command line of nsys in the making, with notes on what the installed version cannot record.
+type line struct {
+	*Nsys
+	command     string
+	args, notes []string
+}
+
+func (n *Nsys) line(command string, args ...string) *line {
+	return &line{Nsys: n, command: command, args: append([]string{n.Name, command}, args...)}
+}
+
+func (l *line) note(format string, args ...any) {
+	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+}
+
+// optional adds a flag, or a note on what is lost if the installed version lacks it.
+func (l *line) optional(flag, value, lost string) {
+	if l.has(l.command, flag) {
+		l.args = append(l.args, flag+"="+value)
+	} else {
+		l.note("nsys %s has no %s: %s", l.Version, flag, lost)
+	}
+}
+
+// need returns an error if the installed version lacks a flag.
+func (l *line) need(flags ...string) error {
+	for _, flag := range flags {
+		if !l.has(l.command, flag) {
+			return l.missing(l.command, flag)
+		}
+	}
+	return nil
+}
+
+// trace adds the flags that profile and launch share.
+func (l *line) trace(t *Trace) error {
 	traced := t.Kinds
-	if t.Host && n.lists(command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
+	if t.Host && l.lists(l.command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
 		traced += "," + pythonGIL
 	}
-	if command == "launch" && n.lists(command, softwareCUDA) && cudaAlone().MatchString(traced) {
+	if l.command == "launch" && l.lists(l.command, softwareCUDA) && cudaAlone().MatchString(traced) {
 		// Hardware tracing places kernels in time only when the process ends: a window that ends before would lose them.
 		traced = cudaAlone().ReplaceAllString(traced, "${1}"+softwareCUDA+"${2}")
-		notes = append(notes, "nsys "+n.Version+" traces CUDA by software ("+softwareCUDA+"), since a window that ends before the program does loses what hardware traced; name another with --trace")
+		l.note("nsys %s traces CUDA by software (%s), since a window that ends before the program does loses what hardware traced; name another with --trace", l.Version, softwareCUDA)
 	}
-	args = []string{"--trace=" + traced}
-	optional := func(flag, value, lost string) {
-		if n.has(command, flag) {
-			args = append(args, flag+"="+value)
-		} else {
-			notes = append(notes, fmt.Sprintf("nsys %s has no %s: %s", n.Version, flag, lost))
+	l.args = append(l.args, "--trace="+traced)
+	if t.GraphsAsked {
+		if err := l.need("--cuda-graph-trace"); err != nil {
+			return err
 		}
 	}
-	if t.GraphsAsked && !n.has(command, "--cuda-graph-trace") {
-		return nil, nil, n.missing(command, "--cuda-graph-trace")
-	}
-	optional("--cuda-graph-trace", t.Graphs, "kernels inside CUDA graphs may be missing")
+	l.optional("--cuda-graph-trace", t.Graphs, "kernels inside CUDA graphs may be missing")
 	if t.Memory {
-		optional("--cuda-memory-usage", "true", "memory use is not recorded")
+		l.optional("--cuda-memory-usage", "true", "memory use is not recorded")
 	}
 	if t.Forks {
-		optional("--trace-fork-before-exec", "true", "worker processes may be missing")
+		l.optional("--trace-fork-before-exec", "true", "worker processes may be missing")
 	}
-	if t.Host && n.lists(command, "--python-sampling") {
-		args = append(args, "--python-sampling=true")
-		if n.lists(command, "--python-sampling-frequency") {
-			args = append(args, "--python-sampling-frequency="+pythonHz)
+	if t.Host && l.lists(l.command, "--python-sampling") {
+		l.args = append(l.args, "--python-sampling=true")
+		if l.lists(l.command, "--python-sampling-frequency") {
+			l.args = append(l.args, "--python-sampling-frequency="+pythonHz)
 		}
 	} else if t.Host {
-		notes = append(notes, fmt.Sprintf("nsys %s has no --python-sampling: Python's functions are not recorded", n.Version))
+		l.note("nsys %s has no --python-sampling: Python's functions are not recorded", l.Version)
 	}
-	if n.lists(command, "--discard-environment") { // otherwise a trace holds the whole environment, including keys
-		args = append(args, "--discard-environment=true")
+	if l.lists(l.command, "--discard-environment") { // otherwise a trace holds the whole environment, including keys
+		l.args = append(l.args, "--discard-environment=true")
 	}
-	return append(args, t.More...), notes, nil
+	l.args = append(l.args, t.More...)
+	return nil
 }
 
 // cudaAlone matches plain cuda in a list of what is traced, which lets nsys choose hardware or software.
@@ -72,79 +101,62 @@ var cudaAlone = pattern.New(`(^|,)cuda(,|$)`)
 // pythonHz is the rate at which Python's stacks are sampled: low, since each sample stops the interpreter.
 const pythonHz = "100"
 
-// recording returns the flags for sampling and output, which profile and start share.
-func recording(n *Nsys, t *Trace, command, output string) (args, notes []string) {
+// recording adds the flags for sampling and output, which profile and start share.
+func (l *line) recording(t *Trace, output string) {
 	sampled := "none"
 	if t.Host {
 		sampled = "process-tree"
-		notes = append(notes, "--host samples CPUs and records every switch of the scheduler, which takes time from the host itself: --overhead measures how much")
+		l.note("--host samples CPUs and records every switch of the scheduler, which takes time from the host itself: --overhead measures how much")
 	}
-	args = []string{"--sample=" + sampled}
-	if n.has(command, "--cpuctxsw") {
-		args = append(args, "--cpuctxsw="+sampled)
-	} else {
-		notes = append(notes, fmt.Sprintf("nsys %s has no --cpuctxsw: thread scheduling is recorded too", n.Version))
-	}
+	l.args = append(l.args, "--sample="+sampled)
+	l.optional("--cpuctxsw", sampled, "thread scheduling is recorded too")
 	if t.Counters {
 		flag := "--gpu-metrics-devices"
-		if !n.lists(command, flag) && n.lists(command, "--gpu-metrics-device") {
+		if !l.lists(l.command, flag) && l.lists(l.command, "--gpu-metrics-device") {
 			flag = "--gpu-metrics-device"
 		}
-		if n.has(command, flag) {
-			args = append(args, flag+"=all")
-		} else {
-			notes = append(notes, fmt.Sprintf("nsys %s has no %s: GPU counters are not recorded", n.Version, flag))
-		}
+		l.optional(flag, "all", "GPU counters are not recorded")
 	}
-	return append(args, "--force-overwrite=true", "--output="+output), notes
+	l.args = append(l.args, "--force-overwrite=true", "--output="+output)
 }
 
 // profileCommand returns nsys profile with a program, for windows that nsys opens by itself.
 func profileCommand(n *Nsys, t *Trace, w *Window, output string, program []string) (argv, notes []string, err error) {
-	base, notes, err := t.base(n, "profile")
-	if err != nil {
+	l := n.line("profile")
+	if err := l.trace(t); err != nil {
 		return nil, nil, err
 	}
-	rec, more := recording(n, t, "profile", output)
-	argv = append(append([]string{n.Name, "profile"}, base...), rec...)
-	notes = append(notes, more...)
+	l.recording(t, output)
 	if w.Delay > 0 {
-		argv = append(argv, "--delay="+seconds(w.Delay))
+		l.args = append(l.args, "--delay="+seconds(w.Delay))
 	}
 	if w.Duration > 0 {
-		argv = append(argv, "--duration="+seconds(w.Duration))
+		l.args = append(l.args, "--duration="+seconds(w.Duration))
 	}
 	if w.NVTX != "" {
-		for _, flag := range []string{"--capture-range", "--nvtx-capture", "--capture-range-end"} {
-			if !n.has("profile", flag) {
-				return nil, nil, n.missing("profile", flag)
-			}
+		if err := l.need("--capture-range", "--nvtx-capture", "--capture-range-end"); err != nil {
+			return nil, nil, err
 		}
 		// Without the variable only registered strings open the window, and Python's NVTX registers none.
-		argv = append(argv, "--capture-range=nvtx", "--nvtx-capture="+w.NVTX, "--capture-range-end=stop",
+		l.args = append(l.args, "--capture-range=nvtx", "--nvtx-capture="+w.NVTX, "--capture-range-end=stop",
 			"--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0")
 	}
-	return append(argv, program...), notes, nil
+	return append(l.args, program...), l.notes, nil
 }
 
-// launchCommand returns nsys launch with a program: it opens a session that does not record yet.
-func launchCommand(n *Nsys, t *Trace, session string, program []string) (argv, notes []string, err error) {
-	for _, flag := range []string{"--session-new", "--wait"} {
-		if !n.has("launch", flag) {
-			return nil, nil, n.missing("launch", flag)
-		}
+// sessionCommands return nsys launch with a program, which opens a session that does not record yet, and nsys start,
+// with which it does.
+func sessionCommands(n *Nsys, t *Trace, session, output string, program []string) (launch, start, notes []string, err error) {
+	l := n.line("launch", "--session-new="+session, "--wait=all")
+	if err := l.need("--session-new", "--wait"); err != nil {
+		return nil, nil, nil, err
 	}
-	base, notes, err := t.base(n, "launch")
-	if err != nil {
-		return nil, nil, err
+	if err := l.trace(t); err != nil {
+		return nil, nil, nil, err
 	}
-	argv = append([]string{n.Name, "launch", "--session-new=" + session, "--wait=all"}, base...)
-	return append(argv, program...), notes, nil
-}
-
-func startCommand(n *Nsys, t *Trace, session, output string) (argv, notes []string) {
-	rec, notes := recording(n, t, "start", output)
-	return append([]string{n.Name, "start", "--session=" + session}, rec...), notes
+	s := n.line("start", "--session="+session)
+	s.recording(t, output)
+	return append(l.args, program...), s.args, append(l.notes, s.notes...), nil
 }
 
 func stopCommand(n *Nsys, session string) []string {

@@ -38,7 +38,9 @@ func TestHostAsksForPython(t *testing.T) {
 		{newer, Trace{Kinds: "cuda,nvtx,osrt"}, "--trace=cuda,nvtx,osrt"},
 		{older, Trace{Kinds: "cuda,nvtx,osrt", Host: true}, "--trace=cuda,nvtx,osrt"},
 	} {
-		args, _, err := x.t.base(x.n, "profile")
+		l := x.n.line("profile")
+		err := l.trace(&x.t)
+		args := l.args[2:]
 		if got := strings.Join(args, " "); err != nil || got != x.want {
 			t.Errorf("%+v: %q, %v, want %q", x.t, got, err, x.want)
 		}

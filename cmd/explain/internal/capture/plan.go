@@ -27,12 +27,11 @@ func Plan(j *Job, port int, dir string) ([]Step, error) {
 		if len(p.env) > 0 {
 			say("with " + strings.Join(p.env, " ") + " in the environment:")
 		}
-		argv, more, err := launchCommand(j.Nsys, &j.Trace, "explain", p.argv)
+		argv, start, more, err := sessionCommands(j.Nsys, &j.Trace, "explain", out, p.argv)
 		if err != nil {
 			return nil, err
 		}
-		start, again := startCommand(j.Nsys, &j.Trace, "explain", out)
-		notes = append(more, again...)
+		notes = more
 		steps = append(steps, Step{Argv: argv, Note: "in the background"})
 		say("wait until " + RedactText(p.ready) + " is ready")
 		if s != nil && len(j.Window.Client) == 0 {

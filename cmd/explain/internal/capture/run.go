@@ -205,12 +205,11 @@ func (r *Run) session(j *Job) error {
 	}
 	j.Program = p.argv
 	session := fmt.Sprintf("explain-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
-	argv, notes, err := launchCommand(j.Nsys, &j.Trace, session, p.argv)
+	argv, start, notes, err := sessionCommands(j.Nsys, &j.Trace, session, base(r.Dir), p.argv)
 	if err != nil {
 		return err
 	}
-	start, more := startCommand(j.Nsys, &j.Trace, session, base(r.Dir))
-	r.Note(append(notes, more...)...)
+	r.Note(notes...)
 	r.say("Starting " + Shell(p.argv))
 	c, err := r.book.run(p.name, argv, p.env...)
 	if err != nil {

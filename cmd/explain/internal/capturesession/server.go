@@ -19,7 +19,7 @@ import (
 // Server is an inference server to capture, the load that is sent to it, and what is measured beside the trace.
 type Server struct {
 	capture.Server
-	Mode       string // of explain capture vllm, for config.yaml
+	Mode       string // of explain capture vllm
 	Load       load.Options
 	Measure    bool            // the kernels with most time, with Nsight Compute
 	Top        int             // how many
@@ -84,32 +84,15 @@ func (r *Session) kernels(run *capture.Run, job *capture.Job) error {
 	return run.MeasureKernels(job, k)
 }
 
-// facts adds what is known of the server and the load.
-func (s *Server) facts(f *capture.Facts) {
-	f.NCU = s.NCUVersion
-	f.Config = append(f.Config, yaml.MapSlice{
-		{Key: "engine", Value: s.Engine},
-		{Key: "model", Value: capture.RedactText(s.Model)},
-		{Key: "dtype", Value: s.DType},
-		{Key: "mode", Value: s.Mode},
-		{Key: "port", Value: s.Port},
-		{Key: "server_arguments", Value: shell(s.Extra)},
-		{Key: "ncu", Value: s.Measure},
-		{Key: "ncu_kernels", Value: s.Top},
-		{Key: "ncu_set", Value: s.Kernels.Set},
-		{Key: "nvtx_include", Value: s.Kernels.NVTX},
-		{Key: "expert_tracking", Value: s.Profiler != ""},
-	}...)
-	if len(f.Window.Client) > 0 {
-		return
-	}
+// sent returns what inputs.yaml says of the load.
+func (s *Server) sent() yaml.MapSlice {
 	l, mode, dataset := &s.Load, s.Load.Mode, ""
 	if l.Dataset != nil {
 		dataset = l.Dataset.Name
 	} else if mode == "" {
 		mode = load.DefaultMode
 	}
-	f.Load = yaml.MapSlice{
+	return yaml.MapSlice{
 		{Key: "requests", Value: l.Requests},
 		{Key: "concurrency", Value: l.Concurrency},
 		{Key: "rate", Value: l.Rate},

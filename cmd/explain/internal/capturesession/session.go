@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -47,8 +49,9 @@ type Options struct {
 // Session is one call of explain capture.
 type Session struct {
 	Options
-	Of       *Server // the server to start; nil: explain capture -- COMMAND
-	ID       string  // of the run
+	Of       *Server       // the server to start; nil: explain capture -- COMMAND
+	ID       string        // of the run
+	Config   yaml.MapSlice // every option with its value, for config.yaml
 	Began    time.Time
 	Unusable string // why the plan assumes another nsys than the installed one; empty: it does not
 	Analysis analyze.Options

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
@@ -148,7 +151,38 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		f.Nsys = capture.Newest()
 	}
 	r.Options = f.Options
+	r.Config = config(cmd)
 	return r, nil
+}
+
+// config returns the options of a command with their values, secrets replaced, and the arguments behind --.
+func config(cmd *cobra.Command) (list yaml.MapSlice) {
+	add := func(name string, value any) {
+		list = append(list, yaml.MapItem{Key: strings.ReplaceAll(name, "-", "_"), Value: value})
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		text := f.Value.String()
+		whole, notWhole := strconv.ParseInt(text, 10, 64)
+		switch {
+		case f.Hidden || f.Name == "help":
+		case f.Value.Type() == "bool":
+			add(f.Name, text == "true")
+		case f.Value.Type() == "stringArray":
+			values, _ := cmd.Flags().GetStringArray(f.Name)
+			add(f.Name, capture.Shell(values))
+		case notWhole == nil:
+			add(f.Name, whole)
+		case f.Name == "client" && text != "":
+			words, _ := capture.Words(text)
+			add(f.Name, capture.Shell(words))
+		default:
+			add(f.Name, capture.RedactText(text))
+		}
+	})
+	if args := cmd.Flags().Args(); len(args) > 0 {
+		add("arguments", capture.Shell(args))
+	}
+	return list
 }
 
 // session builds the session from the flags, with everything it uses besides files.
