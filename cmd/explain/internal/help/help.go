@@ -3,6 +3,7 @@
 package help
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -15,8 +16,12 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
+// noGroup is the title of flags that are in no group.
+const noGroup = "Flags"
+
 // groups are the flags of all commands, in the order in which help lists them. One flag means one thing everywhere.
 var groups = []struct{ title, flags string }{
+	{noGroup, ""},
 	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
 		"rank role index of good bad name resume checkout study"},
 	{"Evidence", "ncu server-log prometheus evidence gpu-price on"},
@@ -121,7 +126,7 @@ func writeWindow(w io.Writer, root *cobra.Command, width int) error {
 
 // write prints the help of one command, with all its flags or with those that most people need.
 func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
-	groups := Flags(cmd) // before the line of usage, which says [flags]
+	groups := byGroup(cmd) // before the line of usage, which says [flags]
 	var b strings.Builder
 	section := func(title string) { b.WriteString("\n" + title + ":\n") }
 	text := cmd.Long
@@ -148,18 +153,18 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	}
 	left := 0
 	for _, g := range groups {
-		shown, text := g.Flags, ""
+		shown, text := g.flags, ""
 		if !all {
 			var folded int
-			shown, folded = common(cmd, g.Flags)
+			shown, folded = common(cmd, g.flags)
 			left += folded
-			text = windowLine(cmd, g.Flags)
+			text = windowLine(cmd, g.flags)
 		}
 		if shown.HasAvailableFlags() {
 			text += shown.FlagUsagesWrapped(width)
 		}
 		if text != "" {
-			section(g.Title)
+			section(g.title)
 			b.WriteString(text)
 		}
 	}
@@ -224,19 +229,19 @@ func windowLine(cmd *cobra.Command, flags *pflag.FlagSet) string {
 	return "      " + strings.Join(names, " ") + "\n          explained by: explain help window\n"
 }
 
-// FlagGroup is a group of a command's flags with its title.
-type FlagGroup struct {
-	Title string
-	Flags *pflag.FlagSet
+// flagGroup is a group of a command's flags with its title.
+type flagGroup struct {
+	title string
+	flags *pflag.FlagSet
 }
 
-// Flags are the visible flags of a command by group, its own and those of the program; flags of no group come first.
-func Flags(cmd *cobra.Command) []FlagGroup {
+// byGroup returns the visible flags of a command, its own and those of the program; flags of no group come first.
+func byGroup(cmd *cobra.Command) (list []flagGroup) {
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
 	sets := map[string]*pflag.FlagSet{}
 	add := func(f *pflag.Flag) {
-		title := Group(f.Name)
+		title := cmp.Or(Group(f.Name), noGroup)
 		if title == "Requests" && cmd.Flags().Lookup("load-mode") == nil { // a time of capture, say
 			title = "Recording"
 		}
@@ -250,13 +255,9 @@ func Flags(cmd *cobra.Command) []FlagGroup {
 	}
 	cmd.LocalFlags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
-	var list []FlagGroup
-	if s := sets[""]; s != nil && s.HasAvailableFlags() {
-		list = append(list, FlagGroup{"Flags", s})
-	}
 	for _, g := range groups {
 		if s := sets[g.title]; s != nil && s.HasAvailableFlags() {
-			list = append(list, FlagGroup{g.title, s})
+			list = append(list, flagGroup{g.title, s})
 		}
 	}
 	return list
