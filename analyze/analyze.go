@@ -44,6 +44,7 @@ type Options struct {
 
 	Top           int     // rows of ranked tables; 0: 30
 	AllRows       bool    // every row in every CSV file, however many
+	NoDetails     bool    // leave out Result.Details, which can be large
 	NoPercentiles bool    // leave out percentiles of kernel durations
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
 	CoverageWarn  float64 // NVTX coverage, 0..1, below which a warning is given; 0: 0.7; negative: never
@@ -88,7 +89,7 @@ type WindowOptions struct {
 // Result is a report, and the tables that are too long for it.
 type Result struct {
 	Report *report.Report
-	// Details are CSV tables with a row per event.
+	// Details are CSV tables with a row per event, or with every row of a table that the report cuts.
 	Details []report.Table
 }
 
@@ -209,7 +210,7 @@ func sectionOptions(opt *Options) kit.Options {
 	if o.Top == 0 {
 		o.Top = defaultTop
 	}
-	o.DetailRows, o.AllRows = detailRows, opt.AllRows
+	o.DetailRows, o.AllRows, o.NoDetails = detailRows, opt.AllRows, opt.NoDetails
 	if o.AllRows {
 		o.DetailRows = math.MaxInt32
 	}

@@ -230,3 +230,26 @@ func TestTooManyRowsAreRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Without the details the report is the same.
+func TestDetailsCanBeLeftOut(t *testing.T) {
+	path := filepath.Join("..", "testdata", "head.sqlite")
+	with, err := Run(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := Run(t.Context(), path, Options{NoDetails: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts [2][]byte
+	for i, r := range []*Result{with, without} {
+		if texts[i], err = json.Marshal(r.Report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(with.Details) == 0 || len(without.Details) != 0 || string(texts[0]) != string(texts[1]) {
+		t.Errorf("%d tables with and %d without the details; reports of %d and %d bytes",
+			len(with.Details), len(without.Details), len(texts[0]), len(texts[1]))
+	}
+}

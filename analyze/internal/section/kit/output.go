@@ -176,6 +176,9 @@ func (o *Output) Table(id string) *Table {
 // headers are the declared tables that the section did not fill, empty: scripts that read the CSV files find them empty
 // rather than missing.
 func (o *Output) headers() []report.Table {
+	if o.In.Options.NoDetails {
+		return nil
+	}
 	written := map[string]bool{}
 	for _, t := range append(o.section.Tables, o.attached...) {
 		written[t.File] = true
@@ -204,7 +207,9 @@ func (t *Table) Cut(n int, sum ...string) *Table {
 	if n < 0 || len(t.Rows) <= n {
 		return t
 	}
-	t.whole = t.Rows
+	if t.File != "" {
+		t.whole = t.Rows
+	}
 	row := make([]report.Cell, len(t.Columns))
 	named := false
 	for j, c := range t.Columns {
@@ -251,10 +256,10 @@ func (t *Table) Add() {
 		t.TotalRows = int64(len(t.Rows))
 	}
 	t.out.section.Tables = append(t.out.section.Tables, t.Table)
-	if t.whole != nil && t.File != "" {
+	if t.whole != nil {
 		all := t.Table
 		all.Rows, all.Others = t.whole, false
-		t.out.attached = append(t.out.attached, all)
+		t.out.attach(all)
 	}
 }
 
@@ -263,7 +268,13 @@ func (t *Table) Attach() {
 	if t.TotalRows == 0 {
 		t.TotalRows = int64(len(t.Rows))
 	}
-	t.out.attached = append(t.out.attached, t.Table)
+	t.out.attach(t.Table)
+}
+
+func (o *Output) attach(t report.Table) {
+	if !o.In.Options.NoDetails {
+		o.attached = append(o.attached, t)
+	}
 }
 
 // And are the labels and more of them, as key, value pairs.

@@ -62,6 +62,7 @@ type Options struct {
 	Top          int     // rows of ranked tables in the report
 	DetailRows   int     // rows of a CSV file with a row per event
 	AllRows      bool    // every row in every CSV file
+	NoDetails    bool    // keep no tables that are files only
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
 	CoverageWarn float64 // NVTX coverage, 0..1, below which a warning is given

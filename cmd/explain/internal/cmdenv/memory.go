@@ -14,14 +14,15 @@ import (
 const leastMemory = 128 << 20
 
 const (
-	// usualHeap is enough Go heap for any capture, besides one byte for each byte of its file.
-	usualHeap = 400 << 20
+	// usualHeap is enough Go heap for captures of usualFiles bytes together; each byte more has one byte of heap more.
+	usualHeap  = 400 << 20
+	usualFiles = 50 << 20
 	// smallFiles is the total size of input files, in bytes, up to which garbage is collected rarely.
 	smallFiles = 256 << 20
 )
 
 // HoldMemory limits the Go heap to what captures of these files' size need, so that a small file with very many devices
-// or processes stays below 500 MB. Up to smallFiles bytes, garbage is collected rarely.
+// or processes, or two of them, stay below 500 MB. Up to smallFiles bytes, garbage is collected rarely.
 func HoldMemory(paths ...string) {
 	var size int64
 	for _, path := range paths {
@@ -29,7 +30,7 @@ func HoldMemory(paths ...string) {
 			size += info.Size()
 		}
 	}
-	debug.SetMemoryLimit(min(usualHeap+size, debug.SetMemoryLimit(-1)))
+	debug.SetMemoryLimit(min(usualHeap+max(0, size-usualFiles), debug.SetMemoryLimit(-1)))
 	percent := 400
 	if size > smallFiles {
 		percent = 40

@@ -54,15 +54,14 @@ func All(
 		wg.Add(1)
 		go func() {
 			defer func() { <-slots; wg.Done() }()
+			opt := opt
+			opt.NoDetails = i < whole
 			if list[i], errs[i] = One(each[i], in, opt, bar); errs[i] != nil {
 				for _, later := range stop[i+1:] { // earlier ones go on, so that the first error in order is returned
 					later()
 				}
-			} else if i < whole {
-				list[i].Details = nil
-				if len(inputs) > manyInputs {
-					lean.Compared(list[i].Report)
-				}
+			} else if i < whole && len(inputs) > manyInputs {
+				lean.Compared(list[i].Report)
 			}
 		}()
 	}
@@ -89,13 +88,12 @@ func oneUnit(
 		if in.Kind != input.Trace || !opt.Again(list[i].Report) {
 			continue
 		}
+		opt.NoDetails = i < whole
 		again, err := One(ctx, in, opt, bar)
 		if err != nil {
 			return err
 		}
-		if list[i] = again; i < whole {
-			again.Details = nil
-		}
+		list[i] = again
 	}
 	return nil
 }
