@@ -27,45 +27,42 @@ type Step struct {
 	Mean float64 `json:"mean"`
 }
 
-// bubbles reports, for each rank, the time in which its GPUs only send and receive.
+// bubbles reports, for each rank, the time in which its GPUs only send and receive; unknown if it shares one in a
+// capture.
 func (s *rankSection) bubbles() {
-	users := map[deviceKey]map[int]bool{} // ranks
-	for m := range s.members {
-		at := s.of[m]
-		if d := s.members[m].Device; d >= 0 {
-			k := deviceKey{s.ranks[at].capture, d}
-			if users[k] == nil {
-				users[k] = map[int]bool{}
-			}
-			users[k][at] = true
-		}
-	}
-	devices := make([]int64, len(s.ranks))
-	shared := make([]bool, len(s.ranks))
+	user := map[deviceKey]int{} // the first rank of each GPU
+	devices, shared, some := make([]int64, len(s.ranks)), make([]bool, len(s.ranks)), false
 	times := make([]int64, len(s.ranks))
-	some := false
-	for k, by := range users {
-		for at := range by {
-			devices[at]++
-			shared[at] = shared[at] || len(by) > 1
-			times[at] += s.f.captures[k.capture].own.P2P[k.device]
-			some = some || s.f.captures[k.capture].own.P2P[k.device] > 0
+	for m, at := range s.of {
+		k := deviceKey{s.ranks[at].capture, s.members[m].Device}
+		if k.device < 0 {
+			continue
 		}
+		first, known := user[k]
+		if known {
+			shared[first], shared[at] = shared[first] || first != at, shared[at] || first != at
+			continue
+		}
+		user[k] = at
+		p2p := s.f.captures[k.capture].own.P2P[k.device]
+		devices[at]++
+		times[at] += p2p
+		some = some || p2p > 0
 	}
 	if !some {
 		return
 	}
 	var all int64
-	complete := true
+	complete := s.f.captures.reports() == 0
 	for i := range s.ranks {
 		if devices[i] == 0 || shared[i] {
 			complete = false
-			continue
+		} else {
+			s.ranks[i].bubble = &times[i]
+			all += times[i]
 		}
-		s.ranks[i].bubble = &times[i]
-		all += times[i]
 	}
-	if complete && s.f.captures.reports() == 0 {
+	if complete {
 		s.int("rank.bubble_time", nil, all, int64(len(s.ranks)))
 	}
 	most, worst := 0.0, -1
@@ -75,13 +72,13 @@ func (s *rankSection) bubbles() {
 		if r.bubble == nil {
 			continue
 		}
-		share := float64(*r.bubble) / float64(max(1, devices[i]*s.f.captures[r.capture].window.Length))
+		share := float64(times[i]) / float64(max(1, devices[i]*s.f.captures[r.capture].window.Length))
 		if share > most {
 			most, worst = share, i
 		}
 		if shown[i] {
 			l := report.Labels{"rank": r.label}
-			s.int("rank.bubble_time", l, *r.bubble, devices[i])
+			s.int("rank.bubble_time", l, times[i], devices[i])
 			s.put("rank.bubble_ratio", l, &share, devices[i])
 		}
 	}
