@@ -3,6 +3,8 @@ package serverlog
 import (
 	"bytes"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Class of an error, by its text.
@@ -79,33 +81,16 @@ func alarming(b []byte) bool {
 	if hasPrefix(b, "Receive") || hasPrefix(b, "Finish") { // requests as SGLang logs them
 		return false
 	}
-	for _, a := range alarms {
-		if bytes.Contains(b[:min(len(b), alarmReach)], []byte(a)) {
-			return true
-		}
-	}
-	return false
+	b = b[:min(len(b), alarmReach)]
+	return slices.ContainsFunc(alarms, func(a string) bool { return bytes.Contains(b, []byte(a)) })
 }
 
 // continues reports whether a line without a header belongs to the error before it: a line of a traceback, or the name
 // of the exception that ends one.
-func continues(b []byte) bool {
-	if len(b) == 0 || b[0] == ' ' || b[0] == '\t' {
-		return true
-	}
-	for _, p := range []string{"Traceback (most", "During handling of", "The above exception"} {
-		if hasPrefix(b, p) {
-			return true
-		}
-	}
-	name := until(b, ": ")
-	for _, end := range []string{"Error", "Exception", "Interrupt", "Exit", "Timeout"} {
-		if bytes.HasSuffix(name, []byte(end)) {
-			return true
-		}
-	}
-	return false
-}
+func continues(b []byte) bool { return len(b) == 0 || continued().Match(b) }
+
+var continued = pattern.New(`^(?:[ \t]|Traceback \(most|During handling of|The above exception|` +
+	`[^: ]*(?:Error|Exception|Interrupt|Exit|Timeout)(?:[: ]|$))`)
 
 // Events count errors. One event is a run of records of one process that follow each other, or that were written in one
 // second: a traceback is one event, even if another process writes between its lines.
@@ -192,18 +177,9 @@ func stops(m []byte) bool {
 }
 
 // endedBySignal reports whether a record says that SIGINT or SIGTERM ended a process.
-func endedBySignal(m []byte) bool {
-	m = m[:min(len(m), 4096)]
-	if hasPrefix(m, "KeyboardInterrupt") {
-		return true
-	}
-	for _, code := range []string{"crashed with exit code -15", "crashed with exit code -2"} {
-		if _, rest, ok := bytes.Cut(m, []byte(code)); ok && (len(rest) == 0 || !isDigit(rest[0])) {
-			return true
-		}
-	}
-	return false
-}
+func endedBySignal(m []byte) bool { return bySignal().Match(m[:min(len(m), 4096)]) }
+
+var bySignal = pattern.New(`^KeyboardInterrupt|crashed with exit code -(?:15|2)(?:[^0-9]|$)`)
 
 // access takes a line of uvicorn's access log: 127.0.0.1:59234 - "POST /v1/completions HTTP/1.1" 200 OK. generates says
 // that the engine answered it.

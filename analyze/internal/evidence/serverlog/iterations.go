@@ -140,28 +140,9 @@ func parseIteration(b []byte) (row Iteration, ok bool) {
 
 // thousandths reads "36.68 ms" as microseconds, rounded.
 func thousandths(b []byte) (uint32, bool) {
-	whole, b, ok := digits(b)
-	if !ok || whole > math.MaxUint32/1000 {
-		return 0, false
-	}
-	micros, scale := whole*1000, int64(100)
-	if len(b) > 0 && b[0] == '.' {
-		for b = b[1:]; len(b) > 0 && isDigit(b[0]); b = b[1:] {
-			d := int64(b[0] - '0')
-			if scale == 0 {
-				if d >= 5 {
-					micros++
-				}
-				for len(b) > 1 && isDigit(b[1]) {
-					b = b[1:]
-				}
-				continue
-			}
-			micros += d * scale
-			scale /= 10
-		}
-	}
-	return narrow(micros), hasPrefix(skipSpace(b), "ms")
+	v, rest, ok := decimal(b)
+	ok = ok && v <= math.MaxUint32/1000 && hasPrefix(skipSpace(rest), "ms")
+	return uint32(min(math.Round(v*1e3), math.MaxUint32)), ok
 }
 
 func narrow(v int64) uint32 { return uint32(min(v, math.MaxUint32)) }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Details sum up the JSON that vLLM logs of its model of FLOPs and bytes.
@@ -44,30 +46,26 @@ type quantity float64
 func (q *quantity) UnmarshalJSON(b []byte) error {
 	s := strings.Trim(string(b), `"`)
 	v, rest, ok := decimal([]byte(s))
-	if !ok {
-		*q = 0
-		return nil
-	}
 	text := strings.TrimSpace(string(rest))
 	switch {
+	case !ok:
+		v = 0
 	case strings.HasPrefix(text, "ms"):
 		v /= 1e3
-	case strings.HasPrefix(text, "T"):
-		v *= 1e12
-	case strings.HasPrefix(text, "G"):
-		v *= 1e9
-	case strings.HasPrefix(text, "M"):
-		v *= 1e6
-	case strings.HasPrefix(text, "K"), strings.HasPrefix(text, "k"):
-		v *= 1e3
 	case strings.HasPrefix(text, "e"), strings.HasPrefix(text, "E"):
 		if err := json.Unmarshal([]byte(s), &v); err != nil || math.IsInf(v, 0) {
 			v = 0
+		}
+	case text != "":
+		if times := decimals[text[0]]; times > 0 {
+			v *= times
 		}
 	}
 	*q = quantity(v)
 	return nil
 }
+
+var decimals = map[byte]float64{'T': 1e12, 'G': 1e9, 'M': 1e6, 'K': 1e3, 'k': 1e3}
 
 // mfuLine adds one line of details; b starts at the JSON.
 func (d *Details) mfuLine(b []byte) bool {
@@ -104,15 +102,10 @@ func (d *Details) part(name string) *Part {
 	if i := slices.IndexFunc(d.Parts, func(p Part) bool { return p.Name == name }); i >= 0 {
 		return &d.Parts[i]
 	}
-	if len(d.Parts) == maxParts || len(name) == 0 || len(name) > maxPartName || !strings.HasPrefix(name, "attn.") &&
-		!strings.HasPrefix(name, "ffn.") && !strings.HasPrefix(name, "unembed.") {
+	if len(name) > maxPartName || !partName().MatchString(name) || !keep(&d.Parts, Part{Name: name}, maxParts) {
 		return nil
 	}
-	for i := range len(name) {
-		if c := name[i]; !(c >= 'a' && c <= 'z' || c == '_' || c == '.') {
-			return nil
-		}
-	}
-	d.Parts = append(d.Parts, Part{Name: name})
 	return &d.Parts[len(d.Parts)-1]
 }
+
+var partName = pattern.New(`^(?:attn|ffn|unembed)\.[a-z_.]*$`)

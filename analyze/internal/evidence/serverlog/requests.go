@@ -3,7 +3,8 @@ package serverlog
 import (
 	"bytes"
 	"slices"
-	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Request is one request as far as the log follows it. Times are in seconds, NoClock if the log does not state them.
@@ -45,8 +46,8 @@ func (r *Requests) find(id []byte) int32 {
 	if i, ok := r.byID[string(id)]; ok {
 		return i
 	}
-	if base, ok := withoutSuffix(id); ok {
-		if i, ok := r.byID[string(base)]; ok {
+	if withSuffix().Match(id) {
+		if i, ok := r.byID[string(id[:len(id)-9])]; ok {
 			return i
 		}
 	}
@@ -92,19 +93,8 @@ func (r *Requests) added(id []byte, clock, steps int64) bool {
 	return true
 }
 
-// withoutSuffix is an id without the eight hexadecimal digits that newer versions put behind it.
-func withoutSuffix(id []byte) ([]byte, bool) {
-	n := len(id) - 9
-	if n < 1 || id[n] != '-' {
-		return nil, false
-	}
-	for _, c := range id[n+1:] {
-		if !isDigit(c) && (c < 'a' || c > 'f') {
-			return nil, false
-		}
-	}
-	return id[:n], true
-}
+// withSuffix is an id with the eight hexadecimal digits that newer versions put behind it.
+var withSuffix = pattern.New(`^.+-[0-9a-f]{8}$`)
 
 func (r *Requests) finished(id []byte, clock int64, aborted bool) bool {
 	if i := r.find(id); i >= 0 && r.List[i].Finished == NoClock {
@@ -144,21 +134,11 @@ func (r *Requests) responded(clock, steps int64) {
 // PublicID is the id of the request if a server made it: a known prefix, hexadecimal digits and dashes. An id that a
 // client chose may hold any text, and is shown as empty.
 func (r *Request) PublicID() string {
-	id := r.ID
-	for _, p := range []string{"cmpl-", "chatcmpl-", "chatcmpl-tool-", "embd-", "pool-", "classify-", "score-",
-		"rerank-", "resp_", "resp-", "generate-tokens-", "beam_search-", "trsc-", "trsl-", "rsp-", "msg_"} {
-		if rest, ok := strings.CutPrefix(id, p); ok {
-			id = rest
-			break
-		}
-	}
-	if id == "" {
+	if !publicID().MatchString(r.ID) {
 		return ""
-	}
-	for i := range len(id) {
-		if c := id[i]; !isDigit(c) && (c < 'a' || c > 'f') && c != '-' {
-			return ""
-		}
 	}
 	return r.ID
 }
+
+var publicID = pattern.New(`^(?:(?:cmpl|chatcmpl|chatcmpl-tool|embd|pool|classify|score|rerank|resp|generate-tokens|beam_search|` +
+	`trsc|trsl|rsp)-|resp_|msg_)?[0-9a-f-]+$`)

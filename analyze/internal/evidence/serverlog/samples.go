@@ -297,41 +297,29 @@ func (g *Graphs) Rows() []GraphRow {
 //
 //	| 1               | 1             | 0            | FULL         | 116   |
 func (g *Graphs) graphLine(m []byte) bool {
-	m = bytes.TrimRight(m, " \t")
-	if len(m) < 11 || m[len(m)-1] != '|' {
+	cells := bytes.Split(bytes.TrimRight(m, " \t"), []byte("|"))
+	at := len(cells) - 6
+	if at < 1 || len(cells[at+5]) > 0 {
 		return false
-	}
-	m = m[:len(m)-1]
-	var cells [5][]byte
-	for i := 4; i >= 0; i-- {
-		at := bytes.LastIndexByte(m, '|')
-		if at < 0 {
-			return false
-		}
-		cells[i], m = bytes.TrimSpace(m[at+1:]), m[:at]
 	}
 	var v [5]int64
 	for _, i := range [...]int{0, 1, 2, 4} {
-		n, rest, ok := digits(cells[i])
+		n, rest, ok := digits(bytes.TrimSpace(cells[at+i]))
 		if !ok || len(rest) > 0 {
 			return false
 		}
 		v[i] = n
 	}
-	mode := graphMode(string(cells[3]))
-	if mode == "" {
-		mode = "other"
-	}
 	g.Lines++
-	key := GraphRow{Unpadded: v[0], Padded: v[1], Paddings: v[2], Mode: mode}
+	key := GraphRow{v[0], v[1], v[2], cmp.Or(graphMode(string(bytes.TrimSpace(cells[at+3]))), "other"), 0}
 	if g.rows == nil {
 		g.rows = map[GraphRow]int64{}
 	}
 	if _, ok := g.rows[key]; !ok && len(g.rows) == maxGraphRows {
 		g.Dropped++
-		return true
+	} else {
+		g.rows[key] += v[4]
 	}
-	g.rows[key] += v[4]
 	return true
 }
 

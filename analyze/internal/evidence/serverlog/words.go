@@ -3,20 +3,25 @@ package serverlog
 import (
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // version is the start of b that looks like a version: 0.6.3.post1, 0.14.0rc1.dev3+g12ab.
 func version(b []byte) string {
-	n := 0
-	for n < len(b) && n < 48 && (isDigit(b[n]) || b[n] == '.' || b[n] == '+' || n > 0 && b[n] >= 'a' && b[n] <= 'z') {
-		n++
-	}
-	v := strings.TrimRight(string(b[:n]), ".+")
-	if v == "" || !isDigit(v[0]) || !strings.Contains(v, ".") {
+	v := strings.TrimRight(string(versionForm().Find(b)), ".+")
+	if !strings.Contains(v, ".") {
 		return ""
 	}
 	return v
 }
+
+var (
+	versionForm = pattern.New(`^[0-9][0-9a-z.+]{0,47}`)
+	// modelWord is the form that Hugging Face gives the names of owners and models.
+	modelWord = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
+	className = pattern.New(`^[A-Z][A-Za-z0-9_]{0,79}$`)
+)
 
 // ModelID is the name of a model without its location: org/name stays, of a path the last part, of a snapshot in
 // Hugging Face's cache the model's own name. Empty if none of these is found.
@@ -35,26 +40,11 @@ func ModelID(s string) string {
 		parts = parts[n-1:]
 	}
 	for _, p := range parts {
-		if !modelWord(p) {
+		if p == "None" || !modelWord().MatchString(p) {
 			return ""
 		}
 	}
 	return strings.Join(parts, "/")
-}
-
-// modelWord is the form that Hugging Face gives the names of owners and models.
-func modelWord(s string) bool {
-	if len(s) == 0 || len(s) > 96 || s == "None" {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 &&
-			(c == '.' || c == '_' || c == '-')) {
-			return false
-		}
-	}
-	return true
 }
 
 var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc",
@@ -145,18 +135,9 @@ var architectureEnds = []string{"ForCausalLM", "ForConditionalGeneration", "ForS
 // architecture is the name of a model's class.
 func architecture(b []byte) string {
 	s := strings.TrimRight(string(b[:min(len(b), 96)]), ". ")
-	if len(s) > 80 || s == "" || s[0] < 'A' || s[0] > 'Z' {
+	ends := func(end string) bool { return strings.HasSuffix(s, end) }
+	if !className().MatchString(s) || !slices.ContainsFunc(architectureEnds, ends) {
 		return ""
 	}
-	for i := range len(s) {
-		if c := s[i]; !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_') {
-			return ""
-		}
-	}
-	for _, end := range architectureEnds {
-		if strings.HasSuffix(s, end) {
-			return s
-		}
-	}
-	return ""
+	return s
 }
