@@ -173,15 +173,17 @@ func (r *reader) at(clock int64, year bool) int64 {
 // engineOf is the number of a line's engine: EngineCore_DP1, DP1 in SGLang's tags, or Engine 001 in LMDeploy's; -1 if
 // unknown.
 func engineOf(h header, prefix []byte) int32 {
-	for _, in := range []struct {
-		text []byte
-		key  string
-	}{{h.tags, "Engine "}, {h.tags, "DP"}, {prefix, "DP"}} {
-		if v, ok := wholeAfter(in.text, in.key); ok && v < 1<<16 {
-			return int32(v)
-		}
+	v, ok := wholeAfter(h.tags, "Engine ")
+	if !ok {
+		v, ok = wholeAfter(h.tags, "DP")
 	}
-	return -1
+	if !ok {
+		v, ok = wholeAfter(prefix, "DP")
+	}
+	if !ok || v >= 1<<16 {
+		return -1
+	}
+	return int32(v)
 }
 
 // server takes a record of uvicorn.

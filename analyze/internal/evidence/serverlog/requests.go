@@ -46,8 +46,9 @@ func (r *Requests) find(id []byte) int32 {
 	if i, ok := r.byID[string(id)]; ok {
 		return i
 	}
-	if withSuffix().Match(id) {
-		if i, ok := r.byID[string(id[:len(id)-9])]; ok {
+	n := len(id) - 9 // before a dash and eight hexadecimal digits
+	if n > 0 && id[n] == '-' && len(bytes.Trim(id[n+1:], "0123456789abcdef")) == 0 {
+		if i, ok := r.byID[string(id[:n])]; ok {
 			return i
 		}
 	}
@@ -92,9 +93,6 @@ func (r *Requests) added(id []byte, clock, steps int64) bool {
 	}
 	return true
 }
-
-// withSuffix is an id with the eight hexadecimal digits that newer versions put behind it.
-var withSuffix = pattern.New(`^.+-[0-9a-f]{8}$`)
 
 func (r *Requests) finished(id []byte, clock int64, aborted bool) bool {
 	if i := r.find(id); i >= 0 && r.List[i].Finished == NoClock {
