@@ -24,14 +24,19 @@ type metricTables struct {
 }
 
 type metricTable struct {
-	ID        string       `json:"id"`
-	Unit      string       `json:"unit"`
-	Better    Direction    `json:"better"`
-	Assume    Noise        `json:"assume"`
-	Scale     Scale        `json:"scale"`
-	Lifecycle Lifecycle    `json:"lifecycle"`
-	Labels    []string     `json:"labels"`
-	Rows      [][]*float64 `json:"rows"`
+	metricKind
+	Labels []string     `json:"labels"`
+	Rows   [][]*float64 `json:"rows"`
+}
+
+// metricKind is what all metrics of a table have in common.
+type metricKind struct {
+	ID        string    `json:"id"`
+	Unit      string    `json:"unit"`
+	Better    Direction `json:"better"`
+	Assume    Noise     `json:"assume"`
+	Scale     Scale     `json:"scale"`
+	Lifecycle Lifecycle `json:"lifecycle"`
 }
 
 // Order sorts metrics by id and dimensions, as they are written.
@@ -64,9 +69,9 @@ func (c CutMetrics) MarshalJSON() ([]byte, error) {
 	for i := range c {
 		m := &c[i]
 		keys := slices.Sorted(maps.Keys(m.Labels))
-		t := metricTable{m.ID, m.Unit, m.Better, m.Assume, m.Scale, m.Lifecycle, append([]string{}, keys...), nil}
-		if n := len(out.Tables); n == 0 || !out.Tables[n-1].holds(&t) {
-			out.Tables = append(out.Tables, t)
+		kind := metricKind{m.ID, m.Unit, m.Better, m.Assume, m.Scale, m.Lifecycle}
+		if n := len(out.Tables); n == 0 || out.Tables[n-1].metricKind != kind || !slices.Equal(out.Tables[n-1].Labels, keys) {
+			out.Tables = append(out.Tables, metricTable{metricKind: kind, Labels: append([]string{}, keys...)})
 		}
 		row := make([]*float64, 0, len(keys)+11)
 		for _, k := range keys {
@@ -84,12 +89,6 @@ func (c CutMetrics) MarshalJSON() ([]byte, error) {
 		last.Rows = append(last.Rows, row)
 	}
 	return JSON(out, "")
-}
-
-// holds reports whether the metrics of another table belong into this one.
-func (t *metricTable) holds(u *metricTable) bool {
-	return t.ID == u.ID && t.Unit == u.Unit && t.Better == u.Better && t.Assume == u.Assume && t.Scale == u.Scale &&
-		t.Lifecycle == u.Lifecycle && slices.Equal(t.Labels, u.Labels)
 }
 
 // UnmarshalJSON reads the tables.

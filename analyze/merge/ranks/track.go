@@ -217,36 +217,34 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	if n > MaxCalls || len(in.Dur) != n || len(in.Parts)%2 != 0 {
 		return fmt.Errorf("%d collectives with %d durations", n, len(in.Dur))
 	}
-	kind, err := runs(in.Kind, n, 0, int64(len(in.Kinds))-1)
-	comm, err2 := runs(in.Comm, n, -1, int64(len(in.Comms))-1)
-	count, err3 := runs(in.Count, n, 0, int64(len(in.Parts)/2))
-	optional := func(list []int64, most int64) (out []int64) {
+	var err error
+	column := func(list []int64, least, most int64) []int64 {
+		out, bad := runs(list, n, least, most)
+		err = errors.Join(err, bad)
+		return out
+	}
+	optional := func(list []int64, least, most int64) []int64 {
 		if len(list) == 0 {
 			return make([]int64, n)
 		}
-		out, at := runs(list, n, 0, most)
-		err = errors.Join(err, at)
-		return out
+		return column(list, least, most)
 	}
-	peer, source, tag := optional(in.Peer, math.MaxInt32), optional(in.Source, math.MaxInt32), optional(in.Tag, math.MaxInt32)
-	hidden := optional(in.Hidden, maxTime/grain)
-	if err := errors.Join(err, err2, err3); err != nil {
-		return err
-	}
-	if len(in.Local) > len(in.Comms) || slices.ContainsFunc(in.Local, func(v int32) bool { return v < 0 }) {
-		return fmt.Errorf("ranks %v in %d communicators", in.Local, len(in.Comms))
-	}
+	kind, comm := column(in.Kind, 0, int64(len(in.Kinds))-1), column(in.Comm, -1, int64(len(in.Comms))-1)
+	count, hidden := column(in.Count, 0, int64(len(in.Parts)/2)), optional(in.Hidden, 0, maxTime/grain)
+	peer, source := optional(in.Peer, 0, math.MaxInt32), optional(in.Source, 0, math.MaxInt32)
+	tag := optional(in.Tag, 0, math.MaxInt32)
 	seq, left := make([]int64, n), make([]int64, n)
 	if t.Total = in.Total; t.Total != nil {
 		if len(t.Total) != len(t.Comms)+1 || slices.ContainsFunc(t.Total, func(v int64) bool { return v < 0 || v > 1<<40 }) {
 			return fmt.Errorf("a sample of %v collectives", t.Total)
 		}
-		if seq, err = runs(in.Seq, n, math.MinInt32, math.MaxInt32); err == nil {
-			left, err = runs(in.Left, n, 0, 1)
-		}
-		if err != nil {
-			return err
-		}
+		seq, left = column(in.Seq, math.MinInt32, math.MaxInt32), column(in.Left, 0, 1)
+	}
+	if err != nil {
+		return err
+	}
+	if len(in.Local) > len(in.Comms) || slices.ContainsFunc(in.Local, func(v int32) bool { return v < 0 }) {
+		return fmt.Errorf("ranks %v in %d communicators", in.Local, len(in.Comms))
 	}
 	unit := t.unit()
 	var end, number int64

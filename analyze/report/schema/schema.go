@@ -4,46 +4,26 @@
 package schema
 
 import (
-	_ "embed"
-	"sort"
+	"embed"
+	"strings"
 )
 
-//go:embed report.schema.json
-var reportSchema string
+//go:embed *.schema.json
+var files embed.FS
 
-//go:embed comparison.schema.json
-var comparisonSchema string
-
-//go:embed policy.schema.json
-var policySchema string
-
-//go:embed load.schema.json
-var loadSchema string
-
-//go:embed history.schema.json
-var historySchema string
-
-//go:embed bisect.schema.json
-var bisectSchema string
-
-//go:embed decisions.schema.json
-var decisionsSchema string
-
-var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema, "policy": policySchema,
-	"load": loadSchema, "history": historySchema, "bisect": bisectSchema, "decisions": decisionsSchema}
+const suffix = ".schema.json"
 
 // Names lists the schemas.
-func Names() []string {
-	names := make([]string, 0, len(texts))
-	for n := range texts {
-		names = append(names, n)
+func Names() (names []string) {
+	list, _ := files.ReadDir(".")
+	for _, f := range list {
+		names = append(names, strings.TrimSuffix(f.Name(), suffix))
 	}
-	sort.Strings(names)
 	return names
 }
 
 // Text returns the schema of that name.
 func Text(name string) (string, bool) {
-	t, ok := texts[name]
-	return t, ok
+	text, err := files.ReadFile(name + suffix)
+	return string(text), err == nil
 }

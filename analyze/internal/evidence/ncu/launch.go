@@ -25,6 +25,9 @@ type Launch struct {
 
 	value [numFields]float64 // NaN if unknown
 	digit [numFields]float64 // one unit of the last printed digit
+	rank  [numFields]uint8   // of the name that the value has on its page
+	seen  map[string]bool    // metrics, on a page without IDs
+	page  int                // the last one it was found on
 }
 
 // Get is the value of a field; nil if no page has it.
@@ -63,22 +66,11 @@ func (l *Launch) Bytes() *float64 {
 	return new(*r + *w)
 }
 
-// building is a launch while its page is read.
-type building struct {
-	Launch
-	rank [numFields]uint8
-	seen map[string]bool // metrics, on a page without IDs
-}
-
-func (b *building) saw(metric string) {
-	if b.seen == nil {
+func newLaunch(h *header, fields []string, id int64, folder string, keep func(string) string) *Launch {
+	b := &Launch{ID: id, Device: -1, folder: folder, name: keep(cell(fields, h.kernel))}
+	if h.id < 0 {
 		b.seen = map[string]bool{}
 	}
-	b.seen[metric] = true
-}
-
-func newBuilding(h *header, fields []string, id int64, folder string, keep func(string) string) *building {
-	b := &building{Launch: Launch{ID: id, Device: -1, folder: folder, name: keep(cell(fields, h.kernel))}}
 	for f := range b.value {
 		b.value[f] = math.NaN()
 	}
@@ -121,7 +113,7 @@ func process(s string) string {
 
 // set takes the value of one metric, if it belongs to a field or a counter. It reports whether a value was taken, and
 // whether one was dropped because of its unit.
-func (b *building) set(metric string, s scale, cell string, st style) (taken, badUnit bool) {
+func (b *Launch) set(metric string, s scale, cell string, st style) (taken, badUnit bool) {
 	v, ok := st.parse(cell, s)
 	if !ok || v.value != 0 && !(v.value > tiniest && v.value < largest) { // n/a; or a value that no GPU can reach
 		return false, false
@@ -220,7 +212,7 @@ var inPath = pattern.New(`(?:^|[^A-Za-z0-9])(kernel_[0-9]{4}(?:_[0-9a-f]{32})?)(
 // exports by two versions.
 type merger struct {
 	launches  []*Launch
-	at        map[key][]*held
+	at        map[key][]*Launch
 	canonical map[string]string // of the names met
 	pages     int64
 	block     int
@@ -232,13 +224,7 @@ type key struct {
 	kernel  string
 }
 
-// held is a launch and the last page it was found on.
-type held struct {
-	*Launch
-	block int
-}
-
-func newMerger() *merger { return &merger{at: map[key][]*held{}, canonical: map[string]string{}} }
+func newMerger() *merger { return &merger{at: map[key][]*Launch{}, canonical: map[string]string{}} }
 
 // maxSame bounds how many launches of one key are compared with a new one: in a folder of many runs each may have a
 // launch 0 of the same process number.
@@ -248,9 +234,8 @@ const maxSame = 64
 // never agree to the last digit.
 func (m *merger) add(pg *page) {
 	m.block++
-	for _, b := range pg.launches {
-		l := &b.Launch
-		if l.PID == 0 {
+	for _, l := range pg.launches {
+		if l.page = m.block; l.PID == 0 {
 			m.launches = append(m.launches, l)
 			continue
 		}
@@ -262,19 +247,19 @@ func (m *merger) add(pg *page) {
 		k := key{l.ID, l.PID, name}
 		if h := m.find(k, l); h != nil {
 			h.merge(l)
-			h.block = m.block
+			h.page = m.block
 			m.pages++
 			continue
 		}
 		m.launches = append(m.launches, l)
-		m.at[k] = append(m.at[k], &held{l, m.block})
+		m.at[k] = append(m.at[k], l)
 	}
 }
 
-func (m *merger) find(k key, l *Launch) *held {
+func (m *merger) find(k key, l *Launch) *Launch {
 	list := m.at[k]
 	for _, h := range list[:min(len(list), maxSame)] {
-		if h.block != m.block && h.agrees(l) {
+		if h.page != m.block && h.agrees(l) {
 			return h
 		}
 	}
@@ -286,7 +271,7 @@ func (m *merger) finish() ([]Launch, int64) {
 	list := make([]Launch, len(m.launches))
 	for i, l := range m.launches {
 		l.Flops = l.counts.flops(l)
-		l.counts = counters{}
+		l.counts, l.seen = counters{}, nil
 		list[i] = *l
 	}
 	return list, m.pages

@@ -212,8 +212,8 @@ func isWhole(metric, unit string) bool {
 // page gathers the launches of one page of a file.
 type page struct {
 	block    int
-	launches []*building
-	at       map[rowKey]*building
+	launches []*Launch
+	at       map[rowKey]*Launch
 }
 
 // rowKey identifies the launch of a row of a details page.
@@ -251,7 +251,7 @@ func (p *parser) keep(s string) string {
 func (p *parser) row(h *header, block int, fields []string) {
 	t := p.in.Tally
 	if n := len(p.pages); n == 0 || p.pages[n-1].block != block {
-		p.pages = append(p.pages, &page{block: block, at: map[rowKey]*building{}})
+		p.pages = append(p.pages, &page{block: block, at: map[rowKey]*Launch{}})
 		p.layout[h.layout] = true
 	}
 	pg := p.pages[len(p.pages)-1]
@@ -346,7 +346,7 @@ func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
 		pg.at[rowKey{strings.Clone(k.id), p.keep(k.pid), b.name}] = b
 	}
 	if h.id < 0 {
-		b.saw(what)
+		b.seen[what] = true
 	}
 	u := parseUnit(cell(fields, h.unit))
 	taken := false
@@ -372,18 +372,18 @@ func (h *header) names(fields []string, metric string) []string {
 }
 
 // launch adds a launch to the page; nil if there are too many.
-func (p *parser) launch(pg *page, h *header, fields []string, id int64) *building {
+func (p *parser) launch(pg *page, h *header, fields []string, id int64) *Launch {
 	if p.room <= 0 {
 		p.odd.tooMany++
 		return nil
 	}
 	p.room--
-	b := newBuilding(h, fields, id, p.folder, p.keep)
+	b := newLaunch(h, fields, id, p.folder, p.keep)
 	pg.launches = append(pg.launches, b)
 	return b
 }
 
-func (p *parser) set(b *building, metric string, u scale, text string) bool {
+func (p *parser) set(b *Launch, metric string, u scale, text string) bool {
 	taken, bad := b.set(metric, u, text, p.style)
 	if bad {
 		if names := named[metric]; len(names) > 0 {

@@ -9,40 +9,20 @@ import (
 // field is the value of key in Python's key=value or 'key': value, without quotes; nil if it is missing. Strings with
 // escaped quotes end early, which no value that is taken has.
 func field(m []byte, key string) []byte {
-	for at := 0; at < len(m); {
-		i := bytes.Index(m[at:], []byte(key))
-		if i < 0 {
-			return nil
-		}
-		i += at
-		at = i + len(key)
-		if i > 0 && isWord(m[i-1]) && m[i-1] != '\'' && m[i-1] != '"' {
-			continue
-		}
-		rest := m[at:]
-		switch {
-		case hasPrefix(rest, "="):
-			rest = rest[1:]
-		case hasPrefix(rest, "': "), hasPrefix(rest, "\": "):
-			rest = rest[3:]
-		default:
-			continue
-		}
-		if len(rest) == 0 {
-			return nil
-		}
-		if q := rest[0]; q == '\'' || q == '"' {
-			if end := bytes.IndexByte(rest[1:], q); end >= 0 {
-				return rest[1 : 1+end]
-			}
-			return nil
-		}
-		if rest[0] == '<' {
-			return until(rest, ">")
-		}
-		return until(rest, ",)} ")
+	rest := value(m, key)
+	if len(rest) == 0 {
+		return nil
 	}
-	return nil
+	switch q := rest[0]; q {
+	case '\'', '"':
+		if end := bytes.IndexByte(rest[1:], q); end >= 0 {
+			return rest[1 : 1+end]
+		}
+		return nil
+	case '<':
+		return until(rest, ">")
+	}
+	return until(rest, ",)} ")
 }
 
 // until is b up to the first of the characters.
@@ -216,4 +196,23 @@ func keep[T any](list *[]T, v T, most int) bool {
 	}
 	*list = append(*list, v)
 	return true
+}
+
+// value is the text after "key=", "key = ", "key: " or "'key': "; nil if the key is not there as a whole word.
+func value(m []byte, key string) []byte {
+	for before := byte(' '); ; {
+		i := bytes.Index(m, []byte(key))
+		if i < 0 {
+			return nil
+		}
+		if i > 0 {
+			before = m[i-1]
+		}
+		m = m[i+len(key):]
+		if rest := skipSpace(bytes.TrimLeft(m, `'"`)); (!isWord(before) || before == '\'' || before == '"') &&
+			len(rest) > 0 && (rest[0] == '=' || rest[0] == ':') {
+			return skipSpace(rest[1:])
+		}
+		before = key[len(key)-1]
+	}
 }

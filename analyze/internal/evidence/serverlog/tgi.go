@@ -26,7 +26,7 @@ var tgiCalls = []string{"generate", "generate_stream", "compat_generate", "chat_
 // After the brace the parameters of the request may follow, which hold text of the client. The times follow them, and
 // quotes of a client are escaped: its text can never look like a time.
 func tgiRequest(m, reach []byte) (t Timed, ok bool) {
-	head, rest := tgiHead(m, reach)
+	head, rest := tgiHead(m, reach, " INFO ")
 	call, _, open := bytes.Cut(rest[:min(len(rest), 32)], []byte("{"))
 	if head == nil || !open || !slices.Contains(tgiCalls, string(call)) {
 		return t, false
@@ -61,12 +61,12 @@ func tgiRequest(m, reach []byte) (t Timed, ok bool) {
 // tgiEvent takes the lines of the launcher and the router about the server itself: that it serves, that it was asked to
 // stop, and errors, without those of clients.
 func (r *reader) tgiEvent(m, reach []byte) bool {
-	if _, rest := tgiLevel(m, reach, " ERROR "); bytes.Contains(rest, []byte("text_generation_")) {
+	if _, rest := tgiHead(m, reach, " ERROR "); bytes.Contains(rest, []byte("text_generation_")) {
 		at := max(0, bytes.LastIndex(rest, []byte("}: ")))
 		r.d.Events.record(rest[at:], nil, r.last)
 		return true
 	}
-	_, rest := tgiHead(m, reach)
+	_, rest := tgiHead(m, reach, " INFO ")
 	switch {
 	case hasPrefix(rest, "text_generation_launcher: Args"):
 		r.start.server = true
@@ -84,9 +84,7 @@ func (r *reader) tgiEvent(m, reach []byte) bool {
 }
 
 // tgiHead splits a line of a program written in Rust at its level: the time, and the text after it.
-func tgiHead(m, reach []byte) (clock, rest []byte) { return tgiLevel(m, reach, " INFO ") }
-
-func tgiLevel(m, reach []byte, level string) (clock, rest []byte) {
+func tgiHead(m, reach []byte, level string) (clock, rest []byte) {
 	at := bytes.Index(reach, []byte(level))
 	if at < 0 {
 		return nil, nil
@@ -101,7 +99,7 @@ func tgiLevel(m, reach []byte, level string) (clock, rest []byte) {
 
 // tgiLine reports whether a line is of text-generation-inference: a request, or its launcher or router.
 func tgiLine(m, reach []byte) bool {
-	_, rest := tgiHead(m, reach)
+	_, rest := tgiHead(m, reach, " INFO ")
 	if hasPrefix(rest, "text_generation_launcher: ") || hasPrefix(rest, "text_generation_router") {
 		return true
 	}

@@ -117,27 +117,6 @@ func trtCounts(r *reader, m []byte) bool {
 	return true
 }
 
-// value is the text after "key = ", "key: " or "'key': "; nil if the key is not there as a whole word.
-func value(m []byte, key string) []byte {
-	for before := byte(' '); ; {
-		i := bytes.Index(m, []byte(key))
-		if i < 0 {
-			return nil
-		}
-		if i > 0 {
-			before = m[i-1]
-		}
-		m = m[i+len(key):]
-		if rest := skipSpace(bytes.TrimPrefix(m, []byte("'"))); before != '_' && !isAlnum(before) && len(rest) > 0 &&
-			(rest[0] == '=' || rest[0] == ':') {
-			return skipSpace(rest[1:])
-		}
-		before = key[len(key)-1]
-	}
-}
-
-func isAlnum(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
-
 // deviceOf is the device time of the last iteration, if its number matches.
 func (it *Iterations) deviceOf(index int64, micros uint32) {
 	if it.n == 0 {
