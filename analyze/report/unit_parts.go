@@ -61,13 +61,12 @@ func (p *UnitParts) Numbers() ([]int64, error) {
 			return nil, fmt.Errorf("more than %d units", maxPartUnits)
 		}
 	}
-	list, before := make([]int64, total), int64(0)
-	err := eachRun(p.Number, int(total), -1<<40, 1<<40, func(i int, v int64) error {
-		before += v
-		list[i] = before
-		return nil
-	})
-	return list, err
+	x := expander{n: int(total)}
+	list := x.column("number", p.Number, -1<<40, 1<<40)
+	for i := 1; i < len(list); i++ {
+		list[i] += list[i-1]
+	}
+	return list, x.err
 }
 
 // Times of the part, ns by unit.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -124,95 +123,84 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 		return nil, fmt.Errorf("%d durations, %d times without work and %d without compute for %d units", len(s.Duration),
 			len(s.Idle), len(s.NotCompute), n)
 	}
-	units := make([]UnitPoint, n)
-	var err error
-	runs := func(name string, column []int64, least, most int64, set func(i int, v int64) error) {
-		if err == nil {
-			if err = eachRun(column, n, least, most, set); err != nil {
-				err = fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	runs("device", s.Device, math.MinInt32, math.MaxInt32, func(i int, v int64) error { units[i].Device = v; return nil })
-	runs("process", s.Process, math.MinInt64, math.MaxInt64,
-		func(i int, v int64) error { units[i].Process = v; return nil })
-	runs("number", s.Number, -math.MaxInt32, math.MaxInt32, func(i int, v int64) error {
-		if i > 0 {
-			v += units[i-1].Number
-		}
-		units[i].Number = v
-		if v < 0 || v > math.MaxInt32 {
-			return fmt.Errorf("unit %d has number %d", i, v)
-		}
-		return nil
-	})
-	runs("group", s.Group, -1, math.MaxInt32, func(i int, v int64) error { units[i].Group = v; return nil })
-	runs("state", s.State, 0, int64(len(UnitStates)-1), func(i int, v int64) error { units[i].State = v; return nil })
-	runs("signature", s.Signature, -1, int64(len(s.Signatures)-1), func(i int, v int64) error {
-		if v >= 0 {
-			units[i].Signature = s.Signatures[v]
-		}
-		return nil
-	})
-	runs("launches", s.Launches, 0, math.MaxInt64, func(i int, v int64) error { units[i].Launches = v; return nil })
-	runs("kernels", s.Kernels, 0, math.MaxInt64, func(i int, v int64) error { units[i].Kernels = v; return nil })
+	x := expander{n: n}
+	device, process := x.column("device", s.Device, math.MinInt32, math.MaxInt32), x.column("process", s.Process, math.MinInt64, math.MaxInt64)
+	number, group := x.column("number", s.Number, -math.MaxInt32, math.MaxInt32), x.column("group", s.Group, -1, math.MaxInt32)
+	state := x.column("state", s.State, 0, int64(len(UnitStates)-1))
+	signature := x.column("signature", s.Signature, -1, int64(len(s.Signatures)-1))
+	launches, kernels := x.column("launches", s.Launches, 0, math.MaxInt64), x.column("kernels", s.Kernels, 0, math.MaxInt64)
+	start := x.column("start", s.Start, math.MinInt64, math.MaxInt64)
+	var step []int64
 	if len(s.Step) > 0 {
-		runs("step", s.Step, -math.MaxInt32, math.MaxInt64-math.MaxInt32, func(i int, v int64) error {
-			if units[i].Step = units[i].Number + v; units[i].Step < 0 {
-				return fmt.Errorf("unit %d has step %d", i, units[i].Step)
-			}
-			return nil
-		})
+		step = x.column("step", s.Step, -math.MaxInt32, math.MaxInt64-math.MaxInt32)
 	}
-	idle, duration, rest := int64(0), int64(0), int64(0)
+	if x.err != nil {
+		return nil, x.err
+	}
+	units := make([]UnitPoint, n)
+	var before UnitPoint
+	var idle, rest, end int64
 	for i := range units {
-		duration, idle = duration+s.Duration[i], idle+s.Idle[i]
-		if idle < 0 || idle > duration {
-			return nil, fmt.Errorf("unit %d lasts %d ns, of which %d without work", i, duration, idle)
+		idle, rest = idle+s.Idle[i], rest+s.NotCompute[i]
+		u := &units[i]
+		*u = UnitPoint{Device: device[i], Process: process[i], Number: before.Number + number[i], Group: group[i], State: state[i],
+			Start: end + start[i], Duration: before.Duration + s.Duration[i], Launches: launches[i], Kernels: kernels[i]}
+		u.Busy = u.Duration - idle
+		u.Compute = u.Busy - rest
+		if signature[i] >= 0 {
+			u.Signature = s.Signatures[signature[i]]
 		}
-		units[i].Duration, units[i].Busy = duration, duration-idle
-		if rest += s.NotCompute[i]; rest < 0 || rest > units[i].Busy {
-			return nil, fmt.Errorf("unit %d is busy for %d ns, of which %d without compute", i, units[i].Busy, rest)
+		if step != nil {
+			u.Step = u.Number + step[i]
 		}
-		units[i].Compute = units[i].Busy - rest
-	}
-	end := int64(0)
-	runs("start", s.Start, math.MinInt64, math.MaxInt64, func(i int, v int64) error {
-		units[i].Start = end + v
-		if end = units[i].Start + units[i].Duration; end < units[i].Start {
-			return fmt.Errorf("unit %d ends beyond the range of times", i)
+		end = u.Start + u.Duration
+		switch {
+		case u.Number < 0 || u.Number > math.MaxInt32:
+			return nil, fmt.Errorf("number: unit %d has number %d", i, u.Number)
+		case u.Step < 0:
+			return nil, fmt.Errorf("step: unit %d has step %d", i, u.Step)
+		case idle < 0 || idle > u.Duration:
+			return nil, fmt.Errorf("unit %d lasts %d ns, of which %d without work", i, u.Duration, idle)
+		case rest < 0 || rest > u.Busy:
+			return nil, fmt.Errorf("unit %d is busy for %d ns, of which %d without compute", i, u.Busy, rest)
+		case end < u.Start:
+			return nil, fmt.Errorf("start: unit %d ends beyond the range of times", i)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		before = *u
 	}
 	return units, nil
 }
 
-// eachRun goes through runs of values from least to most, which must be n in all.
-func eachRun(runs []int64, n int, least, most int64, set func(i int, v int64) error) error {
-	if len(runs)%2 != 0 {
-		return errors.New("a value without a count")
-	}
-	at := 0
-	for r := 0; r < len(runs); r += 2 {
-		v, count := runs[r], runs[r+1]
-		if v < least || v > most {
-			return fmt.Errorf("%d is out of range", v)
-		}
-		if count < 1 || count > int64(n-at) {
-			return fmt.Errorf("a run of %d where %d are left", count, n-at)
-		}
-		for range count {
-			if err := set(at, v); err != nil {
-				return err
+// expander turns columns of runs into their n values, and keeps the first error.
+type expander struct {
+	n   int
+	err error
+}
+
+// column is the values of a column, each from least to most; not complete after an error.
+func (x *expander) column(name string, runs []int64, least, most int64) []int64 {
+	list, err := make([]int64, 0, x.n), error(nil)
+	for ; len(runs) > 1 && err == nil; runs = runs[2:] {
+		v, count := runs[0], runs[1]
+		switch {
+		case v < least || v > most:
+			err = fmt.Errorf("%d is out of range", v)
+		case count < 1 || count > int64(x.n-len(list)):
+			err = fmt.Errorf("a run of %d where %d are left", count, x.n-len(list))
+		default:
+			for range count {
+				list = append(list, v)
 			}
-			at++
 		}
 	}
-	if at != n {
-		return fmt.Errorf("%d values for %d units", at, n)
+	switch {
+	case x.err != nil:
+	case err != nil:
+		x.err = fmt.Errorf("%s: %w", name, err)
+	case len(runs) > 0:
+		x.err = fmt.Errorf("%s: a value without a count", name)
+	case len(list) != x.n:
+		x.err = fmt.Errorf("%s: %d values for %d units", name, len(list), x.n)
 	}
-	return nil
+	return list
 }

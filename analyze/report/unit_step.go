@@ -162,43 +162,29 @@ func (s *UnitStep) Positions() ([]Position, error) {
 			return nil, fmt.Errorf("a column of %d for %d positions", len(c), n)
 		}
 	}
-	list := make([]Position, n)
-	var err error
-	runs := func(name string, column []int64, set func(p *Position, v int64)) {
-		if err == nil {
-			put := func(i int, v int64) error { set(&list[i], v); return nil }
-			if err = eachRun(column, n, math.MinInt64, math.MaxInt64, put); err != nil {
-				err = fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	runs("stream", s.Stream, func(p *Position, v int64) { p.Stream = v })
-	runs("ran", s.Ran, func(p *Position, v int64) { p.Ran = v })
-	runs("start", s.Start, func(p *Position, v int64) { p.Start = v })
-	runs("hidden", s.Hidden, func(p *Position, v int64) { p.Time = v })
-	runs("time_median", s.TimeMedian, func(p *Position, v int64) { p.TimeMedian = v })
-	runs("copies", s.Copies, func(p *Position, v int64) { p.Copies = v })
-	runs("gap_median", s.GapMedian, func(p *Position, v int64) { p.GapMedian = v })
-	for i := range list {
-		list[i].Inside = -1
-	}
+	x := expander{n: n}
+	column := func(name string, runs []int64) []int64 { return x.column(name, runs, math.MinInt64, math.MaxInt64) }
+	stream, ran, start, hidden := column("stream", s.Stream), column("ran", s.Ran), column("start", s.Start), column("hidden", s.Hidden)
+	median, copies, gap := column("time_median", s.TimeMedian), column("copies", s.Copies), column("gap_median", s.GapMedian)
+	inside := slices.Repeat([]int64{-1}, n)
 	if len(s.Inside) > 0 {
-		runs("inside", s.Inside, func(p *Position, v int64) { p.Inside = int(v) })
+		inside = column("inside", s.Inside)
 	}
-	if err != nil {
-		return nil, err
+	if x.err != nil {
+		return nil, x.err
 	}
+	list := make([]Position, n)
 	if err := s.readGaps(list); err != nil {
 		return nil, err
 	}
 	var before, last int64
 	for i := range list {
 		p := &list[i]
-		p.Name, p.Alone = int(s.Name[i]), s.Alone[i]
+		p.Name, p.Alone, p.Stream, p.Ran, p.Inside = int(s.Name[i]), s.Alone[i], stream[i], ran[i], int(inside[i])
+		p.Copies, p.GapMedian = copies[i], gap[i]
 		p.AloneMedian = p.Alone/max(s.Units, 1) - s.AloneMedian[i]
-		p.Time += p.Alone
-		p.TimeMedian += p.AloneMedian
-		p.Start += before + p.Idle() + p.Copies
+		p.Time, p.TimeMedian = hidden[i]+p.Alone, median[i]+p.AloneMedian
+		p.Start = start[i] + before + p.Idle() + p.Copies
 		last += s.StartMedian[i]
 		p.StartMedian = last
 		before += p.Sum()

@@ -356,7 +356,8 @@ func TestModelID(t *testing.T) {
 func TestPublicID(t *testing.T) {
 	for id, shown := range map[string]bool{
 		"cmpl-98e4a319dfdf479b-0": true, "chatcmpl-8f6cf33d2f6a4b6c8ac4cf6ab1c3a0de": true, "embd-00-11": true, "98e4a319dfdf479b": true,
-		"jane.doe": false, "cmpl-jane": false, "order 66": false, "": false, "cmpl-": false, "chatcmpl-sk-live-abc": false,
+		"chatcmpl-tool-8f6cf33d": true,
+		"jane.doe":               false, "cmpl-jane": false, "order 66": false, "": false, "cmpl-": false, "chatcmpl-sk-live-abc": false,
 	} {
 		r := Request{ID: id}
 		if got := r.PublicID() == id && id != ""; got != shown {
