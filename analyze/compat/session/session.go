@@ -62,7 +62,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			d.note(in.Name, end)
 		} else {
 			k := kindOf(in.Name, head)
-			in.Tally.Format = kindNames[k]
+			in.Tally.Format = string(k)
 			if err := d.readSummary(in, k); err != nil {
 				return nil, fmt.Errorf("%s: %w", in.Name, err)
 			}

@@ -17,32 +17,25 @@ import (
 // The JSON files of a session sum up its tables. The report computes its numbers from the tables. A summary adds what
 // the tables lack (the number of experts), is compared with them, and replaces a table that is missing.
 
-// kind is one kind of summary.
-type kind int
+// kind is one kind of summary, by the name that profilemate gives its file.
+type kind string
 
 const (
-	noSummary kind = iota
-	moeSummary
-	forwardSummary
-	cpuSummary
-	batchSummary
-	preemptionSummary
-	componentSummary
-	metadata
-	emptySummary
-	cacheSummary // kv_cache_summary.txt
+	noSummary         kind = ""
+	moeSummary        kind = "moe_summary.json"
+	forwardSummary    kind = "forward_pass_summary.json"
+	cpuSummary        kind = "cpu_timing_summary.json"
+	batchSummary      kind = "batch_utilization_summary.json"
+	preemptionSummary kind = "preemption_summary.json"
+	componentSummary  kind = "encoder_decoder_summary.json"
+	metadata          kind = "metadata.json"
+	emptySummary      kind = "empty summary"
+	cacheSummary      kind = "kv_cache_summary.txt"
 )
 
-var kindNames = map[kind]string{
-	moeSummary: "moe_summary.json", forwardSummary: "forward_pass_summary.json", cpuSummary: "cpu_timing_summary.json",
-	batchSummary:      "batch_utilization_summary.json",
-	preemptionSummary: "preemption_summary.json", componentSummary: "encoder_decoder_summary.json",
-	metadata: "metadata.json", emptySummary: "empty summary", cacheSummary: "kv_cache_summary.txt",
-}
-
 // summaryNames are names of files that hold {} if nothing was recorded, from which their kind cannot be seen.
-var summaryNames = []string{"summary.json", "moe_summary.json", "forward_pass_summary.json", "cpu_timing_summary.json",
-	"batch_utilization_summary.json", "preemption_summary.json", "encoder_decoder_summary.json"}
+var summaryNames = []kind{"summary.json", moeSummary, forwardSummary, cpuSummary, batchSummary, preemptionSummary,
+	componentSummary}
 
 // maxSummary bounds a JSON file: a summary of 100 layers has 40 kB.
 const maxSummary = 4 << 20
@@ -85,11 +78,8 @@ func kindOf(name string, b []byte) kind {
 	}
 	switch {
 	case len(top) == 0:
-		base := name[strings.LastIndexByte(name, '/')+1:]
-		for _, n := range summaryNames {
-			if base == n {
-				return emptySummary
-			}
+		if slices.Contains(summaryNames, kind(name[strings.LastIndexByte(name, '/')+1:])) {
+			return emptySummary
 		}
 		return noSummary
 	case has("total_samples", "mean_token_utilization_pct"):

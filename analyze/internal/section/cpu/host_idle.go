@@ -184,18 +184,17 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 	t := out.Table("host_calls")
 	byGroup := map[string]int64{}
 	for i, c := range x.calls {
-		name, group := c.name, report.Null
+		name, group := c.name, ""
 		if c.cause == timeline.HostOS {
-			g := kit.OSGroup(name)
-			byGroup[g] += c.time
-			group = report.S(g)
+			group = kit.OSGroup(name)
+			byGroup[group] += c.time
 		}
 		if i < maxNames {
 			x.from(out, int(c.count))
 			out.Int("host.call_time", kit.Labels("call", name, "cause", timeline.HostCauseNames[c.cause]), c.time)
 		}
-		stack, most := x.mostStack(&c)
-		t.Row(kit.Text("call", name), kit.Text("cause", timeline.HostCauseNames[c.cause]), kit.Put("group", group),
+		stack, most := x.mostStack(c)
+		t.Row(kit.Text("call", name), kit.Text("cause", timeline.HostCauseNames[c.cause]), kit.Put("group", kit.OptionalCell(group)),
 			kit.Int("count", c.count), kit.Int("time", c.time), kit.Maybe("share", stat.Ratio(c.time, x.total)),
 			kit.Put("stack", kit.OptionalCell(stack)), kit.Put("stack_time", kit.Known(most)))
 	}
@@ -244,20 +243,28 @@ func (x *late) frameTable(in *kit.Input, out *kit.Output) {
 		return
 	}
 	out.With(trace.RoleSampleStack, "id", "symbol", "module", "stackDepth")
-	t := out.Table("host_frames")
-	for i, f := range x.frames {
-		low, high := stat.Wilson(f.within, x.stacked)
-		if i < maxNames {
-			m := out.Metric("host.frame_ratio", kit.Labels("frame", f.name), stat.Ratio(f.within, x.stacked))
-			m.N = x.stacked
-		}
-		t.Row(kit.Text("frame", f.name), kit.Put("module", kit.OptionalCell(f.module)), kit.Int("samples", f.within),
-			kit.Int("self", f.self), kit.Maybe("share", stat.Ratio(f.within, x.stacked)), kit.Float("low", low),
-			kit.Float("high", high))
-	}
-	t.Cut(in.Options.Top, "self").Add()
+	framesTable(out, "host_frames", "host.frame_ratio", x.frames, x.stacked)
 	out.Note("Functions are sampled: the share is that of the " + strconv.FormatInt(x.stacked, 10) +
 		" samples in this time with the function on their stack, and has a 95 % interval. A thread on no CPU is not sampled.")
+}
+
+// framesTable shows functions by the samples that they are in, with the interval of their share.
+func framesTable(out *kit.Output, table, ratio string, frames []lateFrame, samples int64) {
+	t := out.Table(table)
+	for i, f := range frames {
+		low, high := stat.Wilson(f.within, samples)
+		share := stat.Ratio(f.within, samples)
+		if i < maxNames {
+			out.Metric(ratio, kit.Labels("frame", f.name), share).N = samples
+		}
+		where := kit.Put("module", kit.OptionalCell(f.module))
+		if table == "host_python" {
+			where = kit.Int("line", f.line)
+		}
+		t.Row(kit.Text("frame", f.name), where, kit.Int("samples", f.within), kit.Int("self", f.self), kit.Maybe("share", share),
+			kit.Float("low", low), kit.Float("high", high))
+	}
+	t.Cut(out.In.Options.Top, "self").Add()
 }
 
 func (x *late) pythonTable(in *kit.Input, out *kit.Output) {
@@ -277,17 +284,7 @@ func (x *late) pythonTable(in *kit.Input, out *kit.Output) {
 	if x.pythonSamples == 0 {
 		return
 	}
-	t := out.Table("host_python")
-	for i, f := range x.python {
-		low, high := stat.Wilson(f.within, x.pythonSamples)
-		if i < maxNames {
-			m := out.Metric("host.python_ratio", kit.Labels("frame", f.name), stat.Ratio(f.within, x.pythonSamples))
-			m.N = x.pythonSamples
-		}
-		t.Row(kit.Text("frame", f.name), kit.Int("line", f.line), kit.Int("samples", f.within), kit.Int("self", f.self),
-			kit.Maybe("share", stat.Ratio(f.within, x.pythonSamples)), kit.Float("low", low), kit.Float("high", high))
-	}
-	t.Cut(in.Options.Top, "self").Add()
+	framesTable(out, "host_python", "host.python_ratio", x.python, x.pythonSamples)
 	out.Note("Python is sampled whether the thread runs or waits: the share is that of the " +
 		strconv.FormatInt(x.pythonSamples, 10) + " samples in this time with the function on their stack.")
 }

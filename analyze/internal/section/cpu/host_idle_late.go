@@ -15,8 +15,8 @@ import (
 type late struct {
 	devices []deviceLate
 	total   int64 // idle time of cause host, over all devices
-	calls   []lateCall
-	ranges  []named
+	calls   []*lateCall
+	ranges  []*named
 	stacks  map[int64]kit.StackTime // by id of the stack, of calls of the operating system
 	called  map[string]kit.Called   // by the call's name: where most of its time was called from
 
@@ -80,7 +80,7 @@ func newLate(in *kit.Input) *late {
 		cause int
 		name  string
 	}
-	calls, ranges := map[call]*lateCall{}, make([]int64, len(t.Ranges.Names)+1)
+	calls, ranges := kit.NewTally[call, lateCall](), make([]int64, len(t.Ranges.Names)+1)
 	x.stacks = map[int64]kit.StackTime{}
 	instead := map[int64]int64{}
 	sampled, python := map[int64]bool{}, map[int32]bool{}
@@ -90,12 +90,8 @@ func newLate(in *kit.Input) *late {
 			x.total += ns
 		}
 		for key, c := range d.calls {
-			k := call{key.Cause, key.Name(t)}
-			if calls[k] == nil {
-				calls[k] = &lateCall{cause: k.cause, name: k.name}
-			}
-			calls[k].count += c.count
-			calls[k].time += c.time
+			sum := calls.At(call{key.Cause, key.Name(t)})
+			*sum = lateCall{key.Cause, key.Name(t), sum.count + c.count, sum.time + c.time}
 		}
 		for n, ns := range d.ranges {
 			ranges[n] += ns
@@ -113,10 +109,8 @@ func newLate(in *kit.Input) *late {
 			python[i] = true
 		}
 	}
-	for _, c := range calls {
-		x.calls = append(x.calls, *c)
-	}
-	slices.SortFunc(x.calls, func(a, b lateCall) int {
+	x.calls = calls.Values
+	slices.SortFunc(x.calls, func(a, b *lateCall) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.cause, b.cause), strings.Compare(a.name, b.name))
 	})
 	x.ranges = rankRanges(t, ranges)
@@ -135,8 +129,8 @@ func newLate(in *kit.Input) *late {
 }
 
 // rankRanges brings names together that differ in their tags; an empty one stands for no range.
-func rankRanges(t *trace.Trace, times []int64) (list []named) {
-	at := map[string]int{}
+func rankRanges(t *trace.Trace, times []int64) []*named {
+	byName := kit.NewTally[string, named]()
 	for n, ns := range times {
 		if ns == 0 {
 			continue
@@ -145,17 +139,13 @@ func rankRanges(t *trace.Trace, times []int64) (list []named) {
 		if n < len(t.Ranges.Names) {
 			name = t.Ranges.Names[n].Text
 		}
-		i, ok := at[name]
-		if !ok {
-			i = len(list)
-			at[name], list = i, append(list, named{name: name})
-		}
-		list[i].time += ns
+		r := byName.At(name)
+		r.name, r.time = name, r.time+ns
 	}
-	slices.SortFunc(list, func(a, b named) int {
+	slices.SortFunc(byName.Values, func(a, b *named) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
 	})
-	return list
+	return byName.Values
 }
 
 // countThreads counts the threads that came onto a CPU in the window, and the CPUs.

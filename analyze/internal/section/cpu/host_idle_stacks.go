@@ -60,7 +60,7 @@ func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 		lateFrame
 		at map[int64]int64
 	}
-	count := map[string]*lines{}
+	count := kit.NewTally[string, lines]()
 	for i := range sampled {
 		seen := map[*lines]bool{}
 		for depth, n := range t.Python[i].Frames {
@@ -69,10 +69,9 @@ func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 			if f.File != "" {
 				name += " (" + f.File + ")"
 			}
-			l := count[name]
-			if l == nil {
-				l = &lines{lateFrame{name: name, module: f.File}, map[int64]int64{}}
-				count[name] = l
+			l := count.At(name)
+			if l.at == nil {
+				l.lateFrame, l.at = lateFrame{name: name, module: f.File}, map[int64]int64{}
 			}
 			if !seen[l] {
 				seen[l] = true
@@ -84,7 +83,7 @@ func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 			}
 		}
 	}
-	for _, l := range count {
+	for _, l := range count.Values {
 		for line, n := range l.at {
 			if most := l.at[l.line]; n > most || n == most && line < l.line {
 				l.line = line
@@ -99,7 +98,7 @@ func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 // frameNames are the functions by name and, for each kind of frame, its function. Frames that nsys did not resolve are
 // one function of their module.
 func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
-	index := map[string]int32{}
+	index := kit.NewNumbering[string]()
 	of = make([]int32, len(f.Kinds))
 	for k, frame := range f.Kinds {
 		if strings.HasPrefix(frame.Function, "0x") {
@@ -108,10 +107,8 @@ func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
 				frame.Function = "[unresolved in " + frame.Module + "]"
 			}
 		}
-		n, ok := index[frame.Function]
-		if !ok {
-			n = int32(len(names))
-			index[frame.Function] = n
+		n := index.Of(frame.Function)
+		if int(n) == len(names) {
 			names = append(names, lateFrame{name: frame.Function, module: frame.Module})
 		}
 		if names[n].module != frame.Module {

@@ -87,14 +87,15 @@ func activity(in *kit.Input, out *kit.Output) {
 	phases, main := phaseSteps(in, s)
 	t := out.Table("activity")
 	for i := range s.n {
-		use := report.Null
-		if len(in.Timeline.Devices) > 0 {
-			use = report.F(busy[i])
-		}
-		t.Row(
-			kit.Int("start", s.starts[i]), kit.Put("busy", use), kit.Int("launches", int64(launches[i])),
+		row := []kit.Field{
+			kit.Int("start", s.starts[i]), kit.Int("launches", int64(launches[i])),
 			kit.Int("sync", int64(blocked[i])), kit.Int("copied", int64(copied[i])),
-			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", kit.OptionalCell(main[i])))
+			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", kit.OptionalCell(main[i])),
+		}
+		if len(in.Timeline.Devices) > 0 {
+			row = append(row, kit.Float("busy", busy[i]))
+		}
+		t.Partial(row...)
 	}
 	t.Add()
 	labels := make([]string, s.n)

@@ -3,7 +3,6 @@ package gpu
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -76,8 +75,8 @@ func commMessages(in *kit.Input, out *kit.Output) {
 			"--include-blobs=true, if its help lists that option.")
 		return
 	}
-	uses := map[commSize]*traffic{}
-	seen := map[int32]*commSize{} // by call
+	uses := kit.NewTally[commSize, traffic]()
+	seen := map[int32]*traffic{} // by call
 	kernels, joined := 0, 0
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
@@ -91,18 +90,16 @@ func commMessages(in *kit.Input, out *kit.Output) {
 				continue
 			}
 			joined++
-			s := seen[at]
-			if first := s == nil; first {
+			u := seen[at]
+			if u == nil {
 				c := &in.Trace.NCCL[at]
-				s = &commSize{collective(in, d, j), c.Bytes, calls.world(c)}
-				seen[at] = s
-				if uses[*s] == nil {
-					uses[*s] = &traffic{}
-				}
+				s := commSize{collective(in, d, j), c.Bytes, calls.world(c)}
+				u = uses.At(s)
+				seen[at] = u
 				moved, carried, known, linked := messageVolume(s.collective, s.bytes, s.ranks)
-				uses[*s].add(&traffic{1, 0, s.bytes, moved, carried, !known, !linked})
+				u.add(&traffic{1, 0, s.bytes, moved, carried, !known, !linked})
 			}
-			uses[*s].time += d.End(j) - d.Start(j)
+			u.time += d.End(j) - d.Start(j)
 		}
 	}
 	if joined == 0 {
@@ -118,26 +115,23 @@ func commMessages(in *kit.Input, out *kit.Output) {
 	messageTable(in, out, uses)
 }
 
-func messageMetrics(out *kit.Output, uses map[commSize]*traffic) {
+func messageMetrics(out *kit.Output, uses *kit.Tally[commSize, traffic]) {
 	type class struct{ collective, size string }
-	sums := map[class]*traffic{}
-	for s, u := range uses {
+	sums := kit.NewTally[class, traffic]()
+	for i, s := range uses.Keys {
 		size := int64(0)
 		if s.bytes > 0 {
 			size = 1 << (bits.Len64(uint64(s.bytes)) - 1)
 		}
 		for _, c := range []class{{}, {s.collective, ""}, {s.collective, strconv.FormatInt(size, 10)}} {
-			if sums[c] == nil {
-				sums[c] = &traffic{}
-			}
-			sums[c].add(u)
+			sums.At(c).add(uses.Values[i])
 		}
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(sums), func(a, b class) int {
+	for _, c := range slices.SortedFunc(slices.Values(sums.Keys), func(a, b class) int {
 		return cmp.Or(cmp.Compare(a.collective, b.collective), cmp.Compare(len(a.size), len(b.size)),
 			cmp.Compare(a.size, b.size))
 	}) {
-		u, l := sums[c], report.Labels{}
+		u, l := sums.At(c), report.Labels{}
 		if c.collective != "" {
 			l = kit.Labels("collective", c.collective)
 		}
@@ -158,13 +152,13 @@ func messageMetrics(out *kit.Output, uses map[commSize]*traffic) {
 	}
 }
 
-func messageTable(in *kit.Input, out *kit.Output, uses map[commSize]*traffic) {
+func messageTable(in *kit.Input, out *kit.Output, uses *kit.Tally[commSize, traffic]) {
 	t := out.Table("comm_sizes")
-	for _, s := range slices.SortedFunc(maps.Keys(uses), func(a, b commSize) int {
-		return cmp.Or(cmp.Compare(uses[b].time, uses[a].time), cmp.Compare(a.collective, b.collective),
+	for _, s := range slices.SortedFunc(slices.Values(uses.Keys), func(a, b commSize) int {
+		return cmp.Or(cmp.Compare(uses.At(b).time, uses.At(a).time), cmp.Compare(a.collective, b.collective),
 			cmp.Compare(b.bytes, a.bytes), cmp.Compare(b.ranks, a.ranks))
 	}) {
-		u := uses[s]
+		u := uses.At(s)
 		algorithm, bus := u.rates()
 		t.Row(
 			kit.Text("collective", s.collective), kit.Int("size", s.bytes), kit.Put("ranks", kit.Known(s.ranks)),

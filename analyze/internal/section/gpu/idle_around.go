@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -19,29 +20,32 @@ type surrounding struct {
 	pid, tid report.Cell
 }
 
-// lookAround finds the state of the host during each gap, going back from its end.
+// lookAround finds the state of the host during each gap.
 func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 	t := in.Trace
-	list := make([]surrounding, len(gaps))
-	spent := make([]int64, len(t.API.Names))
-	ranges := lastEnds{ranges: &t.Ranges}
-	for i, g := range gaps {
-		if g.Next == trace.None {
+	list, order := make([]surrounding, len(gaps)), make([]int, len(gaps))
+	for i := range order {
+		order[i] = i
+	}
+	middle := func(i int) int64 { return gaps[i].Start + gaps[i].Len()/2 }
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
+	spent, ranges := make([]int64, len(t.API.Names)), kit.NewRangeWalk(t)
+	for _, i := range order {
+		g, x := &gaps[i], &list[i]
+		if g.Next == trace.None || g.device.Call(int(g.Next)) == trace.None {
 			continue
 		}
-		call := g.device.Call(int(g.Next))
-		if call == trace.None {
-			continue
-		}
-		th := t.API.Thread(int(call))
+		th := t.API.Thread(int(g.device.Call(int(g.Next))))
 		if th == trace.None {
 			continue
 		}
-		list[i].pid, list[i].tid = report.I(t.Procs[t.Threads[th].Proc].PID), report.I(t.Threads[th].TID)
-		list[i].api = mainCall(&t.API, th, g.Start, g.End, spent)
-		if r := ranges.open(th, g.Start+g.Len()/2); r >= 0 {
-			list[i].text = t.Ranges.Names[t.Ranges.Name(r)].Text
-		}
+		x.pid, x.tid = in.PID(t.Threads[th].Proc), report.I(t.Threads[th].TID)
+		x.api = mainCall(&t.API, th, g.Start, g.End, spent)
+		ranges.Each(th, middle(i), middle(i)+1, func(open []int32, _ int64) {
+			if n := len(open); n > 0 {
+				x.text = t.Ranges.Names[open[n-1]].Text
+			}
+		})
 	}
 	return list
 }
@@ -73,53 +77,6 @@ func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) str
 	}
 	return best
 }
-
-// lastEnds finds the range that is open at a moment, going back from it. Over long distances it skips blocks of ranges
-// that all ended before.
-type lastEnds struct {
-	ranges *trace.Ranges
-	blocks []int64 // by block: the last end in it; nil until it is needed
-}
-
-const endsBlock = 1 << 12 // ranges
-
-// open is the innermost range of a thread that is open at a moment, or -1: the one that started last; if several
-// started together, the shortest; if these are equal, the last.
-func (x *lastEnds) open(thread int32, at int64) int {
-	r := x.ranges
-	best := -1
-	after := sort.Search(r.Len(), func(i int) bool { return r.Start(i) > at })
-	for i := after - 1; i >= 0; i-- {
-		if best >= 0 && r.Start(i) != r.Start(best) {
-			return best
-		}
-		if i%endsBlock == endsBlock-1 && after-i > endsBlock && x.endOf(i/endsBlock) <= at {
-			i -= endsBlock - 1
-			continue
-		}
-		if r.Thread(i) == thread && r.End(i) > at && (best < 0 || r.End(i) < r.End(best)) {
-			best = i
-		}
-	}
-	return best
-}
-
-// endOf is the last end in a block.
-func (x *lastEnds) endOf(block int) int64 {
-	if x.blocks == nil {
-		n := x.ranges.Len()
-		x.blocks = make([]int64, (n+endsBlock-1)/endsBlock)
-		for b := range x.blocks {
-			x.blocks[b] = minTime
-			for i := b * endsBlock; i < min(n, (b+1)*endsBlock); i++ {
-				x.blocks[b] = max(x.blocks[b], x.ranges.End(i))
-			}
-		}
-	}
-	return x.blocks[block]
-}
-
-const minTime = -1 << 63
 
 // deviceGap is one gap of one device.
 type deviceGap struct {

@@ -19,9 +19,9 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	k, api := &in.Trace.Kernels, &in.Trace.API
 	memory := in.Trace.Memory()
 	places := kit.NewNumbering[kit.Pair]() // process and device
-	paths := kit.NewNumbering[kit.Pair]()  // index into places and API name
+	// By index into places and API name: kernels, queued or not, and the time of their calls.
+	paths := kit.NewTally[kit.Pair, kit.Crossed]()
 	var launched, eligible int
-	var calls, callTime []int64 // by path: kernels, queued or not, and the time of their calls
 	waited := func(i int) int64 { return k.Start(i) - api.End(int(in.Calls.Kernel[i])) }
 	last, place := kit.Pair{}, int32(-1)
 	queued := kit.Gather(memory, 0, lo, hi, func(i int) int32 {
@@ -36,18 +36,16 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 		if x := (kit.Pair{A: k.Proc(i), B: k.Device(i)}); place < 0 || x != last {
 			last, place = x, places.Of(x)
 		}
-		p := paths.Of(kit.Pair{A: place, B: api.Name(int(call))})
-		if int(p) == len(calls) {
-			calls, callTime = append(calls, 0), append(callTime, 0)
-		}
-		calls[p]++
-		callTime[p] += api.Dur(int(call))
+		path := kit.Pair{A: place, B: api.Name(int(call))}
+		p := paths.At(path)
+		p.Count++
+		p.Total += api.Dur(int(call))
 		if k.Start(i) < api.End(int(call)) {
 			return -1
 		}
-		return p
+		return paths.Of(path)
 	}, waited)
-	for len(queued.Offset) <= len(calls) { // paths on which no kernel waited
+	for len(queued.Offset) <= len(paths.Keys) { // paths on which no kernel waited
 		queued.Offset = append(queued.Offset, queued.Offset[len(queued.Offset)-1])
 	}
 	queued.Sort()
@@ -63,13 +61,13 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	for p := range order {
 		order[p] = p
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(calls[b], calls[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(paths.Values[b].Count, paths.Values[a].Count) })
 	for _, p := range order {
-		at := places.Keys[paths.Keys[p].A]
+		at, calls := places.Keys[paths.Keys[p].A], paths.Values[p]
 		row := []kit.Field{
 			kit.Int("pid", in.Trace.Procs[at.A].PID), kit.Int("device_id", int64(at.B)),
-			kit.Text("api_name", api.Names[paths.Keys[p].B].Name), kit.Int("kernels", calls[p]),
-			kit.Maybe("api_mean", stat.Ratio(callTime[p], calls[p])), kit.Int("queued", int64(queued.Of(p).Len())),
+			kit.Text("api_name", api.Names[paths.Keys[p].B].Name), kit.Int("kernels", calls.Count),
+			kit.Maybe("api_mean", stat.Ratio(calls.Total, calls.Count)), kit.Int("queued", int64(queued.Of(p).Len())),
 		}
 		t.Row(append(row, t.Stats(queued.Of(p).Summary())...)...)
 	}
