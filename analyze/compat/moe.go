@@ -207,7 +207,7 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 			experts, hit, dead = experts+l.experts, hit+l.Hit, dead+*l.Dead
 		}
 		evenAll = evenAll && l.balance != nil
-		worst, peak, decile = higher(worst, l.balance), higher(peak, l.peak), higher(decile, l.decile)
+		worst, peak, decile = kit.Higher(worst, l.balance), kit.Higher(peak, l.peak), kit.Higher(decile, l.decile)
 	}
 	if total == 0 {
 		out.Status(report.Partial, "the session has no activations by expert")
@@ -234,14 +234,6 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 	if decile != nil {
 		out.Metric("moe.top_decile_share", nil, decile)
 	}
-}
-
-// higher is the larger of two numbers that may be unknown.
-func higher(a, b *float64) *float64 {
-	if a == nil || b != nil && *b > *a {
-		return b
-	}
-	return a
 }
 
 // moeBatches emits the metrics that were sampled by batch and by token.
@@ -285,7 +277,7 @@ func moeWhole(out *kit.Output, layers []moeLayer) {
 		fromSession(out, 1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count",
 			"moe_summary.json")
 		out.Metric("moe.imbalance", l.label(), l.balance)
-		if worst = higher(worst, l.balance); l.balance != nil {
+		if worst = kit.Higher(worst, l.balance); l.balance != nil {
 			known++
 		}
 	}

@@ -174,9 +174,7 @@ func (x *late) lacks(in *kit.Input) (list []string) {
 func (x *late) from(out *kit.Output, rows int) {
 	out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
-		if out.In.Has(role) {
-			out.With(role)
-		}
+		out.With(role)
 	}
 }
 

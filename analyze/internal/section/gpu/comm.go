@@ -243,7 +243,7 @@ func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, wa
 		busy, exposed := d.Comm, d.ExposedComm
 		hidden := stat.Ratio(busy-exposed, busy)
 		if hidden != nil {
-			fromWork(out, d.Len(), "start", "end", "deviceId")
+			out.FromWork(d.Len(), "start", "end", "deviceId")
 			out.Metric("comm.hidden_ratio", kit.Labels("device", strconv.Itoa(int(d.ID))), hidden)
 		}
 		var total int64

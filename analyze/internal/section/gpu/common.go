@@ -3,19 +3,7 @@ package gpu
 import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/trace"
-	"github.com/nsys-llm/explain/analyze/report"
 )
-
-// fromWork sets the source to the tables of GPU work that this capture has.
-func fromWork(o *kit.Output, rows int, columns ...string) {
-	o.Source(report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)})
-	for _, r := range []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
-		if o.In.Has(r) {
-			o.With(r)
-		}
-	}
-}
 
 // extremes are the indexes of the largest and of the smallest of n > 0 values, of several the first.
 func extremes(n int, value func(i int) int64) (most, least int) {

@@ -99,7 +99,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
 		l := kit.Labels("device", id)
-		fromWork(out, d.Len(), "start", "end", "deviceId")
+		out.FromWork(d.Len(), "start", "end", "deviceId")
 		busy, idle := d.Busy(), d.Idle
 		compute, comm, copies := d.Compute, d.ExposedComm, d.ExposedCopy
 		out.Int("gpu.window", l, window)
@@ -113,9 +113,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 		out.Int("gpu.exposed_comm_time", l, comm)
 		out.Int("gpu.copy_time", l, d.Copies)
 		out.Int("gpu.exposed_copy_time", l, copies)
-		if in.Has(trace.RoleAPI) {
-			out.With(trace.RoleAPI, "correlationId", "globalTid")
-		}
+		out.With(trace.RoleAPI, "correlationId", "globalTid")
 		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("idle", idle)}
 		parts := report.Series{Name: "GPU " + id, Labels: []string{"compute", "exposed communication", "exposed copy"},
 			Values: []float64{float64(compute), float64(comm), float64(copies)}}

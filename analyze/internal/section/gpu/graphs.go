@@ -112,9 +112,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 	known := in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation && hasAPI
 	if !lost && known || len(whole) > 0 {
 		out.From(trace.RoleKernel, hi-lo+ghi-glo, "start", "end", "graphNodeId", "correlationId")
-		if in.Has(trace.RoleGraph) {
-			out.With(trace.RoleGraph, "start", "end", "graphExecId")
-		}
+		out.With(trace.RoleGraph, "start", "end", "graphExecId")
 		out.Metric("graph.coverage", nil, stat.Ratio(nodeTime+wholeTime, all))
 		out.Rows(int64(inGraphs + len(whole)))
 		out.Int("graph.time", nil, nodeTime+wholeTime)

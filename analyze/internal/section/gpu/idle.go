@@ -257,7 +257,7 @@ func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *i
 
 func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *timeline.Device) {
 	l := kit.Labels("device", strconv.Itoa(int(d.ID)))
-	fromWork(out, d.Len(), "start", "end", "deviceId")
+	out.FromWork(d.Len(), "start", "end", "deviceId")
 	out.Int("idle.gap_count", l, int64(d.GapCount))
 	if s := x.summary; s != nil {
 		m := out.Float("idle.gap_time", l, s.P50)

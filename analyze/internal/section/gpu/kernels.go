@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -165,26 +166,18 @@ func kernels(in *kit.Input, out *kit.Output) {
 		}
 		config := &launched[e.Key]
 		c := k.Configs[config.common]
-		p50, p90, p99 := report.Null, report.Null, report.Null
-		if in.Options.Percentiles {
-			p50, p90, p99 = report.F(e.Summary.P50), report.F(e.Summary.P90), report.F(e.Summary.P99)
-		}
-		row := []kit.Field{
+		row := append(durations(in, t, e.Summary),
 			kit.Text("kernel_name", name), kit.Text("short", kind.Display), kit.Text("category", string(kind.Category)),
 			kit.Put("weak", report.B(kind.Weak)), kit.Text("library", kind.Library), kit.Put("device_id", kit.Known(int64(devices[int32(e.Key)]))),
 			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", share),
-			kit.Float("mean", e.Summary.Mean),
-			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)),
-			kit.Put("p50", p50), kit.Put("p90", p90), kit.Put("p99", p99),
 			kit.Text("grid", dims(c.Grid)), kit.Text("block", dims(c.Block)),
 			kit.Put("avg_grid_size", meanSize(config.grid, e.Count)), kit.Put("avg_block_size",
-				meanSize(config.block, e.Count)),
-		}
+				meanSize(config.block, e.Count)))
 		row = append(row, measured.Cells(name)...)
 		if occupancy {
 			row = append(row, kit.Put("occupancy_estimate", kit.Cell(stat.Ratio(config.occupancy, 100*config.estimated))))
 		}
-		t.Row(row...)
+		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	byDevice.Cut(2*in.Options.Top, "count", "total", "share").Add()
@@ -204,6 +197,13 @@ func kernels(in *kit.Input, out *kit.Output) {
 		out.Metric("kernel.window_share", kit.Labels("kernel", name), stat.Ratio(time, in.Span.Len()))
 	}
 	topKernelFindings(in, out)
+}
+
+// durations are the columns of statistics, percentiles only if they were asked for.
+func durations(in *kit.Input, t *kit.Table, s *report.Summary) []kit.Field {
+	return slices.DeleteFunc(t.Stats(s), func(f kit.Field) bool {
+		return !in.Options.Percentiles && strings.HasPrefix(f.Column, "p")
+	})
 }
 
 // noKernels distinguishes two kinds of capture without kernel rows: if nothing was launched, it holds no kernels and
@@ -383,15 +383,9 @@ func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 	}
 	t := out.Table("kernels_per_device")
 	for _, e := range list {
-		p50, p90 := report.Null, report.Null
-		if in.Options.Percentiles {
-			p50, p90 = report.F(e.Summary.P50), report.F(e.Summary.P90)
-		}
-		t.Row(
+		t.Partial(append(durations(in, t, e.Summary),
 			kit.Text("kernel_name", k.Names[e.Name].Name), kit.Int("device_id", int64(e.Device)),
-			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Float("mean", e.Summary.Mean),
-			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)), kit.Put("p50", p50),
-			kit.Put("p90", p90), kit.Maybe("share", stat.Ratio(e.Total, all)))
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", stat.Ratio(e.Total, all)))...)
 	}
 	return t
 }

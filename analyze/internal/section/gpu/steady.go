@@ -33,7 +33,7 @@ func steady(in *kit.Input, out *kit.Output) {
 		return
 	}
 	part := in.Steady.Span
-	fromWork(out, in.Trace.Kernels.Len(), "start", "end")
+	out.FromWork(in.Trace.Kernels.Len(), "start", "end")
 	out.Int("steady.window", nil, part.Len())
 	out.Int("steady.before_time", nil, part.Start-in.Span.Start)
 	out.Int("steady.after_time", nil, in.Span.End-part.End)

@@ -117,7 +117,7 @@ func streams(in *kit.Input, out *kit.Output) {
 		d := &in.Timeline.Devices[i]
 		list, concurrent := streamsOf(in, d)
 		l := kit.Labels("device", strconv.Itoa(int(d.ID)))
-		fromWork(out, d.Len(), "start", "end", "deviceId", "streamId", "globalPid")
+		out.FromWork(d.Len(), "start", "end", "deviceId", "streamId", "globalPid")
 		out.Int("stream.count", l, int64(len(list)))
 		out.Int("stream.concurrent_time", l, concurrent)
 		out.Metric("stream.concurrency_ratio", l, stat.Ratio(concurrent, d.Busy()))

@@ -385,9 +385,7 @@ func coverageByProc(in *kit.Input) []procCoverage {
 // fromAttribution sets the source of metrics computed from attributed kernels.
 func fromAttribution(in *kit.Input, out *kit.Output, rows int64) {
 	out.From(trace.RoleKernel, int(rows), "start", "end", "correlationId", "globalPid")
-	if in.Has(trace.RoleGraph) {
-		out.With(trace.RoleGraph)
-	}
+	out.With(trace.RoleGraph)
 	out.With(trace.RoleAPI, "globalTid")
 	out.With(trace.RoleNVTX)
 }

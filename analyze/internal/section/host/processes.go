@@ -125,12 +125,7 @@ func processes(in *kit.Input, out *kit.Output) {
 			emitted[s.proc] = true
 		}
 		if s.busy > 0 {
-			out.From(trace.RoleKernel, int(s.kernels), "start", "end", "globalPid", "deviceId")
-			for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
-				if in.Has(r) {
-					out.With(r)
-				}
-			}
+			out.FromWork(int(s.kernels), "start", "end", "globalPid", "deviceId")
 			out.Int("process.busy_time", l, s.busy)
 		}
 	}

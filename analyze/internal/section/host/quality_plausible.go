@@ -297,12 +297,7 @@ func checkWindow(in *kit.Input, out *kit.Output) *checked {
 	})
 	gap(in.Span.End)
 	ratio := stat.Ratio(longest.Len(), in.Span.Len())
-	out.From(trace.RoleKernel, stretches, "start", "end")
-	for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
-		if in.Has(r) {
-			out.With(r)
-		}
-	}
+	out.FromWork(stretches, "start", "end")
 	out.Int("quality.longest_gap", nil, longest.Len())
 	out.Metric("quality.longest_gap_ratio", nil, ratio)
 	from, to := longest.Start-in.Span.Start, longest.End-in.Span.Start

@@ -159,28 +159,17 @@ func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
 	api := &in.Trace.API
 	worst := make([]*float64, len(b.procs))
 	var most *float64
-	larger := func(a, b *float64) *float64 {
-		if a == nil || b != nil && *b > *a {
-			return b
-		}
-		return a
-	}
 	for th := range b.threads {
 		if h := &b.threads[th]; h.count > 0 {
 			s := h.share(in)
 			p := in.Trace.Threads[th].Proc
-			worst[p], most = larger(worst[p], s), larger(most, s)
+			worst[p], most = kit.Higher(worst[p], s), kit.Higher(most, s)
 		}
 	}
 	emit := func(l report.Labels, h *held, share *float64) {
 		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
 		out.Metric("sync.share", l, share)
-		out.With(trace.RoleKernel, "start", "end", "globalPid")
-		for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
-			if in.Has(r) {
-				out.With(r)
-			}
-		}
+		out.WithWork("start", "end", "globalPid")
 		out.Metric("sync.gpu_busy_ratio", l, stat.Ratio(h.busy, h.held))
 	}
 	if b.all.count > 0 {

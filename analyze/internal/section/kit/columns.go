@@ -105,6 +105,14 @@ func FloatCol(id, title, unit string) report.Column {
 	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
 }
 
+// Higher is the larger of two numbers that may be unknown.
+func Higher(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
 // OptionalCell is the cell of a name that may be missing.
 func OptionalCell(name string) report.Cell {
 	if name == "" {

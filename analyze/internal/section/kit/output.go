@@ -71,8 +71,25 @@ func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
 	o.source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
 }
 
-// With adds a table to the current source.
+// FromWork sets the source to the tables of GPU work.
+func (o *Output) FromWork(rows int, columns ...string) {
+	o.source = report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)}
+	o.WithWork()
+}
+
+// WithWork adds the tables of GPU work to the current source.
+func (o *Output) WithWork(columns ...string) {
+	o.source.Columns = slices.Concat(o.source.Columns, columns)
+	for _, r := range []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+		o.With(r)
+	}
+}
+
+// With adds a table to the current source, if the capture has it.
 func (o *Output) With(role trace.Role, columns ...string) {
+	if !o.In.Has(role) {
+		return
+	}
 	tables := append([]string{}, o.source.Tables...)
 	o.source.Tables = append(tables, o.In.Table(role))
 	o.source.Columns = append(append([]string{}, o.source.Columns...), columns...)
