@@ -90,16 +90,10 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	all.Attach()
 	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
 	t := out.Table("moe_hottest")
-	for _, e := range list {
+	for _, e := range list[:min(len(list), in.Options.Top)] {
 		t.Row(
 			kit.Int("layer", int64(e.layer)), kit.Int("expert", int64(e.expert)), kit.Int("activations", e.n),
 			kit.Float("share", e.share), kit.Maybe("to_mean", e.toMean))
-		if t.Len() > in.Options.Top {
-			break
-		}
-	}
-	if len(t.Rows) > in.Options.Top {
-		t.Rows = t.Rows[:in.Options.Top]
 	}
 	t.TotalRows = int64(len(list))
 	t.Add()

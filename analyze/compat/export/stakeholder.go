@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"sort"
 	"strconv"
 	"strings"
@@ -80,16 +81,15 @@ func environmentOf(v *present.View) doc.Table {
 
 // statRow is a Metric, Mean, Std row of a metric that has a distribution, or its value alone.
 func statRow(label doc.Span, m *report.Metric) []doc.Cell {
-	row := doc.Row(label, present.Unknown, present.Unknown)
+	mean, std := "", ""
 	switch {
 	case m == nil:
 	case m.Summary != nil:
-		row[1] = doc.Cell{doc.Text(unit.Format(m.Summary.Mean, m.Unit))}
-		row[2] = doc.Cell{doc.Text(unit.Format(m.Summary.Stddev, m.Unit))}
-	case present.ValueOf(m) != "":
-		row[1] = doc.Cell{doc.Text(present.ValueOf(m))}
+		mean, std = unit.Format(m.Summary.Mean, m.Unit), unit.Format(m.Summary.Stddev, m.Unit)
+	default:
+		mean = present.ValueOf(m)
 	}
-	return row
+	return doc.Row(label, cmp.Or(mean, present.Unknown), cmp.Or(std, present.Unknown))
 }
 
 func meanStd(id, first string) doc.Table {
@@ -98,13 +98,13 @@ func meanStd(id, first string) doc.Table {
 
 // cellRow is a Mean, Std row of table cells in a base unit.
 func cellRow(label string, mean, std report.Cell, u string) []doc.Cell {
-	row := doc.Row(label, present.Unknown, present.Unknown)
-	for i, c := range []report.Cell{mean, std} {
+	show := func(c report.Cell) string {
 		if x, ok := c.Num(); ok {
-			row[i+1] = doc.Cell{doc.Text(unit.Format(x, u))}
+			return unit.Format(x, u)
 		}
+		return present.Unknown
 	}
-	return row
+	return doc.Row(label, show(mean), show(std))
 }
 
 func aggregates(v *present.View) doc.Table {
@@ -164,27 +164,22 @@ func meanWall(v *present.View, phase string) *float64 {
 func stageTimings(v *present.View) []doc.Block {
 	t := meanStd("stages", "Stage")
 	vision := false
-	row := func(name string, cells []doc.Cell) {
-		t.Rows = append(t.Rows, cells)
-		vision = vision || name == "sam" || name == "clip" || name == "projector"
-	}
 	measured := v.Table("mfu", "stages")
 	for _, s := range stages {
-		found := false
+		before := len(t.Rows)
 		for i := range measured.Entries() {
 			if measured.Str(i, "stage") == s {
-				row(s, cellRow(s, measured.Cell(i, "mean"), measured.Cell(i, "std"), report.Nanoseconds))
-				found = true
+				t.Rows = append(t.Rows, cellRow(s, measured.Cell(i, "mean"), measured.Cell(i, "std"), report.Nanoseconds))
 			}
 		}
-		if found {
-			continue
+		if len(t.Rows) == before {
+			if m := stageOf(v, s); m != nil {
+				t.Rows = append(t.Rows, statRow(doc.Text(s), m))
+			} else if mean := meanWall(v, s); mean != nil {
+				t.Rows = append(t.Rows, doc.Row(s, unit.Format(*mean, report.Nanoseconds)+" per range", present.Unknown))
+			}
 		}
-		if m := stageOf(v, s); m != nil {
-			row(s, statRow(doc.Text(s), m))
-		} else if mean := meanWall(v, s); mean != nil {
-			row(s, doc.Row(s, unit.Format(*mean, report.Nanoseconds)+" per range", present.Unknown))
-		}
+		vision = vision || len(t.Rows) > before && s != "prefill" && s != "decode"
 	}
 	if len(t.Rows) == 0 {
 		return []doc.Block{doc.P("Not available: no NVTX range maps to a stage, see ", doc.Code("--phase-map"), ".")}

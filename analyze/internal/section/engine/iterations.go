@@ -190,7 +190,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 	if len(tokens) > 0 {
 		out.Summary("serve.iteration_tokens", nil, tokens)
 	}
-	iterationCharts(out, list)
+	iterationCharts(out, list, &byType)
 	iterationList(out, list)
 	iterationUnits(out, in, log)
 	if share := stat.Ratio(byType[serverlog.Mixed].total, all.total); share != nil && *share >= mixedShare &&
@@ -230,7 +230,7 @@ func iterationType(o *kit.Output, t *kit.Table, name string, l report.Labels, s,
 }
 
 // iterationCharts draw the iterations by number: for each interval its longest one, so that every stall is visible.
-func iterationCharts(o *kit.Output, list *serverlog.Iterations) {
+func iterationCharts(o *kit.Output, list *serverlog.Iterations, byType *[serverlog.Types]typeSum) {
 	n := list.Len()
 	points := min(n, maxChartPoints)
 	s := report.Series{Name: "longest of each stretch", Labels: []string{}, Values: []float64{}}
@@ -247,15 +247,10 @@ func iterationCharts(o *kit.Output, list *serverlog.Iterations) {
 	bars := report.Chart{ID: "iteration_types", Title: "Time by type of iteration", Kind: "stacked",
 		Unit: report.Nanoseconds, Series: []report.Series{{Name: "all iterations", Labels: []string{},
 			Values: []float64{}}}}
-	var total [serverlog.Types]float64
-	for i := range n {
-		it := list.At(i)
-		total[it.Type()] += float64(it.Elapsed())
-	}
-	for k, v := range total {
-		if v > 0 {
+	for k := range byType {
+		if v := byType[k].total; v > 0 {
 			bars.Series[0].Labels = append(bars.Series[0].Labels, serverlog.TypeNames[k])
-			bars.Series[0].Values = append(bars.Series[0].Values, v)
+			bars.Series[0].Values = append(bars.Series[0].Values, float64(v))
 		}
 	}
 	o.Chart(bars)

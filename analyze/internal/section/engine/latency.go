@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
@@ -145,9 +144,6 @@ func latency(in *kit.Input, out *kit.Output) {
 	queueFinding(out, d)
 }
 
-// measuredByClients are the latencies that a load generator measures too: if a report has both, the client's are shown.
-var measuredByClients = []string{"serve.ttft", "serve.tpot", "serve.itl", "serve.e2e"}
-
 // bucketed emits the median of a histogram, scaled, with its summary if all of it is known. It returns the percentiles,
 // nil if unknown, and for those beyond the last bucket the bound that they exceed.
 func bucketed(o *kit.Output, id string, h *prom.Histogram, scale float64) (values [3]*float64, above *float64) {
@@ -163,7 +159,7 @@ func bucketed(o *kit.Output, id string, h *prom.Histogram, scale float64) (value
 			above = &v
 		}
 	}
-	if o.In.Evidence.Load != nil && slices.Contains(measuredByClients, id) {
+	if o.In.Evidence.Load != nil && kit.ClientMetrics[id] {
 		return values, above
 	}
 	m := o.Metric(id, nil, values[0])

@@ -159,7 +159,6 @@ const hostPlaceShare = 0.30
 // hostPlace is a thread's time inside a range or a CUDA call of a name.
 type hostPlace struct {
 	thread int32
-	label  string // range or api
 	name   string
 }
 
@@ -167,34 +166,29 @@ type hostPlace struct {
 // range nested in one of its own name counts once.
 type hostTimes struct {
 	first, last int64
-	reached     map[hostPlace]int64
-	times       map[hostPlace]int64
+	*kit.Tally[hostPlace, kit.Covered]
 }
 
 func (x *hostTimes) add(p hostPlace, start, end int64) {
-	if x.reached == nil {
-		x.first, x.reached, x.times = start, map[hostPlace]int64{}, map[hostPlace]int64{}
+	if x.Tally == nil {
+		x.first, x.Tally = start, kit.NewTally[hostPlace, kit.Covered]()
 	}
 	x.last = max(x.last, end)
-	if from := max(start, x.reached[p]); from < end {
-		x.times[p] += end - from
-		x.reached[p] = end
-	}
+	x.At(p).Add(start, end)
 }
 
-// longest is the narrowest range with that share of the time, else the call with most time.
-func (x *hostTimes) longest() (best hostPlace, ns int64) {
-	for _, label := range []string{"range", "api"} {
-		for p, t := range x.times {
-			if p.label != label || float64(t) < hostPlaceShare*float64(x.last-x.first) {
-				continue
-			}
-			if best.name == "" || t < ns || t == ns && (p.name < best.name || p.name == best.name && p.thread < best.thread) {
-				best, ns = p, t
-			}
+// shortest is the place with least of the time, of those with hostPlaceShare of it or more.
+func (x *hostTimes) shortest() (best hostPlace, ns int64) {
+	if x.Tally == nil {
+		return best, 0
+	}
+	for i, p := range x.Keys {
+		t := x.Values[i].Ns
+		if float64(t) < hostPlaceShare*float64(x.last-x.first) {
+			continue
 		}
-		if best.name != "" {
-			break
+		if best.name == "" || t < ns || t == ns && (p.name < best.name || p.name == best.name && p.thread < best.thread) {
+			best, ns = p, t
 		}
 	}
 	return best, ns
@@ -209,31 +203,32 @@ func hostOnly(in *kit.Input, out *kit.Output) {
 		th := r.Thread(i)
 		if th != trace.None && !r.Open(i) && (api.Len() == 0 || in.Threads.Calls(th)) {
 			name := string(kernelname.AppendRangeCanonical(nil, r.Names[r.Name(i)].Text))
-			ranges.add(hostPlace{th, "range", name}, r.Start(i), r.End(i))
+			ranges.add(hostPlace{th, name}, r.Start(i), r.End(i))
 		}
 	}
 	for i := range api.Len() {
 		if th := api.Thread(i); th != trace.None {
-			calls.add(hostPlace{th, "api", api.Names[api.Name(i)].Name}, api.Start(i), api.End(i))
+			calls.add(hostPlace{th, api.Names[api.Name(i)].Name}, api.Start(i), api.End(i))
 		}
 	}
-	for _, x := range []*hostTimes{&ranges, &calls} {
-		p, ns := x.longest()
+	for _, of := range []struct {
+		*hostTimes
+		role        trace.Role
+		label, what string
+	}{{&ranges, trace.RoleNVTX, "range", "inside "}, {&calls, trace.RoleAPI, "api", "in "}} {
+		p, ns := of.shortest()
 		if p.name == "" {
 			continue
 		}
-		role, what := trace.RoleNVTX, "inside "
-		if p.label == "api" {
-			role, what = trace.RoleAPI, "in "
-		}
-		out.From(role, 0, "start", "end", "globalTid")
-		out.Int("capture.place_time", kit.Labels(p.label, p.name), ns)
-		out.Int("capture.host_time", nil, x.last-x.first)
-		share := float64(ns) / float64(x.last-x.first)
-		out.FindAs("host_place", "No kernel was captured: the host is "+what+kit.Quoted(p.name)+" for "+formatRatio(share)+" of the time",
-			[]report.MetricRef{kit.Ref("capture.place_time", p.label, p.name), kit.Ref("capture.host_time")},
+		all := of.last - of.first
+		out.From(of.role, 0, "start", "end", "globalTid")
+		out.Int("capture.place_time", kit.Labels(of.label, p.name), ns)
+		out.Int("capture.host_time", nil, all)
+		share := float64(ns) / float64(all)
+		out.FindAs("host_place", "No kernel was captured: the host is "+of.what+kit.Quoted(p.name)+" for "+formatRatio(share)+" of the time",
+			[]report.MetricRef{kit.Ref("capture.place_time", of.label, p.name), kit.Ref("capture.host_time")},
 			"Trace the process that launches kernels, while it works (--trace=cuda,nvtx): only then explain knows what a GPU would gain.",
-		).At(p.name).Costs(kit.WorthOf(report.OfRun, float64(ns), float64(x.last-x.first)))
+		).At(p.name).Costs(kit.WorthOf(report.OfRun, float64(ns), float64(all)))
 		return
 	}
 }

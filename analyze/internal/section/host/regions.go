@@ -89,8 +89,8 @@ type region struct {
 	name int32
 	regionWork
 	only
-	kernels map[int32]*regionWork // by name of the kernel, -1 for whole graphs
-	around  map[int32]int64       // GPU time by the name around it, -1 for none
+	kernels *kit.Tally[int32, regionWork] // by name of the kernel, -1 for whole graphs
+	around  map[int32]int64               // GPU time by the name around it, -1 for none
 	parent  int32
 	depth   int64
 }
@@ -110,8 +110,7 @@ func regions(in *kit.Input, out *kit.Output) {
 	}
 	t, k := out.Table("regions"), out.Table("region_kernels")
 	room := kit.Budget{Names: maxRegions, Bytes: maxRegionBytes}
-	for i := range list {
-		r := &list[i]
+	for i, r := range list {
 		if !room.Take(names.texts[r.name]) {
 			break
 		}
@@ -145,7 +144,7 @@ type regionLeaf struct {
 
 // regionTree gathers the kernels of the window by region, the regions with most GPU time first; leaves are by node.
 func regionTree(in *kit.Input, names *rangeNames) (
-	tree []regionNode, self []int64, leaves [][]regionLeaf, list []region,
+	tree []regionNode, self []int64, leaves [][]regionLeaf, list []*region,
 ) {
 	paths := regionPaths{in: in, names: names, index: kit.NewNumbering[[2]int32](),
 		known: make([]int32, in.Contexts.Nodes())}
@@ -289,8 +288,8 @@ func (p *regionPaths) of(call int32) int32 {
 }
 
 // spreadWork adds the work of each node to the names on its path, once each.
-func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit.Pair, works []regionWork) []region {
-	byName := map[int32]*region{}
+func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit.Pair, works []regionWork) []*region {
+	byName := kit.NewTally[int32, region]()
 	path := make([]int32, 0, maxRegionDepth)
 	for c, key := range cells {
 		path = path[:0]
@@ -300,16 +299,11 @@ func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit
 			}
 		}
 		for i, name := range path {
-			r := byName[name]
-			if r == nil {
-				r = &region{name: name, kernels: map[int32]*regionWork{}, around: map[int32]int64{}, parent: -1}
-				byName[name] = r
+			r := byName.At(name)
+			if r.kernels == nil {
+				*r = region{name: name, kernels: kit.NewTally[int32, regionWork](), around: map[int32]int64{}, parent: -1}
 			}
-			k := r.kernels[key.B-1]
-			if k == nil {
-				k = &regionWork{}
-				r.kernels[key.B-1] = k
-			}
+			k := r.kernels.At(key.B - 1)
 			k.time, k.count = k.time+works[c].time, k.count+works[c].count
 			r.time, r.count = r.time+works[c].time, r.count+works[c].count
 			r.merge(&tree[key.A].only)
@@ -320,32 +314,26 @@ func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit
 			r.around[around] += works[c].time
 		}
 	}
-	list := make([]region, 0, len(byName))
-	for _, r := range byName {
-		list = append(list, *r)
-	}
-	slices.SortFunc(list, func(a, b region) int {
+	list := slices.Clone(byName.Values)
+	slices.SortFunc(list, func(a, b *region) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count),
 			cmp.Compare(names.texts[a.name], names.texts[b.name]))
 	})
-	nest(names, list)
+	nest(names, list, byName)
 	return list
 }
 
 // nest finds the region around each: by name if it is called A::B and there is a region A, else the one around most of
 // its GPU time.
-func nest(names *rangeNames, list []region) {
-	at := make(map[string]int, len(list))
-	byName := make(map[int32]*region, len(list))
-	for i := range list {
-		at[names.texts[list[i].name]] = i
-		byName[list[i].name] = &list[i]
+func nest(names *rangeNames, list []*region, byName *kit.Tally[int32, region]) {
+	byText := make(map[string]*region, len(list))
+	for _, r := range list {
+		byText[names.texts[r.name]] = r
 	}
-	for i := range list {
-		r := &list[i]
+	for _, r := range list {
 		if j := strings.LastIndex(names.texts[r.name], "::"); j > 0 {
-			if p, ok := at[names.texts[r.name][:j]]; ok {
-				r.parent = list[p].name
+			if p := byText[names.texts[r.name][:j]]; p != nil {
+				r.parent = p.name
 				continue
 			}
 		}
@@ -356,9 +344,8 @@ func nest(names *rangeNames, list []region) {
 			}
 		}
 	}
-	for i := range list {
-		r := &list[i]
-		for p := r.parent; p >= 0; p = byName[p].parent {
+	for _, r := range list {
+		for p := r.parent; p >= 0; p = byName.At(p).parent {
 			if r.depth++; r.depth > maxRegionDepth { // A inside B inside A
 				r.parent, r.depth = -1, 0
 				break
@@ -374,8 +361,8 @@ func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
 		regionWork
 	}
 	byText := kit.NewTally[string, entry]() // kernels that differ only in parts that a short name omits
-	for k, w := range r.kernels {
-		text := wholeGraph
+	for i, k := range r.kernels.Keys {
+		w, text := r.kernels.Values[i], wholeGraph
 		if k >= 0 {
 			text = in.Kinds[k].Display
 		}

@@ -273,8 +273,8 @@ func gpuOps(in *kit.Input, names *rangeNames, list []torchOp) {
 			o.count += leaf.count
 		}
 	}
-	for i := range regions {
-		list[regions[i].name].gpu = regions[i].regionWork
+	for _, r := range regions {
+		list[r.name].gpu = r.regionWork
 	}
 }
 

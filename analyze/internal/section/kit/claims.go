@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// clientMetrics are latencies that both a load, at the client, and a server's own metrics or log may state.
-var clientMetrics = map[string]bool{"serve.ttft": true, "serve.tpot": true, "serve.itl": true, "serve.e2e": true}
+// ClientMetrics are latencies that both a load, at the client, and a server's own metrics or log may state.
+var ClientMetrics = map[string]bool{"serve.ttft": true, "serve.tpot": true, "serve.itl": true, "serve.e2e": true}
 
 // dedupeLatencies keeps one of each such latency, that of the section that comes first in the report: measurements of a
 // client come before statements of a server. A note of that section says so.
@@ -17,7 +17,7 @@ func dedupeLatencies(r *report.Report) {
 	kept := r.Metrics[:0]
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
-		if key := m.ID + "{" + m.Labels.String() + "}"; clientMetrics[m.ID] {
+		if key := m.ID + "{" + m.Labels.String() + "}"; ClientMetrics[m.ID] {
 			if seen[key] {
 				again = append(again, m.ID)
 				continue
