@@ -128,9 +128,9 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 		out.Status(report.Partial, "no row states the scheduler's limit: utilisation is unknown")
 	}
 	filesTogether(out, d, name)
-	linesChart(out, "batch_utilization", "Batch utilisation over time", report.Ratio,
+	out.LineChart("batch_utilization", "Batch utilisation over time", report.Ratio, report.Nanoseconds, sinceStart,
 		overTime("sequences", &b.SeqsOverTime), overTime("tokens", &b.TokensOverTime))
-	linesChart(out, "batch_queues", "Requests running and waiting over time", report.Count,
+	out.LineChart("batch_queues", "Requests running and waiting over time", report.Count, report.Nanoseconds, sinceStart,
 		overTime("running", &b.RunningOverTime), overTime("waiting", &b.WaitingOverTime))
 	batchFindings(out, tokens, waiting)
 }

@@ -66,7 +66,7 @@ func kvCache(in *kit.Input, out *kit.Output) {
 			out.Int("kv.blocks_peak", nil, c.Used)
 		}
 		filesTogether(out, d, usage)
-		linesChart(out, "kv_usage", "KV cache in use over time", report.Ratio, overTime("in use", &c.OverTime))
+		out.LineChart("kv_usage", "KV cache in use over time", report.Ratio, report.Nanoseconds, sinceStart, overTime("in use", &c.OverTime))
 	} else if s.Blocks > 0 {
 		fromSession(out, 1, summary, "Total blocks available", "Peak blocks used")
 		out.Int("kv.blocks", nil, s.Blocks)

@@ -260,7 +260,7 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 	}
 	out.Note("Imbalance by batch covers the experts that the batch chose: experts that it did not choose, and batches " +
 		"that chose a single expert, are left out.")
-	linesChart(out, "moe_imbalance", "Imbalance of expert load by batch, over time", report.Count,
+	out.LineChart("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, report.Nanoseconds, sinceStart,
 		overTime("busiest over least busy", &m.OverTime))
 }
 

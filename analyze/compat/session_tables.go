@@ -52,25 +52,11 @@ func overTime(name string, s *session.Series) report.Series {
 	for i, t := range at {
 		line.Labels[i] = strconv.FormatInt(int64(t*1e9), 10)
 	}
-	if values == nil {
-		line.Values = []float64{}
-	}
 	return line
 }
 
-// linesChart adds a chart of quantities over time since the session's start; lines without points are left out.
-func linesChart(o *kit.Output, id, title, unit string, list ...report.Series) {
-	c := report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: report.Nanoseconds,
-		XTitle: "Since the session's start", Series: []report.Series{}}
-	for _, s := range list {
-		if len(s.Values) > 1 {
-			c.Series = append(c.Series, s)
-		}
-	}
-	if len(c.Series) > 0 {
-		o.Chart(c)
-	}
-}
+// sinceStart is the title of the axis of charts over a session's time.
+const sinceStart = "Since the session's start"
 
 // sampleFields are mean, p50, p90, p99 and max; of a sample that is only stated, the mean.
 func sampleFields(t *kit.Table, s *session.Sample) []kit.Field {

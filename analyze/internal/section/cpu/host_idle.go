@@ -15,7 +15,7 @@ import (
 
 // HostIdle is the section on why the host was late.
 var HostIdle = kit.Section{
-	ID: "host_idle", Group: report.GroupLate, Title: "Why the host was late", Steady: true,
+	ID: "host_idle", Group: report.GroupLate, Title: "Why the host was late", Steady: true, Work: true,
 	Derivation: "Idle time with cause host, by what the thread that launched the next work did: each nanosecond goes " +
 		"to the first that applies: another CUDA call, the profiler's own work, an operating system call, on " +
 		"no CPU, running. Functions are an estimate from samples of the CPUs in that time.",
@@ -114,10 +114,6 @@ var HostIdle = kit.Section{
 const maxNames = 30 // metrics by name
 
 func hostIdle(in *kit.Input, out *kit.Output) {
-	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, in.NoWork())
-		return
-	}
 	x := lateness(in)
 	t := out.Table("host_causes")
 	for i := range in.Timeline.Devices {

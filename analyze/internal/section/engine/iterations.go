@@ -243,7 +243,7 @@ func iterationCharts(o *kit.Output, list *serverlog.Iterations, byType *[serverl
 		s.Labels = append(s.Labels, strconv.Itoa(lo+1))
 		s.Values = append(s.Values, longest)
 	}
-	lineChart(o, "iteration_time", "Time of iterations", report.Nanoseconds, "", "iteration", s)
+	o.LineChart("iteration_time", "Time of iterations", report.Nanoseconds, "", "iteration", s)
 	bars := report.Chart{ID: "iteration_types", Title: "Time by type of iteration", Kind: "stacked",
 		Unit: report.Nanoseconds, Series: []report.Series{{Name: "all iterations", Labels: []string{},
 			Values: []float64{}}}}

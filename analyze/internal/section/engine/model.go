@@ -96,6 +96,8 @@ type stepUse struct {
 	time   int64 // ns
 	tokens float64
 	flops  float64
+
+	ofPeak, ofBandwidth *float64 // shares of what the devices could do
 }
 
 // modelUse compares the steps whose marker states their work with the peaks of all devices that did work: the model is
@@ -108,26 +110,16 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 	all, _ := m.Parameters()
 	t := out.Table("model_use")
 	uses := usesOf(in, m)
-	share := func(u *stepUse, each, peak float64) float64 { return each / (float64(u.time) / 1e9 * peak * n) }
-	flopsOf := func(u *stepUse) *float64 {
-		if peak == nil {
-			return nil
-		}
-		return new(share(u, u.flops, *peak))
-	}
-	bandwidthOf := func(u *stepUse) *float64 {
-		size := m.BytesOf()
-		if size <= 0 || m.Experts > 0 || device.Bandwidth <= 0 {
-			return nil
-		}
-		return new(share(u, all*size*float64(u.units), device.Bandwidth))
-	}
+	share := func(u *stepUse, each, peak float64) *float64 { return new(each / (float64(u.time) / 1e9 * peak * n)) }
 	most := 0.0
 	for _, u := range uses {
-		for _, v := range []*float64{flopsOf(u), bandwidthOf(u)} {
-			if v != nil {
-				most = max(most, *v)
-			}
+		if peak != nil {
+			u.ofPeak = share(u, u.flops, *peak)
+			most = max(most, *u.ofPeak)
+		}
+		if size := m.BytesOf(); size > 0 && m.Experts == 0 && device.Bandwidth > 0 {
+			u.ofBandwidth = share(u, all*size*float64(u.units), device.Bandwidth)
+			most = max(most, *u.ofBandwidth)
 		}
 	}
 	if most > 1 {
@@ -141,7 +133,7 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 		}
 		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
 		out.With(trace.RoleNVTX, "text", "textId")
-		flops, bandwidth := flopsOf(u), bandwidthOf(u)
+		flops, bandwidth := u.ofPeak, u.ofBandwidth
 		if flops != nil {
 			out.Metric("model.flops_utilization", l, believed(flops, most)).N = u.units
 		}
@@ -175,7 +167,8 @@ func usesOf(in *kit.Input, m *modelconfig.Model) []*stepUse {
 	uses := kit.NewTally[kind, stepUse]()
 	add := func(phase string, batch int64, u *workunit.Unit, tokens, flops float64) {
 		x := uses.At(kind{phase, batch})
-		*x = stepUse{phase, batch, x.units + 1, x.time + u.Time(), x.tokens + tokens, x.flops + flops}
+		x.phase, x.batch = phase, batch
+		x.units, x.time, x.tokens, x.flops = x.units+1, x.time+u.Time(), x.tokens+tokens, x.flops+flops
 	}
 	for i := range in.Units.Units {
 		u := &in.Units.Units[i]

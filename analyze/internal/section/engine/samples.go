@@ -104,12 +104,3 @@ func lineOf(name string, n int, x func(i int) int64, y func(i int) float64) repo
 	}
 	return s
 }
-
-// lineChart adds a chart of the series that have points, if there are any.
-func lineChart(o *kit.Output, id, title, unit, xUnit, xTitle string, series ...report.Series) {
-	series = slices.DeleteFunc(series, func(s report.Series) bool { return len(s.Values) < 2 })
-	if len(series) > 0 {
-		o.Chart(report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: xUnit, XTitle: xTitle,
-			Series: series})
-	}
-}

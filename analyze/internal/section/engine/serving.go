@@ -337,13 +337,13 @@ func (r *servingRun) charts() {
 			func(i int) float64 { return of(&r.list[i]) })
 	}
 	const title = "time since the first line of statistics"
-	lineChart(r.out, "serving_throughput", "Tokens per second", report.PerSecond, report.Nanoseconds, title,
+	r.out.LineChart("serving_throughput", "Tokens per second", report.PerSecond, report.Nanoseconds, title,
 		line("prompt", func(s *serverlog.Sample) float64 { return s.Prompt }),
 		line("generation", func(s *serverlog.Sample) float64 { return s.Generation }))
-	lineChart(r.out, "serving_requests", "Requests", report.Count, report.Nanoseconds, title,
+	r.out.LineChart("serving_requests", "Requests", report.Count, report.Nanoseconds, title,
 		line("running", func(s *serverlog.Sample) float64 { return s.Running }),
 		line("waiting", func(s *serverlog.Sample) float64 { return s.Waiting }))
-	lineChart(r.out, "serving_cache", "KV cache in use", report.Ratio, report.Nanoseconds, title,
+	r.out.LineChart("serving_cache", "KV cache in use", report.Ratio, report.Nanoseconds, title,
 		line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage }))
 }
 

@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -67,18 +66,14 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 		owner, address int64
 		device         int32
 	}
-	devices, open := map[int32]*deviceMemory{}, map[place]int{}
+	devices, open := kit.NewTally[int32, deviceMemory](), map[place]int{}
 	var list []heldMemory
 	for i := range in.Trace.Allocs {
 		a := &in.Trace.Allocs[i]
 		if a.Start > in.Span.End {
 			break
 		}
-		d := devices[a.Device]
-		if d == nil {
-			d = &deviceMemory{}
-			devices[a.Device] = d
-		}
+		d := devices.At(a.Device)
 		d.rows++
 		d.pool, d.inUse = max(d.pool, a.PoolSize), max(d.inUse, a.PoolUsed)
 		inside, onDevice := a.Start >= in.Span.Start, a.Kind == memDevice || a.Kind == memArray
@@ -110,8 +105,8 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(devices)) {
-		d, l := devices[id], kit.Labels("device", strconv.Itoa(int(id)))
+	for _, id := range slices.Sorted(slices.Values(devices.Keys)) {
+		d, l := devices.At(id), kit.Labels("device", strconv.Itoa(int(id)))
 		out.From(trace.RoleAlloc, d.rows, "start", "bytes", "memoryOperationType", "memKind", "address", "deviceId", "globalPid")
 		out.Int("gpu_memory.peak", l, d.peak)
 		out.Int("gpu_memory.growth", l, d.growth)

@@ -13,7 +13,7 @@ import (
 )
 
 var Time = kit.Section{
-	ID: "gpu_time", Group: report.GroupTime, Title: "GPU time", Steady: true,
+	ID: "gpu_time", Group: report.GroupTime, Title: "GPU time", Steady: true, Work: true,
 	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common " +
 		"to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, " +
 		"exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
@@ -87,10 +87,6 @@ var Time = kit.Section{
 }
 
 func gpuTime(in *kit.Input, out *kit.Output) {
-	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, in.NoWork())
-		return
-	}
 	window := in.Span.Len()
 	classes := out.Table("gpu_time")
 	causes := out.Table("idle_causes")

@@ -15,7 +15,7 @@ import (
 )
 
 var Idle = kit.Section{
-	ID: "idle", Group: report.GroupTime, Title: "Idle gaps", Steady: true,
+	ID: "idle", Group: report.GroupTime, Title: "Idle gaps", Steady: true, Work: true,
 	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, " +
 		"with the work before and after it. The cause is split by the API call that launched the next work; the API call " +
 		"is the one in which that call's thread spent at least half of the gap, the NVTX range the innermost " +
@@ -79,10 +79,6 @@ const (
 )
 
 func idle(in *kit.Input, out *kit.Output) {
-	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, in.NoWork())
-		return
-	}
 	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio,
 		XUnit: report.Nanoseconds, XTitle: "Since the window's start"}
 	var top []deviceGap

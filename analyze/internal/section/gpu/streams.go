@@ -12,7 +12,7 @@ import (
 )
 
 var Streams = kit.Section{
-	ID: "streams", Group: report.GroupTime, Steady: true, Title: "Streams and concurrency",
+	ID: "streams", Group: report.GroupTime, Steady: true, Work: true, Title: "Streams and concurrency",
 	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while " +
 		"any of its work runs; work is concurrent while two or more streams of a device are busy.",
 	Findings: []kit.FindingDef{
@@ -104,10 +104,6 @@ func streamsOf(in *kit.Input, d *timeline.Device) (list []*streamUse, concurrent
 }
 
 func streams(in *kit.Input, out *kit.Output) {
-	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, in.NoWork())
-		return
-	}
 	type row struct {
 		device *timeline.Device
 		*streamUse

@@ -142,12 +142,7 @@ func launches(in *kit.Input, out *kit.Output) {
 		}
 		return
 	}
-	if !in.CallsHaveNames() {
-		out.Status(report.Unavailable, kit.NoCallNames)
-		out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
-		for _, id := range []string{"launch.count", "launch.rate", "launch.api_time"} {
-			out.Metric(id, nil, nil)
-		}
+	if callsUnknown(in, out, "launch.count", "launch.rate", "launch.api_time") {
 		return
 	}
 	api, k := &in.Trace.API, &in.Trace.Kernels
@@ -201,6 +196,19 @@ func launches(in *kit.Input, out *kit.Output) {
 			break // the one that takes most of the time
 		}
 	}
+}
+
+// callsUnknown reports whether calls have no names: then these metrics are unknown.
+func callsUnknown(in *kit.Input, out *kit.Output, metrics ...string) bool {
+	if in.CallsHaveNames() {
+		return false
+	}
+	out.Status(report.Unavailable, kit.NoCallNames)
+	out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
+	for _, id := range metrics {
+		out.Metric(id, nil, nil)
+	}
+	return true
 }
 
 // launchErrors counts the launches that failed, by code. A launch never returns 600 (not ready), which queries do.

@@ -121,12 +121,7 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, in.Lack(trace.RoleAPI))
 		return
 	}
-	if !in.CallsHaveNames() {
-		out.Status(report.Unavailable, kit.NoCallNames)
-		out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
-		for _, id := range []string{"sync.blocked_time", "sync.total_time", "sync.count"} {
-			out.Metric(id, nil, nil)
-		}
+	if callsUnknown(in, out, "sync.blocked_time", "sync.total_time", "sync.count") {
 		return
 	}
 	api := &in.Trace.API

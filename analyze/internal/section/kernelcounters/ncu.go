@@ -207,22 +207,18 @@ type ncuSource struct {
 	column string
 }
 
-// caches and their hit rates.
-var caches = []struct {
-	name string
-	from ncuSource
-}{{"l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}}, {"l2",
-	ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}}}
-
-// sectors are how well accesses to global memory use the bytes that they move.
-var sectors = []struct {
-	id, access string
-	from       ncuSource
+// details are metrics of a kernel by a label of their own: hit rates of caches, and how well accesses to global memory
+// use the bytes that they move.
+var details = []struct {
+	id, label, value string
+	from             ncuSource
 }{
-	{"ncu.sector_use_ratio", "load", ncuSource{ncu.LoadUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"}},
-	{"ncu.sector_use_ratio", "store", ncuSource{ncu.StoreUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct"}},
-	{"ncu.sectors_per_request", "load", ncuSource{ncu.LoadSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"}},
-	{"ncu.sectors_per_request", "store", ncuSource{ncu.StoreSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"}},
+	{"ncu.cache_hit_ratio", "cache", "l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}},
+	{"ncu.cache_hit_ratio", "cache", "l2", ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}},
+	{"ncu.sector_use_ratio", "access", "load", ncuSource{ncu.LoadUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"}},
+	{"ncu.sector_use_ratio", "access", "store", ncuSource{ncu.StoreUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct"}},
+	{"ncu.sectors_per_request", "access", "load", ncuSource{ncu.LoadSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"}},
+	{"ncu.sectors_per_request", "access", "store", ncuSource{ncu.StoreSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"}},
 }
 
 var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum",
@@ -288,16 +284,10 @@ func (s *ncuRun) kernels() {
 			s.out.FromEvidence(file.NCU, len(k.Launches), throughputColumns[:2]...)
 			s.out.Metric("ncu.dram_bytes", l, k.Bytes)
 		}
-		for _, c := range caches {
-			if v := k.Get(c.from.field); v != nil {
-				s.out.FromEvidence(file.NCU, len(s.data.Values(k, c.from.field)), c.from.column)
-				s.out.Metric("ncu.cache_hit_ratio", kit.Labels("kernel", k.Name, "cache", c.name), v)
-			}
-		}
-		for _, c := range sectors {
-			if v := k.Get(c.from.field); v != nil {
-				s.out.FromEvidence(file.NCU, len(s.data.Values(k, c.from.field)), c.from.column)
-				s.out.Metric(c.id, kit.Labels("kernel", k.Name, "access", c.access), v)
+		for _, x := range details {
+			if v := k.Get(x.from.field); v != nil {
+				s.out.FromEvidence(file.NCU, len(s.data.Values(k, x.from.field)), x.from.column)
+				s.out.Metric(x.id, kit.Labels("kernel", k.Name, x.label, x.value), v)
 			}
 		}
 	}

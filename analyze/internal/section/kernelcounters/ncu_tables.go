@@ -265,9 +265,9 @@ const fewUsed = 0.80
 // together if they were not measured apart.
 func worstAccess(k *ncu.Kernel) (access string, use float64) {
 	use = 1
-	for _, c := range sectors {
-		if v := k.Get(c.from.field); c.id == "ncu.sector_use_ratio" && v != nil && *v > 0 && *v < use {
-			access, use = c.access, *v
+	for _, x := range details {
+		if v := k.Get(x.from.field); x.id == "ncu.sector_use_ratio" && v != nil && *v > 0 && *v < use {
+			access, use = x.value, *v
 		}
 	}
 	return access, use

@@ -177,6 +177,14 @@ func Labels(pairs ...string) report.Labels {
 // Chart adds a drawing.
 func (o *Output) Chart(c report.Chart) { o.section.Charts = append(o.section.Charts, c) }
 
+// LineChart adds a drawing of the series that have points, if there are any.
+func (o *Output) LineChart(id, title, unit, xUnit, xTitle string, series ...report.Series) {
+	series = slices.DeleteFunc(series, func(s report.Series) bool { return len(s.Values) < 2 })
+	if len(series) > 0 {
+		o.Chart(report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: xUnit, XTitle: xTitle, Series: series})
+	}
+}
+
 // Table starts one of the tables that the section declares.
 func (o *Output) Table(id string) *Table {
 	for i := range o.declared {

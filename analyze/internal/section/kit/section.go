@@ -28,6 +28,8 @@ type Section struct {
 	Group string // group of sections on a page, a report.Group constant; empty: evidence
 	// Needs are the tables without which the section is unavailable.
 	Needs []trace.Role
+	// Work says that the section is unavailable without GPU work.
+	Work bool
 	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section
 	// without any needs a trace.
 	Evidence []file.Kind
@@ -132,6 +134,10 @@ func (s *Section) run(in *Input) (out *Output) {
 			out.Status(report.Unavailable, in.Lack(role))
 			return out
 		}
+	}
+	if s.Work && len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, in.NoWork())
+		return out
 	}
 	s.Run(in, out)
 	for _, m := range out.metrics {
