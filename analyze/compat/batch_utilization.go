@@ -118,9 +118,7 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 	fromSession(out, b.Waiting.N(), name, "waiting_queue_len")
 	meanOf(out, "batch.waiting", nil, &b.Waiting)
 	waiting := stat.Ratio(b.Queued, b.Waiting.N())
-	if waiting != nil {
-		out.Metric("batch.waiting_ratio", nil, waiting)
-	}
+	out.Known("batch.waiting_ratio", nil, waiting)
 	fromSession(out, b.Steps, name, "max_num_seqs", "max_tokens")
 	out.Metric("batch.max_num_seqs", nil, floatOf(b.MaxSeqs.Value()))
 	out.Metric("batch.max_num_tokens", nil, floatOf(b.MaxTokens.Value()))

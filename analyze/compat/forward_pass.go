@@ -41,7 +41,7 @@ var ForwardPass = kit.Section{
 				kit.CountCol("tokens", "Tokens"),
 				kit.MeanCol("total", "Total", "total_ms"),
 				kit.RatioCol("share", "Share", "pct_of_forward_time"),
-			}, sampleCols(), []report.Column{kit.RateCol("throughput", "Tokens per second", report.PerSecond)})},
+			}, sampleCols(), []report.Column{kit.FloatCol("throughput", "Tokens per second", report.PerSecond)})},
 	},
 	Run: forwardPass,
 }

@@ -68,21 +68,21 @@ var MoE = kit.Section{
 			kit.CountCol("activations", "Activations"),
 			kit.RatioCol("coverage", "Chosen", "coverage_pct"),
 			kit.CountCol("dead", "Dead"),
-			kit.RateCol("peak_to_mean", "Busiest / mean", ""),
-			kit.RateCol("load_balance", "Busiest / least", ""),
+			kit.FloatCol("peak_to_mean", "Busiest / mean", ""),
+			kit.FloatCol("load_balance", "Busiest / least", ""),
 			kit.RatioCol("top_share", "Busiest tenth", "top_decile_pct"),
 			kit.IDCol("hottest", "Hottest expert"),
 			kit.RatioCol("hottest_share", "Its share", "hottest_pct"),
-			kit.RateCol("imbalance", "Imbalance by batch, mean", ""),
-			kit.Wide(kit.RateCol("imbalance_p90", "p90", "")),
-			kit.Wide(kit.RateCol("top_weight", "Top weight, mean", "")),
+			kit.FloatCol("imbalance", "Imbalance by batch, mean", ""),
+			kit.Wide(kit.FloatCol("imbalance_p90", "p90", "")),
+			kit.Wide(kit.FloatCol("top_weight", "Top weight, mean", "")),
 		}},
 		{ID: "moe_hottest", Title: "Hottest experts", File: "moe_hottest.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
 			kit.IDCol("expert", "Expert"),
 			kit.CountCol("activations", "Activations"),
 			kit.RatioCol("share", "Of the layer", "pct_of_layer"),
-			kit.RateCol("to_mean", "Over the mean", ""),
+			kit.FloatCol("to_mean", "Over the mean", ""),
 		}},
 		{ID: "moe_pairs", Title: "Co-activated experts", File: "moe_pairs.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
@@ -90,7 +90,7 @@ var MoE = kit.Section{
 			kit.IDCol("expert_b", "Expert"),
 			kit.CountCol("pairs", "Times"),
 			kit.RatioCol("share", "Of the layer's pairs", "pct_of_layer"),
-			kit.RateCol("lift", "Over chance", ""),
+			kit.FloatCol("lift", "Over chance", ""),
 		}},
 		{ID: "moe_experts", Title: "Activations by expert", File: "moe_experts.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
@@ -197,9 +197,7 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 		out.Metric("moe.dead_experts", l.label(), floatOf(l.Dead))
 		out.Metric("moe.load_balance", l.label(), l.balance)
 		out.Metric("moe.peak_to_mean", l.label(), l.peak)
-		if l.decile != nil {
-			out.Metric("moe.top_decile_share", l.label(), l.decile)
-		}
+		out.Known("moe.top_decile_share", l.label(), l.decile)
 		total += l.Total
 		if l.Dead == nil {
 			knowsAll = false
@@ -231,9 +229,7 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 	}
 	out.Metric("moe.load_balance", nil, worst)
 	out.Metric("moe.peak_to_mean", nil, peak)
-	if decile != nil {
-		out.Metric("moe.top_decile_share", nil, decile)
-	}
+	out.Known("moe.top_decile_share", nil, decile)
 }
 
 // moeBatches emits the metrics that were sampled by batch and by token.

@@ -66,9 +66,7 @@ func preemptions(in *kit.Input, out *kit.Output) {
 		out.Status(report.Partial, "the session has only "+summary+": counts and means")
 		fromSession(out, s.Preemptions, summary, "total_preemptions", "mean_resume_delay")
 		out.Int("preemption.count", nil, s.Preemptions)
-		if mean := s.Delay.Mean(); mean != nil {
-			out.Metric("preemption.delay", nil, mean)
-		}
+		out.Known("preemption.delay", nil, s.Delay.Mean())
 		return
 	}
 	fromSession(out, d.Rows[events], events, "event", "request_id", "reason")

@@ -154,11 +154,8 @@ func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 
 // ifKnown emits a metric if its value is known: if a log does not state it, the metric is left out.
 func ifKnown(o *kit.Output, id string, v float64) bool {
-	if p := notNaN(v); p != nil {
-		o.Metric(id, nil, p)
-		return true
-	}
-	return false
+	o.Known(id, nil, notNaN(v))
+	return notNaN(v) != nil
 }
 
 // kvCacheTable lists the needs and the size of the KV cache, and returns the number of rows.

@@ -123,16 +123,14 @@ func load(in *kit.Input, out *kit.Output) {
 	}
 	out.Int("load.late_sends", nil, c.Late)
 	w := &r.Workload
-	if w.Rate != nil {
-		out.Metric("load.target_rate", nil, w.Rate)
-	}
+	out.Known("load.target_rate", nil, w.Rate)
 	if w.Concurrency != nil {
 		out.Int("load.concurrency", nil, *w.Concurrency)
 	}
 	out.FromEvidence(file.Load, int(c.Succeeded), "rates", "tokens", "goodput")
-	knownMetric(out, "load.request_rate", r.Rates.Requests)
-	knownMetric(out, "load.output_throughput", r.Rates.OutputTokens)
-	knownMetric(out, "load.input_throughput", r.Rates.InputTokens)
+	out.Known("load.request_rate", nil, r.Rates.Requests)
+	out.Known("load.output_throughput", nil, r.Rates.OutputTokens)
+	out.Known("load.input_throughput", nil, r.Rates.InputTokens)
 	if r.Tokens.Output != nil {
 		out.Int("load.output_tokens", nil, *r.Tokens.Output)
 	}
@@ -140,8 +138,8 @@ func load(in *kit.Input, out *kit.Output) {
 		out.Int("load.input_tokens", nil, *r.Tokens.Input)
 	}
 	if g := r.Goodput; g != nil {
-		knownMetric(out, "load.goodput_ratio", g.Ratio)
-		knownMetric(out, "load.goodput", g.Rate)
+		out.Known("load.goodput_ratio", nil, g.Ratio)
+		out.Known("load.goodput", nil, g.Rate)
 	}
 	loadLatency(out, r)
 	loadFailures(out, r)
@@ -149,13 +147,6 @@ func load(in *kit.Input, out *kit.Output) {
 	loadCharts(out, r)
 	loadTrust(out, r)
 	loadFindings(out, r)
-}
-
-// knownMetric emits a metric without labels if it has a value.
-func knownMetric(o *kit.Output, id string, v *float64) {
-	if v != nil {
-		o.Metric(id, nil, v)
-	}
 }
 
 func loadLatency(o *kit.Output, r *loadfile.Result) {

@@ -54,9 +54,7 @@ func emitSampled(o *kit.Output, id string, l report.Labels, s steadySample) *rep
 
 // statisticColumns are the columns of a table with one statistic per row, all in one unit.
 func statisticColumns(first report.Column, unit string) []report.Column {
-	col := func(id, title string) report.Column {
-		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
-	}
+	col := func(id, title string) report.Column { return kit.FloatCol(id, title, unit) }
 	return []report.Column{first, kit.CountCol("samples", "Samples"), kit.CountCol("steady", "Steady"),
 		col("p50", "Median"), col("mean", "Mean"), kit.Wide(col("stddev", "Std. dev.")),
 		kit.Wide(col("min", "Min")), col("p90", "p90"), kit.Wide(col("p99", "p99")), col("max", "Max")}

@@ -80,7 +80,7 @@ var Comm = kit.Section{
 		}},
 		{ID: "comm_sizes", Title: "Messages", File: "comm_sizes.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("collective", "Collective"),
-			kit.SizeCol("size", "Message"),
+			kit.FloatCol("size", "Message", report.Count),
 			kit.IDCol("ranks", "Ranks"),
 			kit.CountCol("count", "Calls"),
 			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
@@ -242,10 +242,8 @@ func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, wa
 		d := &in.Timeline.Devices[i]
 		busy, exposed := d.Comm, d.ExposedComm
 		hidden := stat.Ratio(busy-exposed, busy)
-		if hidden != nil {
-			out.FromWork(d.Len(), "start", "end", "deviceId")
-			out.Metric("comm.hidden_ratio", kit.Labels("device", strconv.Itoa(int(d.ID))), hidden)
-		}
+		out.FromWork(d.Len(), "start", "end", "deviceId")
+		out.Known("comm.hidden_ratio", kit.Labels("device", strconv.Itoa(int(d.ID))), hidden)
 		var total int64
 		for g, u := range uses {
 			if g.library == "" {

@@ -142,12 +142,8 @@ func messageMetrics(out *kit.Output, uses *kit.Tally[commSize, traffic]) {
 			l = kit.And(l, "size", c.size)
 		}
 		if algorithm, bus := u.rates(); c.collective != "" {
-			if algorithm != nil {
-				out.Metric("comm.algorithm_bandwidth", l, algorithm)
-			}
-			if bus != nil {
-				out.Metric("comm.bus_bandwidth", l, bus)
-			}
+			out.Known("comm.algorithm_bandwidth", l, algorithm)
+			out.Known("comm.bus_bandwidth", l, bus)
 		}
 	}
 }

@@ -58,9 +58,9 @@ var Counters = kit.Section{
 		{ID: "gpu_clocks", Title: "Clocks while the device worked", File: "gpu_clocks.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.NameCol("clock", "Clock"),
-			kit.RateCol("mean", "Mean", report.PerSecond),
-			kit.RateCol("low", "A tenth of the time below", report.PerSecond),
-			kit.RateCol("most", "Highest", report.PerSecond),
+			kit.FloatCol("mean", "Mean", report.PerSecond),
+			kit.FloatCol("low", "A tenth of the time below", report.PerSecond),
+			kit.FloatCol("most", "Highest", report.PerSecond),
 			kit.CountCol("samples", "Samples"),
 		}},
 	},

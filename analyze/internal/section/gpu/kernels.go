@@ -59,8 +59,8 @@ var Kernels = kit.Section{
 			kit.MeanCol("p99", "p99", "p99_duration_us").Merged(report.PercentileOf("kernel", 0.99)),
 			kit.Wide(kit.TextCol("grid", "Grid")).Merged(report.OfMost),
 			kit.Wide(kit.TextCol("block", "Block")).Merged(report.OfMost),
-			kit.Wide(kit.SizeCol("avg_grid_size", "Mean grid")).Merged(report.MeanBy("count")),
-			kit.Wide(kit.SizeCol("avg_block_size", "Mean block")).Merged(report.MeanBy("count")),
+			kit.Wide(kit.FloatCol("avg_grid_size", "Mean grid", report.Count)).Merged(report.MeanBy("count")),
+			kit.Wide(kit.FloatCol("avg_block_size", "Mean block", report.Count)).Merged(report.MeanBy("count")),
 		}},
 		{ID: "kernels_per_device", Title: "Kernels per device", File: "kernels_per_device.csv",
 			Columns: []report.Column{

@@ -228,9 +228,6 @@ func (a *amount) fields(first ...kit.Field) []kit.Field {
 }
 
 func amountColumns(first ...report.Column) []report.Column {
-	size := func(id, title string) report.Column {
-		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
-	}
 	return append(first,
 		kit.CountCSVCol("count", "Count", "call_count").Merged(report.Sum),
 		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
@@ -238,8 +235,8 @@ func amountColumns(first ...report.Column) []report.Column {
 		kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")).Merged(report.Same),
 		kit.Wide(kit.NsCol("max", "Max", "max_duration_us")).Merged(report.Max),
 		kit.BytesCol("bytes", "Bytes").Merged(report.Sum),
-		size("mean_bytes", "Mean size").Merged(report.RatioOf("bytes", "count")),
-		kit.Wide(size("p50_bytes", "p50 size")).Merged(report.Same),
+		kit.FloatCol("mean_bytes", "Mean size", report.Bytes).Merged(report.RatioOf("bytes", "count")),
+		kit.Wide(kit.FloatCol("p50_bytes", "p50 size", report.Bytes)).Merged(report.Same),
 		kit.Wide(kit.BytesCol("max_bytes", "Max size")).Merged(report.Max),
 		gigabytesCol("throughput", "Throughput").Merged(report.RatioOf("bytes", "total")),
 	)
@@ -250,7 +247,7 @@ func gigabytesCol(id, title string) report.Column { return bandwidthCol(id, titl
 
 // bandwidthCol is a throughput under another name.
 func bandwidthCol(id, title, csv string) report.Column {
-	c := kit.RateCol(id, title, report.BytesPerSec)
+	c := kit.FloatCol(id, title, report.BytesPerSec)
 	c.CSV = []report.CSVCol{{Name: csv, Exp10: -9}}
 	return c
 }

@@ -56,7 +56,7 @@ var Launches = kit.Section{
 		{ID: "launches", Title: "Launch calls", File: "launches.csv", Columns: []report.Column{
 			kit.NameCol("api_name", "API").Merged(report.Key),
 			kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum.First()),
-			kit.RateCol("rate", "Per second", report.PerSecond).Merged(report.Leave),
+			kit.FloatCol("rate", "Per second", report.PerSecond).Merged(report.Leave),
 			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum),
 			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
 			kit.MeanCol("p50", "p50", "p50_duration_us").Merged(report.PercentileOf("api", 0.5)),
@@ -72,11 +72,11 @@ var Launches = kit.Section{
 		{ID: "launches_by_pid", Title: "Launches per process", File: "launches_by_pid.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.CountCSVCol("launches", "Launches", "launch_count"),
-			kit.RateCol("rate", "Per second", report.PerSecond),
+			kit.FloatCol("rate", "Per second", report.PerSecond),
 			kit.NsCol("api_time", "API time", "api_time_ms"),
 			kit.MeanCol("mean", "Mean call", "avg_api_time_us"),
 			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
-			kit.RateCol("kernel_rate", "Kernels per second", report.PerSecond),
+			kit.FloatCol("kernel_rate", "Kernels per second", report.PerSecond),
 			kit.MeanCol("p50", "p50 kernel", "p50_kernel_us"),
 			{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool},
 		}},

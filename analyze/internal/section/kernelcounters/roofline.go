@@ -32,11 +32,11 @@ var Roofline = kit.Section{
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.Wide(kit.NameCol("short", "Short name")),
 			kit.TextCol("precision", "Mostly"),
-			kit.RateCol("flop", "Operations", report.Flop),
-			kit.RateCol("flop_rate", "Per second", report.Flop),
-			kit.RateCol("intensity", "FLOP/byte", ""),
-			kit.RateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
-			kit.RateCol("attainable", "Attainable per second", report.Flop),
+			kit.FloatCol("flop", "Operations", report.Flop),
+			kit.FloatCol("flop_rate", "Per second", report.Flop),
+			kit.FloatCol("intensity", "FLOP/byte", ""),
+			kit.FloatCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+			kit.FloatCol("attainable", "Attainable per second", report.Flop),
 			kit.TextCol("roof", "Roof"),
 			kit.RatioCol("ratio", "Of the roof", "roofline_pct"),
 		}},
@@ -44,8 +44,8 @@ var Roofline = kit.Section{
 			kit.IDCol("device_id", "GPU"),
 			kit.NameCol("name", "Name"),
 			kit.TextCol("what", "Of"),
-			kit.RateCol("bytes_per_second", "Bandwidth", report.BytesPerSec),
-			kit.RateCol("flop_per_second", "Operations per second", report.Flop),
+			kit.FloatCol("bytes_per_second", "Bandwidth", report.BytesPerSec),
+			kit.FloatCol("flop_per_second", "Operations per second", report.Flop),
 			kit.TextCol("source", "Source"),
 		}},
 		{ID: "roofline_data", Title: "Utilisation by kernel, as profilemate writes it", File: "roofline_data.csv", Merge: report.Leave,
@@ -103,12 +103,8 @@ func roofline(in *kit.Input, out *kit.Output) {
 		out.FromEvidence(file.NCU, len(k.Launches), "sm__sass_thread_inst_executed_op_*_pred_on.sum",
 			"sm__ops_path_tensor_*.sum", "gpu__time_duration.sum")
 		out.Metric("ncu.flop", l, k.Flops)
-		if k.FlopRate != nil {
-			out.Metric("ncu.flop_rate", l, k.FlopRate)
-		}
-		if share != nil {
-			out.Metric("ncu.roofline_ratio", l, share)
-		}
+		out.Known("ncu.flop_rate", l, k.FlopRate)
+		out.Known("ncu.roofline_ratio", l, share)
 	}
 	if t.Len() == 0 {
 		out.Status(report.Partial, noFlops)

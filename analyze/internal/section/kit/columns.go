@@ -56,10 +56,6 @@ func RatioCol(id, title string, csv ...string) report.Column {
 	return c
 }
 
-func RateCol(id, title, unit string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
-}
-
 func Wide(c report.Column) report.Column {
 	c.Wide = true
 	return c
@@ -86,11 +82,6 @@ func CountCSVCol(id, title, csv string) report.Column {
 	c := CountCol(id, title)
 	c.CSV = []report.CSVCol{{Name: csv}}
 	return c
-}
-
-// SizeCol is a mean number of blocks or threads.
-func SizeCol(id, title string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
 }
 
 // Cell of a pointer: null if nil.

@@ -134,6 +134,13 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 	return o.Metric(id, labels, &value)
 }
 
+// Known emits a metric if its value is known: where nothing states it, it is left out.
+func (o *Output) Known(id string, labels report.Labels, value *float64) {
+	if value != nil {
+		o.Metric(id, labels, value)
+	}
+}
+
 // Find emits a finding under its declared title. Evidence must be metrics that some section emits, first the subject of
 // the title. The caller sets the worth of the finding, if known.
 func (o *Output) Find(id string, evidence []report.MetricRef, advice ...string) *Finding {

@@ -9,7 +9,7 @@ import (
 
 // Rows are filled by the ids of their columns; what does not fit the table is a panic, which fails the section.
 func TestRows(t *testing.T) {
-	x := &Table{Table: report.Table{ID: "t", Columns: []report.Column{TextCol("a", "A"), CountCol("b", "B"), RateCol("c", "C", report.Ratio)}}}
+	x := &Table{Table: report.Table{ID: "t", Columns: []report.Column{TextCol("a", "A"), CountCol("b", "B"), FloatCol("c", "C", report.Ratio)}}}
 	x.Row(Text("a", "one"), Int("b", 1), Float("c", 0.5))
 	x.Row(Maybe("c", nil), Text("a", "two"), Int("b", 2))
 	x.Partial(Int("b", 3))
