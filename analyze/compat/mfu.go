@@ -164,7 +164,6 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 		if time == nil && stated == 0 {
 			continue
 		}
-		var std *float64
 		note := ""
 		switch stage {
 		case "model":
@@ -174,10 +173,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 			note = "inside prefill"
 		}
 		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")
-		if s := r.Stage(stage); s != nil {
-			out.Metric("stage.time", l, time)
-			std = s.Time.Std
-		}
+		out.Known("stage.time", l, r.Times[stage].Mean)
 		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates", "model_dims", "mfu_per_stage", "peak_tflops")
 		flops, bytes := u.flops(stage), u.moved(stage)
 		rate, moved := over(flops, time, 1e9), over(bytes, time, 1e9)
@@ -190,7 +186,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 			out.Metric("mfu.bandwidth_utilization", l, busy)
 		}
 		row := []kit.Field{
-			kit.Text("stage", stage), kit.Maybe("mean", time), kit.Maybe("std", std), kit.Text("note", note),
+			kit.Text("stage", stage), kit.Maybe("mean", time), kit.Maybe("std", r.Times[stage].Std), kit.Text("note", note),
 			kit.Maybe("flops", flops), kit.Maybe("flop_rate", rate), kit.Maybe("mfu", used),
 			kit.Maybe("bytes", bytes), kit.Maybe("byte_rate", moved), kit.Maybe("bandwidth", busy),
 		}
@@ -346,13 +342,13 @@ func (u *modelRun) lengths(c perfopt.Context) {
 
 func (u *modelRun) solvePrompt() *float64 {
 	r := u.run
-	stated, prefill := r.Stated["prefill"], r.Stage("prefill")
+	stated, prefill := r.Stated["prefill"], r.Times["prefill"].Mean
 	if r.Dims == nil || r.StatedMax == nil || prefill == nil || stated <= 0 {
 		return nil
 	}
 	d, ff, l := r.Dims.Model, r.Dims.FF, r.Dims.Layers
 	a, b := l*d, l*(4*d*ff+2*d*d)+l*d
-	c := stated * *r.StatedMax * *prefill.Time.Mean / 1e9
+	c := stated * *r.StatedMax * *prefill / 1e9
 	s := 2 * c / (b + math.Sqrt(b*b+4*a*c))
 	if whole := math.Round(s); whole >= 1 && whole < 1e8 && math.Abs(s-whole) < 0.01 {
 		return &whole
@@ -373,15 +369,15 @@ func (u *modelRun) count() {
 		add(stage, "projections (Q, K, V, O)", n+" L 8 d²", tokens*d.Layers*8*d.Model*d.Model)
 		add(stage, "feed-forward, gated", n+" L 6 d d_ff", tokens*d.Layers*6*d.Model*d.FF)
 	}
-	if u.prompt != nil && r.Stage("prefill") != nil {
+	if u.prompt != nil && r.Times["prefill"].Mean != nil {
 		s := *u.prompt
 		part("prefill", "S", s)
 		add("prefill", "attention, causal", "L 2 d S (S + 1)", d.Layers*2*d.Model*s*(s+1))
-		if v, t := r.Stated["vision"], r.Stage("vision"); v > 0 && t != nil && r.StatedMax != nil {
-			add("prefill", "vision encoder", "as llm-perf-opt states it", v**r.StatedMax**t.Time.Mean/1e9)
+		if v, t := r.Stated["vision"], r.Times["vision"].Mean; v > 0 && t != nil && r.StatedMax != nil {
+			add("prefill", "vision encoder", "as llm-perf-opt states it", v**r.StatedMax**t/1e9)
 		}
 	}
-	if u.context != nil && r.Tokens.Mean != nil && r.Stage("decode") != nil {
+	if u.context != nil && r.Tokens.Mean != nil && r.Times["decode"].Mean != nil {
 		t := *r.Tokens.Mean
 		part("decode", "T", t)
 		add("decode", "attention", "T L 4 d C", t*d.Layers*4*d.Model**u.context)
@@ -396,10 +392,10 @@ func (u *modelRun) traffic(size float64) {
 	}
 	weights := size * d.Layers * (4*d.Model*d.Model + 3*d.Model*d.FF)
 	token := size * d.Layers * 2 * d.Model
-	if u.prompt != nil && r.Stage("prefill") != nil {
+	if u.prompt != nil && r.Times["prefill"].Mean != nil {
 		u.bytes["prefill"] = weights + *u.prompt*token
 	}
-	if u.context != nil && r.Tokens.Mean != nil && r.Stage("decode") != nil {
+	if u.context != nil && r.Tokens.Mean != nil && r.Times["decode"].Mean != nil {
 		u.bytes["decode"] = *r.Tokens.Mean * (weights + (*u.context+1)*token)
 	}
 }
@@ -436,10 +432,7 @@ func (u *modelRun) time(stage string) *float64 {
 	if stage == "model" {
 		return sumOf(u.time("prefill"), u.time("decode"))
 	}
-	if s := u.run.Stage(stage); s != nil {
-		return s.Time.Mean
-	}
-	return nil
+	return u.run.Times[stage].Mean
 }
 
 func sumOf(a, b *float64) *float64 {

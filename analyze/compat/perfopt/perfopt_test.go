@@ -148,7 +148,7 @@ func TestSeveralRuns(t *testing.T) {
 		files = append(files, in)
 	}
 	d, err := Read(context.Background(), files)
-	if err != nil || *d.Run.Stage("prefill").Time.Mean != 1e6 || len(d.Warnings()) != 1 {
+	if err != nil || *d.Run.Times["prefill"].Mean != 1e6 || len(d.Warnings()) != 1 {
 		t.Errorf("%+v %v (%v)", d.Run, d.Warnings(), err)
 	}
 }
@@ -172,9 +172,9 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%+v", tally)
 		}
 		if d.Run != nil {
-			for _, s := range d.Run.Stages {
-				if math.IsNaN(*s.Time.Mean) || math.IsInf(*s.Time.Mean, 0) || *s.Time.Mean < 0 {
-					t.Errorf("%s takes %v", s.Name, *s.Time.Mean)
+			for stage, v := range d.Run.Times {
+				if math.IsNaN(*v.Mean) || math.IsInf(*v.Mean, 0) || *v.Mean < 0 {
+					t.Errorf("%s takes %v", stage, *v.Mean)
 				}
 			}
 		}
