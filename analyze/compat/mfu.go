@@ -100,12 +100,16 @@ func mfu(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, "the evidence has no timings of llm-perf-opt (metrics.json)")
 		return
 	}
-	u := &modelRun{run: d.Run, bytes: map[string]float64{}}
+	u := &modelRun{run: d.Run, flops: quantity{}, bytes: quantity{}, time: quantity{}}
+	for stage, v := range d.Run.Times {
+		u.time.add(stage, *v.Mean)
+	}
 	u.lengths(d.Context)
-	u.count()
-	size, knowsSize := elementBytes[d.DType]
-	if knowsSize {
-		u.traffic(size)
+	u.count(elementBytes[d.DType])
+	for _, q := range []quantity{u.flops, u.bytes, u.time} {
+		if p, d := q["prefill"], q["decode"]; p != nil && d != nil {
+			q["model"] = new(*p + *d)
+		}
 	}
 	gpu, device := mfuDevice(in)
 	var peak, bandwidth *float64
@@ -159,7 +163,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 	t := out.Table("stages")
 	for _, stage := range mfuStages {
 		l := kit.Labels("stage", stage)
-		time := u.time(stage)
+		time := u.time[stage]
 		stated := r.Stated[stage]
 		if time == nil && stated == 0 {
 			continue
@@ -175,7 +179,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")
 		out.Known("stage.time", l, r.Times[stage].Mean)
 		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates", "model_dims", "mfu_per_stage", "peak_tflops")
-		flops, bytes := u.flops(stage), u.moved(stage)
+		flops, bytes := u.flops[stage], u.bytes[stage]
 		rate, moved := over(flops, time, 1e9), over(bytes, time, 1e9)
 		used, busy := over(rate, peak, 1), over(moved, bandwidth, 1)
 		if stage == "prefill" || stage == "decode" || stage == "model" {
@@ -213,7 +217,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 	for _, x := range u.terms {
 		terms.Row(
 			kit.Text("stage", x.stage), kit.Text("term", x.name), kit.Text("formula", x.formula),
-			kit.Float("flops", x.flops), kit.Maybe("share", stat.Ratio(x.flops, *u.flops(x.stage))))
+			kit.Float("flops", x.flops), kit.Maybe("share", stat.Ratio(x.flops, *u.flops[x.stage])))
 	}
 	terms.Add()
 }
@@ -233,7 +237,7 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 		row("d_ff, width of the feed-forward part", &x.FF, metrics)
 		row("L, layers", &x.Layers, metrics)
 	}
-	row("S, tokens of the prompt", u.prompt, u.promptFrom)
+	row("S, tokens of the prompt", u.prompt, "solved from the stated utilisation of prefill")
 	row("T, tokens generated", u.run.Tokens.Mean, metrics)
 	row("C, tokens of context", u.context, "S + T / 2, or as configured")
 	if size, ok := elementBytes[d.DType]; ok {
@@ -276,7 +280,7 @@ const (
 )
 
 func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
-	prefill, decode := u.time("prefill"), u.time("decode")
+	prefill, decode := u.time["prefill"], u.time["decode"]
 	if prefill != nil && decode != nil {
 		evidence := []report.MetricRef{kit.Ref("stage.time", "stage", "decode"),
 			kit.Ref("stage.time", "stage", "prefill")}
@@ -291,8 +295,8 @@ func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 				"Look at image resolution and preprocessing (base_size, patch_size, crops): they set how many tokens a prompt has. A lighter vision encoder helps if the vision stages take most of the time.")
 		}
 	}
-	used := over(over(u.flops("decode"), decode, 1e9), peak, 1)
-	busy := over(over(u.moved("decode"), decode, 1e9), bandwidth, 1)
+	used := over(over(u.flops["decode"], decode, 1e9), peak, 1)
+	busy := over(over(u.bytes["decode"], decode, 1e9), bandwidth, 1)
 	if used == nil || busy == nil {
 		return
 	}
@@ -314,13 +318,22 @@ type term struct {
 	flops                float64
 }
 
+// quantity is a number by stage; that of the model is prefill and decode, since the vision stages run inside prefill.
+type quantity map[string]*float64
+
+func (q quantity) add(stage string, v float64) {
+	if q[stage] == nil {
+		q[stage] = new(0.0)
+	}
+	*q[stage] += v
+}
+
 // modelRun is a run, and the numbers that can be computed from it.
 type modelRun struct {
-	run             *perfopt.Run
-	prompt, context *float64 // tokens
-	promptFrom      string
-	terms           []term
-	bytes           map[string]float64 // by stage
+	run                *perfopt.Run
+	prompt, context    *float64 // tokens
+	terms              []term
+	flops, bytes, time quantity // time in ns
 }
 
 // lengths finds the tokens of prompt and context. llm-perf-opt does not write down the length of the prompt, but the
@@ -329,9 +342,7 @@ type modelRun struct {
 // the one that its configuration fixes.
 func (u *modelRun) lengths(c perfopt.Context) {
 	r := u.run
-	if u.prompt = u.solvePrompt(); u.prompt != nil {
-		u.promptFrom = "solved from the stated utilisation of prefill"
-	}
+	u.prompt = u.solvePrompt()
 	switch {
 	case u.prompt != nil && r.Tokens.Mean != nil:
 		u.context = new(*u.prompt + *r.Tokens.Mean/2)
@@ -356,90 +367,41 @@ func (u *modelRun) solvePrompt() *float64 {
 	return nil
 }
 
-// count adds up the operations, two for each multiplication with its addition.
-func (u *modelRun) count() {
+// count adds up the operations, two for each multiplication with its addition, and the bytes that must move if the size
+// of an element is known, not 0.
+func (u *modelRun) count(size float64) {
 	r, d := u.run, u.run.Dims
 	if d == nil {
 		return
 	}
 	add := func(stage, name, formula string, flops float64) {
 		u.terms = append(u.terms, term{stage, name, formula, flops})
+		u.flops.add(stage, flops)
 	}
 	part := func(stage, n string, tokens float64) {
 		add(stage, "projections (Q, K, V, O)", n+" L 8 d²", tokens*d.Layers*8*d.Model*d.Model)
 		add(stage, "feed-forward, gated", n+" L 6 d d_ff", tokens*d.Layers*6*d.Model*d.FF)
 	}
-	if u.prompt != nil && r.Times["prefill"].Mean != nil {
+	weights, token := size*d.Layers*(4*d.Model*d.Model+3*d.Model*d.FF), size*d.Layers*2*d.Model
+	if u.prompt != nil && u.time["prefill"] != nil {
 		s := *u.prompt
 		part("prefill", "S", s)
 		add("prefill", "attention, causal", "L 2 d S (S + 1)", d.Layers*2*d.Model*s*(s+1))
-		if v, t := r.Stated["vision"], r.Times["vision"].Mean; v > 0 && t != nil && r.StatedMax != nil {
+		if v, t := r.Stated["vision"], u.time["vision"]; v > 0 && t != nil && r.StatedMax != nil {
 			add("prefill", "vision encoder", "as llm-perf-opt states it", v**r.StatedMax**t/1e9)
 		}
+		if size > 0 {
+			u.bytes.add("prefill", weights+s*token)
+		}
 	}
-	if u.context != nil && r.Tokens.Mean != nil && r.Times["decode"].Mean != nil {
+	if u.context != nil && r.Tokens.Mean != nil && u.time["decode"] != nil {
 		t := *r.Tokens.Mean
 		part("decode", "T", t)
 		add("decode", "attention", "T L 4 d C", t*d.Layers*4*d.Model**u.context)
-	}
-}
-
-// traffic adds up the bytes that must move, with elements of the given size.
-func (u *modelRun) traffic(size float64) {
-	r, d := u.run, u.run.Dims
-	if d == nil {
-		return
-	}
-	weights := size * d.Layers * (4*d.Model*d.Model + 3*d.Model*d.FF)
-	token := size * d.Layers * 2 * d.Model
-	if u.prompt != nil && r.Times["prefill"].Mean != nil {
-		u.bytes["prefill"] = weights + *u.prompt*token
-	}
-	if u.context != nil && r.Tokens.Mean != nil && r.Times["decode"].Mean != nil {
-		u.bytes["decode"] = *r.Tokens.Mean * (weights + (*u.context+1)*token)
-	}
-}
-
-// flops of a stage, nil if they are not known; model is prefill and decode.
-func (u *modelRun) flops(stage string) *float64 {
-	if stage == "model" {
-		return sumOf(u.flops("prefill"), u.flops("decode"))
-	}
-	sum, any := 0.0, false
-	for _, t := range u.terms {
-		if t.stage == stage {
-			sum, any = sum+t.flops, true
+		if size > 0 {
+			u.bytes.add("decode", t*(weights+(*u.context+1)*token))
 		}
 	}
-	if !any {
-		return nil
-	}
-	return &sum
-}
-
-func (u *modelRun) moved(stage string) *float64 {
-	if stage == "model" {
-		return sumOf(u.moved("prefill"), u.moved("decode"))
-	}
-	if b, ok := u.bytes[stage]; ok {
-		return &b
-	}
-	return nil
-}
-
-// time of a stage in ns; that of the model is prefill and decode, since the vision stages run inside prefill.
-func (u *modelRun) time(stage string) *float64 {
-	if stage == "model" {
-		return sumOf(u.time("prefill"), u.time("decode"))
-	}
-	return u.run.Times[stage].Mean
-}
-
-func sumOf(a, b *float64) *float64 {
-	if a == nil || b == nil {
-		return nil
-	}
-	return new(*a + *b)
 }
 
 // over is a over b, times a factor; nil if one is unknown or b is 0.
