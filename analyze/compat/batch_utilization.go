@@ -114,9 +114,9 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 		out.Metric("batch.underutilized", nil, stat.Ratio(b.Under, tokens.N()))
 	}
 	fromSession(out, b.Running.N(), name, "running_queue_len")
-	meanOf(out, "batch.running", nil, &b.Running)
+	meanOf(out, "batch.running", nil, &b.Running.Sample)
 	fromSession(out, b.Waiting.N(), name, "waiting_queue_len")
-	meanOf(out, "batch.waiting", nil, &b.Waiting)
+	meanOf(out, "batch.waiting", nil, &b.Waiting.Sample)
 	waiting := stat.Ratio(b.Queued, b.Waiting.N())
 	out.Known("batch.waiting_ratio", nil, waiting)
 	fromSession(out, b.Steps, name, "max_num_seqs", "max_tokens")
@@ -129,7 +129,7 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 	out.LineChart("batch_utilization", "Batch utilisation over time", report.Ratio, report.Nanoseconds, sinceStart,
 		overTime("sequences", &b.SeqsOverTime), overTime("tokens", &b.TokensOverTime))
 	out.LineChart("batch_queues", "Requests running and waiting over time", report.Count, report.Nanoseconds, sinceStart,
-		overTime("running", &b.RunningOverTime), overTime("waiting", &b.WaitingOverTime))
+		overTime("running", &b.Running.OverTime), overTime("waiting", &b.Waiting.OverTime))
 	batchFindings(out, tokens, waiting)
 }
 

@@ -60,13 +60,13 @@ func kvCache(in *kit.Input, out *kit.Output) {
 	}
 	if c.Usage.N() > 0 {
 		fromSession(out, c.Usage.N(), usage, "usage_pct", "num_blocks", "total_blocks")
-		meanOf(out, "kv.usage", nil, &c.Usage)
+		meanOf(out, "kv.usage", nil, &c.Usage.Sample)
 		out.Metric("kv.blocks", nil, floatOf(c.Blocks.Value()))
 		if c.Used > 0 {
 			out.Int("kv.blocks_peak", nil, c.Used)
 		}
 		filesTogether(out, d, usage)
-		out.LineChart("kv_usage", "KV cache in use over time", report.Ratio, report.Nanoseconds, sinceStart, overTime("in use", &c.OverTime))
+		out.LineChart("kv_usage", "KV cache in use over time", report.Ratio, report.Nanoseconds, sinceStart, overTime("in use", &c.Usage.OverTime))
 	} else if s.Blocks > 0 {
 		fromSession(out, 1, summary, "Total blocks available", "Peak blocks used")
 		out.Int("kv.blocks", nil, s.Blocks)

@@ -240,7 +240,7 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 		fromSession(out, s.N(), file, "layer_idx", column)
 		meanOf(out, id, labels, s)
 	}
-	emit("moe.imbalance", imbalance, "max_min_ratio", nil, &m.Imbalance)
+	emit("moe.imbalance", imbalance, "max_min_ratio", nil, &m.Imbalance.Sample)
 	emit("moe.routing_weight", weights, "weight", nil, &m.Weight)
 	emit("moe.routing_top_weight", weights, "weight", nil, &m.TopWeight)
 	for i := range layers {
@@ -257,7 +257,7 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 	out.Note("Imbalance by batch covers the experts that the batch chose: experts that it did not choose, and batches " +
 		"that chose a single expert, are left out.")
 	out.LineChart("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, report.Nanoseconds, sinceStart,
-		overTime("busiest over least busy", &m.OverTime))
+		overTime("busiest over least busy", &m.Imbalance.OverTime))
 }
 
 // moeWhole emits the imbalance if it was not sampled by batch: the whole session counts as one batch, dead experts

@@ -36,8 +36,7 @@ type Layer struct {
 // MoE is what a session records about its experts.
 type MoE struct {
 	Layers    []*Layer // by index
-	Imbalance Sample   // of all layers
-	OverTime  Series   // the same over time
+	Imbalance Gauge    // of all layers
 	Weight    Sample
 	TopWeight Sample
 	Pairs     []Pair // by layer, then experts
@@ -160,8 +159,7 @@ func takeImbalance(d *Data, r *row) {
 	}
 	l.Spread.add(spread)
 	l.Imbalance.add(ratio)
-	m.Imbalance.add(ratio)
-	m.OverTime.add(at, ratio, 1)
+	m.Imbalance.at(at, ratio)
 }
 
 // finish sorts the tables, and adds up pairs that several files list.

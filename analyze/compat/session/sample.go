@@ -141,3 +141,14 @@ func (s *Series) Points() (at, value []float64) {
 	}
 	return at, value
 }
+
+// Gauge is a quantity, and its mean over time.
+type Gauge struct {
+	Sample
+	OverTime Series
+}
+
+func (g *Gauge) at(seconds, v float64) {
+	g.add(v)
+	g.OverTime.add(seconds, v, 1)
+}

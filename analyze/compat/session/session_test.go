@@ -267,7 +267,7 @@ func FuzzRead(f *testing.F) {
 		if tally.Records != tally.Understood+tally.Known+tally.Unknown {
 			t.Errorf("%+v", tally)
 		}
-		for _, s := range []*Sample{&d.AllForward.Time, &d.Cache.Usage, &d.MoE.Imbalance, &d.MoE.TopWeight, &d.Requests.Delay} {
+		for _, s := range []*Sample{&d.AllForward.Time, &d.Cache.Usage.Sample, &d.MoE.Imbalance.Sample, &d.MoE.TopWeight, &d.Requests.Delay} {
 			if v := s.Summary(); v != nil && (math.IsNaN(v.Mean) || math.IsInf(v.Max, 0) || v.Min > v.Max) {
 				t.Errorf("%+v", v)
 			}

@@ -78,13 +78,13 @@ type Batches struct {
 	Steps        int64
 	Seqs, Tokens map[string]*Sample // utilisation by phase, "" for all: 0..1 of max_num_seqs, of max_num_batched_tokens
 	Under        int64              // steps with a token utilisation below underUtilised
-	Running      Sample             // requests
-	Waiting      Sample
+	Running      Gauge              // requests
+	Waiting      Gauge
 	Queued       int64 // steps at which some request waited
 	MaxSeqs      Limit
 	MaxTokens    Limit
 
-	SeqsOverTime, TokensOverTime, RunningOverTime, WaitingOverTime Series
+	SeqsOverTime, TokensOverTime Series
 }
 
 // underUtilised is profilemate's bound, 0..1, below which a batch uses too little of its step.
@@ -134,13 +134,10 @@ func takeBatch(d *Data, r *row) {
 		b.Under++
 	}
 	if n, ok := r.knownCount(6); ok {
-		b.Running.add(float64(n))
-		b.RunningOverTime.add(at, float64(n), 1)
+		b.Running.at(at, float64(n))
 	}
 	if n, ok := r.knownCount(7); ok {
-		b.Waiting.add(float64(n))
-		b.WaitingOverTime.add(at, float64(n), 1)
-		if n > 0 {
+		if b.Waiting.at(at, float64(n)); n > 0 {
 			b.Queued++
 		}
 	}
@@ -148,8 +145,7 @@ func takeBatch(d *Data, r *row) {
 
 // Cache is the KV cache over time.
 type Cache struct {
-	Usage     Sample // 0..1
-	OverTime  Series
+	Usage     Gauge // 0..1
 	Blocks    Limit // in the pool
 	Used      int64 // most blocks in use at once
 	Evictions int64
@@ -163,8 +159,7 @@ func takeUsage(d *Data, r *row) {
 		return
 	}
 	c := &d.Cache
-	c.Usage.add(percent / 100)
-	c.OverTime.add(at, percent/100, 1)
+	c.Usage.at(at, percent/100)
 	if total, ok := r.knownCount(3); ok && total > 0 {
 		c.Blocks.add(total)
 		if used, ok := r.knownCount(2); ok && used <= total {

@@ -98,11 +98,12 @@ const commSkewShare = 0.05
 // pairedShare is how many of the paired collectives must overlap in time for the pairing to count.
 const pairedShare = 0.95
 
-// commGroup is one collective of one library.
+// commGroup is one collective, or one collective of one library.
 type commGroup struct{ collective, library string }
 
-// commUse is the sums for one collective, or for one collective of one library.
+// commUse is the sums for a group.
 type commUse struct {
+	commGroup
 	time, exposed []int64 // by device
 	durs          []int64
 }
@@ -115,19 +116,16 @@ func (u *commUse) add(device int, dur int64) {
 func comm(in *kit.Input, out *kit.Output) {
 	k := &in.Trace.Kernels
 	devices := in.Timeline.Devices
-	uses := map[commGroup]*commUse{}
-	use := func(g commGroup) *commUse {
-		u := uses[g]
-		if u == nil {
-			u = &commUse{time: make([]int64, len(devices)), exposed: make([]int64, len(devices))}
-			uses[g] = u
-		}
-		return u
-	}
+	collectives, libraries := kit.NewTally[commGroup, commUse](), kit.NewTally[commGroup, commUse]()
 	ofName := make([][2]*commUse, len(in.Kinds)) // by kernel name: its collective, and its collective and library
 	for n := range in.Kinds {
 		if kind := &in.Kinds[n]; kind.Comm {
-			ofName[n] = [2]*commUse{use(commGroup{kind.Collective, ""}), use(commGroup{kind.Collective, kind.Library})}
+			ofName[n] = [2]*commUse{collectives.At(commGroup{kind.Collective, ""}), libraries.At(commGroup{kind.Collective, kind.Library})}
+			for _, u := range ofName[n] {
+				if u.time == nil {
+					u.time, u.exposed = make([]int64, len(devices)), make([]int64, len(devices))
+				}
+			}
 		}
 	}
 	for i := range devices {
@@ -150,8 +148,8 @@ func comm(in *kit.Input, out *kit.Output) {
 			cursor = max(cursor, end)
 		}
 	}
-	groups := commGroups(uses)
-	if len(groups) == 0 {
+	uses := commUses(collectives)
+	if len(uses) == 0 {
 		reason := "no communication kernel runs in the window"
 		if _, graphs := wholeGraphs(in); graphs > 0 {
 			reason += "; those inside CUDA graphs traced as a whole cannot be seen"
@@ -162,8 +160,8 @@ func comm(in *kit.Input, out *kit.Output) {
 	if _, graphs := wholeGraphs(in); graphs > 0 {
 		out.Status(report.Partial, hiddenKernels)
 	}
-	commTotals(in, out, groups, uses)
-	commTable(in, out, groups, uses)
+	commTotals(in, out, uses)
+	commTable(in, out, commUses(libraries))
 	waits := commWaits(in)
 	commDevices(in, out, uses, waits)
 	commMessages(in, out)
@@ -171,40 +169,33 @@ func comm(in *kit.Input, out *kit.Output) {
 	commSlows(in, out)
 }
 
-// commGroups lists the groups that ran in the window, most time first; one without library stands for a collective.
-func commGroups(uses map[commGroup]*commUse) []commGroup {
-	var list []commGroup
-	for g, u := range uses {
-		if len(u.durs) > 0 || kit.Sum(u.exposed) > 0 {
-			list = append(list, g)
-		}
+// commUses lists the groups that ran in the window, most time first.
+func commUses(groups *kit.Tally[commGroup, commUse]) []*commUse {
+	for i, g := range groups.Keys {
+		groups.Values[i].commGroup = g
 	}
-	slices.SortFunc(list, func(a, b commGroup) int {
-		return cmp.Or(cmp.Compare(kit.Sum(uses[b].time), kit.Sum(uses[a].time)),
+	list := slices.DeleteFunc(groups.Values, func(u *commUse) bool { return len(u.durs) == 0 && kit.Sum(u.exposed) == 0 })
+	slices.SortFunc(list, func(a, b *commUse) int {
+		return cmp.Or(cmp.Compare(kit.Sum(b.time), kit.Sum(a.time)),
 			cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))
 	})
 	return list
 }
 
-func commTotals(in *kit.Input, out *kit.Output, groups []commGroup, uses map[commGroup]*commUse) {
+func commTotals(in *kit.Input, out *kit.Output, uses []*commUse) {
 	var all []int64
 	var exposed int64
-	for _, g := range groups {
-		if g.library == "" {
-			all = append(all, uses[g].durs...)
-			exposed += kit.Sum(uses[g].exposed)
-		}
+	for _, u := range uses {
+		all = append(all, u.durs...)
+		exposed += kit.Sum(u.exposed)
 	}
 	columns := []string{"start", "end", "deviceId", "demangledName", "shortName"}
 	out.From(trace.RoleKernel, len(all), columns...)
 	out.Int("comm.time", nil, kit.Sum(all)).Summary = stat.Summarize(all)
 	out.Int("comm.count", nil, int64(len(all)))
 	out.Int("comm.exposed_time", nil, exposed)
-	for _, g := range groups {
-		if g.library != "" {
-			continue
-		}
-		u, l := uses[g], kit.Labels("collective", g.collective)
+	for _, u := range uses {
+		l := kit.Labels("collective", u.collective)
 		out.From(trace.RoleKernel, len(u.durs), columns...)
 		out.Int("comm.time", l, kit.Sum(u.durs)).Summary = stat.Summarize(slices.Clone(u.durs))
 		out.Int("comm.count", l, int64(len(u.durs)))
@@ -213,30 +204,26 @@ func commTotals(in *kit.Input, out *kit.Output, groups []commGroup, uses map[com
 			if u.time[i] == 0 && u.exposed[i] == 0 {
 				continue
 			}
-			l := kit.Labels("collective", g.collective, "device", strconv.Itoa(int(in.Timeline.Devices[i].ID)))
+			l := kit.And(l, "device", strconv.Itoa(int(in.Timeline.Devices[i].ID)))
 			out.Int("comm.time", l, u.time[i])
 			out.Int("comm.exposed_time", l, u.exposed[i])
 		}
 	}
 }
 
-func commTable(in *kit.Input, out *kit.Output, groups []commGroup, uses map[commGroup]*commUse) {
+func commTable(in *kit.Input, out *kit.Output, uses []*commUse) {
 	all := in.KernelStats().All.Total
 	t := out.Table("comm")
-	for _, g := range groups {
-		if g.library == "" {
-			continue
-		}
-		u := uses[g]
+	for _, u := range uses {
 		t.Row(append(t.Stats(stat.Summarize(slices.Clone(u.durs))),
-			kit.Text("collective", g.collective), kit.Text("library", g.library),
+			kit.Text("collective", u.collective), kit.Text("library", u.library),
 			kit.Int("count", int64(len(u.durs))), kit.Int("total", kit.Sum(u.durs)),
 			kit.Maybe("share", stat.Ratio(kit.Sum(u.durs), all)), kit.Int("exposed", kit.Sum(u.exposed)))...)
 	}
 	t.Cut(-1).Add()
 }
 
-func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, waits []int64) {
+func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64) {
 	t := out.Table("comm_devices")
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
@@ -245,10 +232,8 @@ func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, wa
 		out.FromWork(d.Len(), "start", "end", "deviceId")
 		out.Known("comm.hidden_ratio", kit.Labels("device", strconv.Itoa(int(d.ID))), hidden)
 		var total int64
-		for g, u := range uses {
-			if g.library == "" {
-				total += u.time[i]
-			}
+		for _, u := range uses {
+			total += u.time[i]
 		}
 		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("total", total), kit.Int("busy", busy),
 			kit.Int("exposed", exposed), kit.Maybe("hidden", hidden)}

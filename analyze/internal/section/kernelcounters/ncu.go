@@ -145,7 +145,7 @@ func nsightCompute(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, noLaunches)
 		return
 	}
-	s := &ncuRun{in: in, out: out, data: d, total: ncuTotal(d), emitted: map[int]bool{}}
+	s := &ncuRun{in: in, out: out, data: d, total: ncuTotal(d)}
 	s.whole()
 	s.kernels()
 	s.bounds()
@@ -166,10 +166,10 @@ type ncuRun struct {
 	in      *kit.Input
 	out     *kit.Output
 	data    *ncu.Data
-	total   *float64     // ns of all kernels, nil if no launch has a duration
-	emitted map[int]bool // kernels that have metrics of their own
-	shares  []float64    // of the trace's kernel time, by kernel; nil without a trace
-	times   []float64    // the same in ns
+	total   *float64  // ns of all kernels, nil if no launch has a duration
+	emitted int       // kernels, the first ones, that have metrics of their own
+	shares  []float64 // of the trace's kernel time, by kernel; nil without a trace
+	times   []float64 // the same in ns
 }
 
 func ncuTotal(d *ncu.Data) *float64 {
@@ -264,7 +264,7 @@ func (s *ncuRun) kernels() {
 			s.out.Note("Metrics by kernel are of the kernels with most measured time; the tables have all of them.")
 			return
 		}
-		s.emitted[i] = true
+		s.emitted = i + 1
 		l := kit.Labels("kernel", k.Name)
 		s.out.FromEvidence(file.NCU, len(k.Launches), "ID", "Kernel Name")
 		s.out.Int("ncu.launches", l, int64(len(k.Launches)))

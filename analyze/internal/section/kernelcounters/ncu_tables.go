@@ -228,7 +228,7 @@ func (s *ncuRun) topFinding() {
 			top, share = i, v
 		}
 	}
-	if share < topKernelShare || !s.emitted[top] || s.data.Kernels[top].Bound() == ncu.Unknown {
+	if share < topKernelShare || top >= s.emitted || s.data.Kernels[top].Bound() == ncu.Unknown {
 		return
 	}
 	k := &s.data.Kernels[top]
