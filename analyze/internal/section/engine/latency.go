@@ -77,8 +77,11 @@ func bucketedTokens(id, meaning string) report.MetricDef {
 	}
 }
 
+// histogram is one of the server: its metric, and its name in a table.
+type histogram struct{ of, id, name string }
+
 // latencies in the order of the table.
-var latencies = []struct{ of, id, name string }{
+var latencies = []histogram{
 	{prom.TTFT, "serve.ttft", "time to first token"},
 	{prom.TPOT, "serve.tpot", "time per output token"},
 	{prom.ITL, "serve.itl", "time between tokens"},
@@ -87,6 +90,13 @@ var latencies = []struct{ of, id, name string }{
 	{prom.Inference, "serve.inference_time", "inference"},
 	{prom.PrefillTime, "serve.prefill_time", "prefill"},
 	{prom.DecodeTime, "serve.decode_time", "decode"},
+}
+
+// requestSizes are the tokens of a request.
+var requestSizes = []histogram{
+	{prom.PromptLen, "serve.request_prompt_tokens", "prompt"},
+	{prom.ComputedLen, "serve.request_computed_tokens", "prompt, computed"},
+	{prom.OutputLen, "serve.request_generation_tokens", "generated"},
 }
 
 var quantiles = []struct {
@@ -115,7 +125,7 @@ func latency(in *kit.Input, out *kit.Output) {
 			continue
 		}
 		out.FromEvidence(file.Prometheus, int(h.Count), h.Family)
-		values, above := bucketed(out, l.id, h, 1e9)
+		values, above, row := bucketed(out, &l, h, 1e9)
 		for i, q := range quantiles {
 			out.Metric(l.id, kit.Labels("quantile", q.name), values[i]).N = int64(h.Count)
 			if values[i] != nil {
@@ -123,13 +133,18 @@ func latency(in *kit.Input, out *kit.Output) {
 			}
 		}
 		observed = observed || h.Count > 0
-		t.Row(
-			kit.Text("latency", l.name), kit.Int("observations", int64(h.Count)),
-			kit.Put("mean", meanCell(h, 1e9)), kit.Maybe("p50", values[0]), kit.Maybe("p90", values[1]),
-			kit.Maybe("p99", values[2]), kit.Maybe("above", above), kit.Text("metric", h.Family))
+		t.Partial(append(row, kit.Text("latency", l.name), kit.Maybe("above", above), kit.Text("metric", h.Family))...)
 	}
 	t.Add()
-	requestSizes(out, d)
+	sizes := out.Table("request_size")
+	for _, l := range requestSizes {
+		if h := d.Hists[l.of]; h != nil && h.Count > 0 {
+			out.FromEvidence(file.Prometheus, int(h.Count), h.Family)
+			_, _, row := bucketed(out, &l, h, 1)
+			sizes.Partial(append(row, kit.Text("what", l.name))...)
+		}
+	}
+	sizes.Add()
 	switch {
 	case t.Len() == 0:
 		out.Status(report.NotApplicable, "the dump has no histograms of latencies")
@@ -145,8 +160,9 @@ func latency(in *kit.Input, out *kit.Output) {
 }
 
 // bucketed emits the median of a histogram, scaled, with its summary if all of it is known. It returns the percentiles,
-// nil if unknown, and for those beyond the last bucket the bound that they exceed.
-func bucketed(o *kit.Output, id string, h *prom.Histogram, scale float64) (values [3]*float64, above *float64) {
+// nil if unknown, for those beyond the last bucket the bound that they exceed, and the cells of a row.
+func bucketed(o *kit.Output, l *histogram, h *prom.Histogram, scale float64) (values [3]*float64, above *float64, row []kit.Field) {
+	row = append(row, kit.Int("observations", int64(h.Count)))
 	for i, q := range quantiles {
 		v, ok := h.Quantile(q.q)
 		if v *= scale; scale == 1e9 {
@@ -158,44 +174,22 @@ func bucketed(o *kit.Output, id string, h *prom.Histogram, scale float64) (value
 		case h.Count > 0:
 			above = &v
 		}
+		row = append(row, kit.Maybe(q.name, values[i]))
 	}
-	if o.In.Evidence.Load != nil && kit.ClientMetrics[id] {
-		return values, above
-	}
-	m := o.Metric(id, nil, values[0])
-	m.N = int64(h.Count)
-	low, high, ok := h.Range()
 	mean, has := h.Mean()
-	if ok && has && above == nil {
+	if has {
+		row = append(row, kit.Float("mean", mean*scale))
+	}
+	if o.In.Evidence.Load != nil && kit.ClientMetrics[l.id] {
+		return values, above, row
+	}
+	m := o.Metric(l.id, nil, values[0])
+	m.N = int64(h.Count)
+	if low, high, ok := h.Range(); ok && has && above == nil {
 		m.Summary = &report.Summary{N: m.N, Min: low * scale, P50: *values[0], P90: *values[1], P99: *values[2],
 			Max: high * scale, Mean: mean * scale, Stddev: h.Spread() * scale}
 	}
-	return values, above
-}
-
-func meanCell(h *prom.Histogram, scale float64) report.Cell {
-	if v, ok := h.Mean(); ok {
-		return report.F(v * scale)
-	}
-	return report.Null
-}
-
-func requestSizes(o *kit.Output, d *prom.Data) {
-	t := o.Table("request_size")
-	for _, l := range []struct{ of, id, name string }{{prom.PromptLen, "serve.request_prompt_tokens", "prompt"},
-		{prom.ComputedLen, "serve.request_computed_tokens", "prompt, computed"},
-		{prom.OutputLen, "serve.request_generation_tokens", "generated"}} {
-		h := d.Hists[l.of]
-		if h == nil || h.Count == 0 {
-			continue
-		}
-		o.FromEvidence(file.Prometheus, int(h.Count), h.Family)
-		values, _ := bucketed(o, l.id, h, 1)
-		t.Row(
-			kit.Text("what", l.name), kit.Int("observations", int64(h.Count)), kit.Put("mean", meanCell(h, 1)),
-			kit.Maybe("p50", values[0]), kit.Maybe("p90", values[1]), kit.Maybe("p99", values[2]))
-	}
-	t.Add()
+	return values, above, row
 }
 
 func queueFinding(o *kit.Output, d *prom.Data) {

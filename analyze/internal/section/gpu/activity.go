@@ -135,23 +135,13 @@ func activity(in *kit.Input, out *kit.Output) {
 func hostSteps(in *kit.Input, s *steps) (launches, blocked []float64) {
 	launches, blocked = make([]float64, s.n), make([]float64, s.n)
 	a := &in.Trace.API
-	const launch, sync = 1, 2
-	kinds := make([]uint8, len(a.Names))
-	for n := range kinds {
-		switch {
-		case a.Names[n].Launch:
-			kinds[n] = launch
-		case a.Names[n].Sync:
-			kinds[n] = sync
-		}
-	}
 	for i := range a.Len() {
-		switch kinds[a.Name(i)] {
-		case launch:
+		switch n := &a.Names[a.Name(i)]; {
+		case n.Launch:
 			if at := s.of(a.Start(i)); at >= 0 {
 				launches[at]++
 			}
-		case sync:
+		case n.Sync:
 			s.spread(a.Start(i), a.End(i), func(k int, ns int64) { blocked[k] += float64(ns) })
 		}
 	}

@@ -122,32 +122,32 @@ func gatherCounters(in *kit.Input) []*series {
 	for _, c := range t.Counters {
 		names[key{c.Type, c.Metric}] = c.Name
 	}
-	of := make([]*series, len(t.Counted.Subjects))
-	var list []*series
+	type subject struct {
+		device int32
+		name   string
+		clock  bool
+	}
+	of, list := make([]*series, len(t.Counted.Subjects)), kit.NewTally[subject, series]()
 	for i, s := range t.Counted.Subjects {
 		short, clock, ok := counterName(names[key{s.Global, s.What}])
 		if !ok || short == "" {
 			continue
 		}
 		device := deviceOf(t, int32(s.Global&0xff))
-		at := slices.IndexFunc(list, func(x *series) bool {
-			return x.device == device && x.name == short && x.clock == clock
-		})
-		if at >= 0 {
-			continue // two counters of one name: the first counts
+		if x := list.At(subject{device, short, clock}); x.of == nil { // of two counters of one name the first counts
+			*x = series{device: device, name: short, clock: clock, of: &t.Counted}
+			of[i] = x
 		}
-		of[i] = &series{device: device, name: short, clock: clock, of: &t.Counted}
-		list = append(list, of[i])
 	}
 	for i := range t.Counted.Len() {
 		if x := of[t.Counted.Subject(i)]; x != nil && t.Counted.Number(i) >= 0 {
 			x.rows = append(x.rows, int32(i))
 		}
 	}
-	slices.SortFunc(list, func(a, b *series) int {
+	slices.SortStableFunc(list.Values, func(a, b *series) int {
 		return cmp.Or(cmp.Compare(a.device, b.device), strings.Compare(a.name, b.name))
 	})
-	return list
+	return list.Values
 }
 
 // deviceOf is the deviceId of an adapter of the machine.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -152,7 +153,7 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 			kit.Put("chip", kit.OptionalCell(a.Chip)), kit.Put("compute_capability", kit.OptionalCell(capability(&a))),
 			kit.Put("sm_count", stated(a.SMs)), kit.Put("memory_bytes", stated(a.MemoryBytes)),
 			kit.Put("memory_bandwidth_bytes_per_s", stated(a.MemoryBandwidth)),
-			kit.Put("clock_hz", stated(a.ClockHz)), kit.Text("pids", pidsOn(in, i)),
+			kit.Put("clock_hz", stated(a.ClockHz)), kit.Text("pids", pidsOn(in, d.ID)),
 			kit.Int("kernels", ran.Count), kit.Int("kernel_time", ran.Total), kit.Int("busy", busy),
 			kit.Maybe("busy_ratio", stat.Ratio(busy, in.Span.Len())))
 	}
@@ -160,19 +161,17 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 }
 
 // pidsOn lists the pids that did work on a device; the unknown process is left out.
-func pidsOn(in *kit.Input, device int) string {
-	seen := make([]bool, len(in.Trace.Procs))
-	d := &in.Timeline.Devices[device]
-	for i := range d.Len() {
-		if p := d.Proc(i); p != trace.None {
-			seen[p] = true
+func pidsOn(in *kit.Input, device int32) string {
+	var procs []int32
+	for _, s := range procSums(in) {
+		if s.proc != trace.None && slices.Contains(s.devices, device) {
+			procs = append(procs, s.proc)
 		}
 	}
-	var pids []string
-	for p := range seen {
-		if seen[p] {
-			pids = append(pids, strconv.FormatInt(in.Trace.Procs[p].PID, 10))
-		}
+	slices.Sort(procs)
+	pids := make([]string, len(procs))
+	for i, p := range procs {
+		pids[i] = strconv.FormatInt(in.Trace.Procs[p].PID, 10)
 	}
 	const few = 8
 	if len(pids) > few {

@@ -47,27 +47,33 @@ func checkTimeUnit(in *kit.Input, out *kit.Output) *checked {
 // checkPIDs are nsys-llm-explainer's checks of the process ids.
 func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 	t := in.Trace
-	lo, hi := t.Kernels.Starting(in.Span.Start, in.Span.End)
 	var known, zero, large int64
-	kernelProcs := make([]bool, len(t.Procs))
-	for i := lo; i < hi; i++ {
-		p := t.Kernels.Proc(i)
+	ran, kernelProcs, apiProcs, rangeProcs := in.KernelStats(), map[int32]bool{}, map[int32]bool{}, map[int32]bool{}
+	for _, c := range ran.Cells {
+		p := ran.Places[c.B].A
 		if p == trace.None {
 			continue
 		}
-		known++
+		known += c.Count
 		kernelProcs[p] = true
 		switch pid := t.Procs[p].PID; {
 		case pid == 0:
-			zero++
+			zero += c.Count
 		case pid > largePid:
-			large++
+			large += c.Count
 		}
 	}
 	if known == 0 {
 		return unchecked("no kernel names a process")
 	}
-	apiProcs, rangeProcs := procsOf(in, t.API.Len(), t.API.Thread), procsOf(in, t.Ranges.Len(), t.Ranges.Thread)
+	for _, c := range in.CallStats().Cells {
+		apiProcs[in.ProcOf(c.B)] = true
+	}
+	for _, r := range totalsOfRanges(in).parts {
+		rangeProcs[r.proc] = true
+	}
+	delete(apiProcs, trace.None)
+	delete(rangeProcs, trace.None)
 	bad := false
 	warn := func(code, text string) {
 		bad = true
@@ -87,12 +93,12 @@ func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 	} else if large > 0 {
 		warn("pid_large", "Some kernels ("+formatRatio(larges)+") belong to pids above "+formatCount(largePid)+": the process column may hold something else.")
 	}
-	if countTrue(kernelProcs) == 1 && max(countTrue(apiProcs), countTrue(rangeProcs)) > 1 {
-		warn("pid_mismatch", "All kernels belong to one process, while "+strconv.Itoa(countTrue(apiProcs))+
-			" made CUDA calls and "+strconv.Itoa(countTrue(rangeProcs))+
+	if len(kernelProcs) == 1 && max(len(apiProcs), len(rangeProcs)) > 1 {
+		warn("pid_mismatch", "All kernels belong to one process, while "+strconv.Itoa(len(apiProcs))+
+			" made CUDA calls and "+strconv.Itoa(len(rangeProcs))+
 			" opened NVTX ranges: either the others launched nothing, or the kernels' process is wrong. Read numbers by process with care.")
 	}
-	if countTrue(kernelProcs) > 1 {
+	if len(kernelProcs) > 1 {
 		for i := range in.Timeline.Devices {
 			d := &in.Timeline.Devices[i]
 			if both := sharedTime(d, in.Span); d.ID >= 0 && float64(both) > sharedWarn*float64(d.Busy()) {
@@ -127,34 +133,6 @@ func sharedTime(d *timeline.Device, window interval.Interval) int64 {
 		}
 	}
 	return both.Ns
-}
-
-// procsOf marks the processes whose threads have events.
-func procsOf(in *kit.Input, n int, thread func(i int) int32) []bool {
-	procs := make([]bool, len(in.Trace.Procs))
-	last, missing := trace.None, len(procs)
-	for i := 0; i < n && missing > 0; i++ {
-		th := thread(i)
-		if th == last || th == trace.None {
-			continue
-		}
-		last = th
-		if p := in.Trace.Threads[th].Proc; !procs[p] {
-			procs[p] = true
-			missing--
-		}
-	}
-	return procs
-}
-
-func countTrue(set []bool) int {
-	n := 0
-	for _, is := range set {
-		if is {
-			n++
-		}
-	}
-	return n
 }
 
 // checkOverhead reports the cost that the profiler states.
