@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -101,7 +102,6 @@ const (
 	poorGoodput = 0.90
 	fewForTail  = 100 // requests, below which a p99 is hardly more than the largest value
 	loadRows    = 200 // requests that the report itself lists
-	loadPoints  = 300 // of a chart
 	minGrowth   = 40  // requests listed, below which quarters say little
 )
 
@@ -223,29 +223,20 @@ func loadRequests(o *kit.Output, r *loadfile.Result) {
 }
 
 func loadCharts(o *kit.Output, r *loadfile.Result) {
-	series := []report.Series{{Name: "first token", Style: "points", Labels: []string{}, Values: []float64{}},
-		{Name: "whole answer", Style: "points", Labels: []string{}, Values: []float64{}}}
-	step := max(1, (len(r.Requests)+loadPoints-1)/loadPoints)
-	for i := 0; i < len(r.Requests); i += step {
-		q := &r.Requests[i]
-		if q.Failed != "" {
-			continue
-		}
-		at := strconv.FormatInt(q.Due, 10)
-		if q.First != nil {
-			series[0].Labels, series[0].Values = append(series[0].Labels, at),
-				append(series[0].Values, float64(*q.First-q.Due))
-		}
-		series[1].Labels, series[1].Values = append(series[1].Labels, at),
-			append(series[1].Values, float64(q.End-q.Due))
+	points := func(name string, since func(q *loadfile.Request) *int64) report.Series {
+		line := lineOf(name, len(r.Requests), func(i int) int64 { return r.Requests[i].Due }, func(i int) float64 {
+			q := &r.Requests[i]
+			if at := since(q); q.Failed == "" && at != nil {
+				return float64(*at - q.Due)
+			}
+			return math.NaN()
+		})
+		line.Style = "points"
+		return line
 	}
-	if len(series[0].Labels) == 0 {
-		series = series[1:]
-	}
-	if len(series[len(series)-1].Labels) > 1 {
-		o.Chart(report.Chart{ID: "load_latency", Title: "Latency over the load", Kind: "line", Unit: report.Nanoseconds,
-			XUnit: report.Nanoseconds, XTitle: "time since the first request was due", Series: series})
-	}
+	o.LineChart("load_latency", "Latency over the load", report.Nanoseconds, report.Nanoseconds,
+		"time since the first request was due", points("first token", func(q *loadfile.Request) *int64 { return q.First }),
+		points("whole answer", func(q *loadfile.Request) *int64 { return &q.End }))
 }
 
 // loadTrust emits the warnings that limit trust in the numbers.

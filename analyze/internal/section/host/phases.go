@@ -163,25 +163,22 @@ type phaseSums struct {
 func newPhaseSums(in *kit.Input) *phaseSums {
 	r := &in.Trace.Ranges
 	x := &phaseSums{in: in, byName: make([]int32, len(r.Names))}
-	index := make([]int32, len(in.Options.Phases))
-	for i := range index {
-		index[i] = trace.None
-	}
-	for i := range r.Names {
-		if p := kit.PhaseOf(r.Names[i].Tag); p >= 0 && p < len(index) {
-			index[p] = 0
-		}
-	}
-	for p := range index {
-		if index[p] != trace.None {
-			index[p] = int32(len(x.used))
-			x.used = append(x.used, int32(p))
-		}
-	}
+	index := make([]int32, len(in.Options.Phases)) // by phase: index into used plus one
 	for i := range r.Names {
 		x.byName[i] = trace.None
 		if p := kit.PhaseOf(r.Names[i].Tag); p >= 0 && p < len(index) {
-			x.byName[i] = index[p]
+			x.byName[i], index[p] = int32(p), 1
+		}
+	}
+	for p := range index {
+		if index[p] > 0 {
+			x.used = append(x.used, int32(p))
+			index[p] = int32(len(x.used))
+		}
+	}
+	for i, p := range x.byName {
+		if p != trace.None {
+			x.byName[i] = index[p] - 1
 		}
 	}
 	if len(x.used) == 0 {

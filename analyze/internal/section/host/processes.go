@@ -324,23 +324,21 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 			kit.Maybe("share", stat.Ratio(e.Total, total)))
 	}
 	// The rows to keep first; the others only count in the last row.
-	isTop := make([]bool, len(list))
-	kept := 0
+	var kept, others []*kit.Crossed
 	for i, inProc := 0, 0; i < len(list); i++ {
 		if inProc++; i == 0 || of(&list[i]) != of(&list[i-1]) {
 			inProc = 1
 		}
-		if isTop[i] = inProc <= maxKernelsPerPid && kept < kit.MaxProcMetrics; isTop[i] {
-			kept++
-			row(&list[i])
+		if inProc <= maxKernelsPerPid && len(kept) < kit.MaxProcMetrics {
+			kept = append(kept, &list[i])
+		} else {
+			others = append(others, &list[i])
 		}
 	}
-	for i := range list {
-		if !isTop[i] {
-			row(&list[i])
-		}
+	for _, e := range slices.Concat(kept, others) {
+		row(e)
 	}
-	t.Cut(kept, "count", "total", "share").Add()
+	t.Cut(len(kept), "count", "total", "share").Add()
 }
 
 func syncByPid(in *kit.Input, out *kit.Output) {
