@@ -80,23 +80,12 @@ func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
 	for i := range b.streams {
 		spill.Free(memory, b.streams[i].calls)
 	}
-	b.spread(n)
+	g.waited = spill.NewIndexes(memory, len(b.last))
+	for c, held := range b.last {
+		g.waited.Set(c, held)
+	}
 	spill.Free(memory, b.last)
 	return g
-}
-
-// spread finds the last held call before the call of each piece of work.
-func (b *builder) spread(n int) {
-	b.waited = spill.Make[int32](b.t.Memory(), n)
-	parallel.Each(len(b.base), func(di int) {
-		d := &b.Timeline.Devices[di]
-		waited := b.waited[b.base[di]:][:d.Len()]
-		for i := range waited {
-			if waited[i] = trace.None; d.Call(i) != trace.None {
-				waited[i] = b.last[d.Call(i)]
-			}
-		}
-	})
 }
 
 // layOut lists the work of each stream, and the predecessor of each piece. A stream is of one device.

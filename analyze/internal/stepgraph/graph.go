@@ -31,8 +31,8 @@ type Graph struct {
 	before  []int32 // by piece: its predecessor on its stream, or trace.None
 	after   sparse  // by piece: another wait, for an event or as it seems
 	kept    []keptCall
-	waited  []int32 // by piece: the last held call before its own on that thread, an index of kept, or trace.None
-	group   sparse  // by piece: its collective
+	waited  spill.Indexes // by call: the last held call before it on its thread, an index of kept, or trace.None
+	group   sparse        // by piece: its collective
 	groups  []collective
 	typical latencies
 }

@@ -270,19 +270,18 @@ func scaled(ns int64, f float64) int64 { return int64(float64(ns)*f + 0.5) }
 // work starts a piece of work.
 func (r *replay) work(device int, i int32) {
 	d := &r.Timeline.Devices[device]
-	w := d.Work(int(i))
 	piece := r.Graph.base[device] + i
+	w, h := r.bind(piece)
 	slot := r.base[device] + i - r.lo[device]
 	factor := 1.0
 	if r.factor != nil {
 		factor = float64(r.factor[slot])
 	}
-	_, h := r.bind(piece)
 	at, over := int64(minTime), int64(minTime) // its start; the end of all that it waits for
 	after := func(by Hold, was, is, typical, inCall int64) {
-		lag := w.Start - was - inCall
+		lag := w.start - was - inCall
 		switch {
-		case by == ByLaunch && r.within != nil && w.Call >= r.callLo && r.within[w.Call-r.callLo]:
+		case by == ByLaunch && r.within != nil && w.call >= r.callLo && r.within[w.call-r.callLo]:
 			lag = 0
 		case r.c.NoLatency && (lag <= typical+unexplain || by != h.by):
 			lag = 0
@@ -291,16 +290,16 @@ func (r *replay) work(device int, i int32) {
 		}
 		at, over = max(at, is+lag), max(over, is)
 	}
-	if w.Call != trace.None {
-		if was, still := r.launched(w.Call, w.Start); was <= w.Start {
+	if w.call != trace.None {
+		if was, still := r.launched(w.call, w.start); was <= w.start {
 			is := was
-			if k := w.Call - r.callLo; k >= 0 && int(k) < len(r.callAt) {
+			if k := w.call - r.callLo; k >= 0 && int(k) < len(r.callAt) {
 				is = r.callAt[k]
 			}
-			typical, inCall := r.typical.launch[w.Kind][still], int64(0)
+			typical, inCall := r.typical.launch[w.kind][still], int64(0)
 			if still > 0 && h.by == ByLaunch { // the call's time up to the start of the work is as long as the call
-				inCall = max(0, w.Start-was-r.typical.quick[w.Kind])
-				is += r.own(w.Call, inCall)
+				inCall = max(0, w.start-was-r.typical.quick[w.kind])
+				is += r.own(w.call, inCall)
 				typical -= min(typical, inCall)
 			}
 			after(ByLaunch, was, is, typical, inCall)
@@ -308,7 +307,7 @@ func (r *replay) work(device int, i int32) {
 	}
 	if p := r.before[piece]; p != trace.None {
 		start, end := r.now(p)
-		after(ByStream, r.end(p), end, r.typical.stream[w.Kind], 0)
+		after(ByStream, r.end(p), end, r.typical.stream[w.kind], 0)
 		at = max(at, min(start, end))
 	}
 	if p := r.after.of(piece); p != trace.None {
@@ -320,11 +319,12 @@ func (r *replay) work(device int, i int32) {
 		after(by, r.end(p&^inferred), end, r.typical.event, 0)
 	}
 	if at == minTime {
-		at, over = w.Start, w.Start
+		at, over = w.start, w.start
 	}
 	at = max(at, r.stretch.Start)
-	ns := w.End - w.Start
-	if r.c.Overlap && w.Class == timeline.Comm {
+	end := d.End(int(i))
+	ns := end - w.start
+	if r.c.Overlap && d.Class(int(i)) == timeline.Comm {
 		ns = 0
 	}
 	r.from[slot], r.to[slot] = at, at+scaled(ns, factor)
@@ -338,7 +338,7 @@ func (r *replay) work(device int, i int32) {
 	if old, ok := r.joined[c]; !ok || at > old {
 		r.joined[c] = at
 	}
-	r.ends.push(pending{w.End, trace.None, piece})
+	r.ends.push(pending{end, trace.None, piece})
 }
 
 // endCollective ends a kernel of a collective: not before the last device has joined, plus its own time from then on.

@@ -85,7 +85,7 @@ func (w *walker) back(piece int32) {
 		case ByLaunch:
 			w.cut(AfterCall, piece, h.call, w.api.End(int(h.call)))
 			w.cut(InCall, piece, h.call, w.api.Start(int(h.call)))
-			next, started = w.host(piece, h.call, w.waited[piece])
+			next, started = w.host(piece, h.call, w.waited.At(int(h.call)))
 		case ByStream, ByEvent, BySeeming:
 			w.cut(AfterWork, h.piece, trace.None, h.at)
 			next = h.piece

@@ -68,43 +68,33 @@ func Parts(in *kit.Input) []*report.UnitParts {
 // partsOf is how the time of the units of a set was spent.
 func partsOf(in *kit.Input, s *unitSet, id string, steps []int64) *report.UnitParts {
 	x, costs := in.Units, sumsOf(in).costs
-	var picked []int // indexes into the set
-	for i, u := range s.units {
+	picked := &unitSet{group: s.group, device: s.device}
+	var numbers []int64
+	total := 0.0
+	for _, u := range s.units {
 		n := int64(x.Units[u].Number)
 		if steps != nil {
 			n = steps[u]
 		}
 		if pick(n, len(s.units), mostPartUnits) {
-			picked = append(picked, i)
+			picked.units, numbers = append(picked.units, u), append(numbers, int64(x.Units[u].Number))
+			total += float64(x.Units[u].Time())
 		}
-	}
-	numbers := make([]int64, len(picked))
-	for i, at := range picked {
-		numbers[i] = int64(x.Units[s.units[at]].Number)
 	}
 	out := report.NewUnitParts(id, int64(s.device), numbers)
-	total := 0.0
-	for _, u := range s.units {
-		total += float64(x.Units[u].Time())
+	if len(picked.units) == 0 {
+		return out
 	}
-	add := func(kind, name string, times []int64) {
-		of := make([]int64, len(picked))
-		for i, at := range picked {
-			of[i] = times[at]
-		}
-		out.Add(kind, name, of)
-	}
-	for _, p := range append(familyTimes(in, s, leastFamily*total), copyTimes(in, s)...) {
-		add(p.kind, p.name, p.times)
+	for _, p := range append(familyTimes(in, picked, leastFamily*total), copyTimes(in, picked)...) {
+		out.Add(p.kind, p.name, p.times)
 	}
 	for cause, name := range timeline.CauseNames {
-		times, any := make([]int64, len(s.units)), false
-		for i, u := range s.units {
+		times := make([]int64, len(picked.units))
+		for i, u := range picked.units {
 			times[i] = costs[u].cause[cause]
-			any = any || times[i] != 0
 		}
-		if any {
-			add(report.PartIdle, name, times)
+		if slices.ContainsFunc(times, func(ns int64) bool { return ns != 0 }) {
+			out.Add(report.PartIdle, name, times)
 		}
 	}
 	return out
