@@ -377,9 +377,11 @@ func commSlows(in *kit.Input, out *kit.Output) {
 	var more, without float64
 	var claims []kit.Claim
 	for g := range alone {
+		if len(beside[g]) < besideLeast || len(alone[g]) < besideLeast {
+			continue
+		}
 		slices.Sort(alone[g])
-		if len(beside[g]) < besideLeast || len(alone[g]) < besideLeast ||
-			stat.Percentile(alone[g], 0.9) > besideSpread*stat.Percentile(alone[g], 0.1) {
+		if stat.Percentile(alone[g], 0.9) > besideSpread*stat.Percentile(alone[g], 0.1) {
 			continue
 		}
 		usual := stat.Percentile(alone[g], 0.5) * float64(len(beside[g]))

@@ -30,7 +30,7 @@ type stepLook struct {
 	markers    map[int32]bool     // names of the ranges that mark judged steps
 	folds      []int32            // by range name: the number of its folded name, or None
 	folded     *Numbering[string] // names that differ in their numbers are one
-	open       []int32            // ranges, reused
+	open, seen []int32            // ranges, reused
 	launchedIn []int64            // by folded name: idle time of cause dependency, launched anywhere in the range
 	late       interval.Set       // while the launching thread was late
 	parts      [2]latePart        // the second is the part caused by reading values back
@@ -230,7 +230,7 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 			x.Short, x.Shorts = x.Short+hi-lo, x.Shorts+1
 		}
 		x.Behind.Total += hi - lo
-		var seen []int32
+		seen := x.seen[:0]
 		x.in.Contexts.Walk(call, func(name int32) bool {
 			if n := x.fold(name); !slices.Contains(seen, n) {
 				seen = append(seen, n)
@@ -238,6 +238,7 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 			}
 			return len(seen) < deepest
 		})
+		x.seen = seen
 	})
 }
 
@@ -364,8 +365,12 @@ func (x *stepLook) meanwhile() (best Meanwhile) {
 	r, times := &x.in.Trace.Ranges, map[key]int64{}
 	from, to := x.Spans[0].Start, x.Spans[len(x.Spans)-1].End
 	for i := range r.Len() {
-		th, start, end := r.Thread(i), max(r.Start(i), from), min(r.End(i), to)
-		if start >= end || th == trace.None || x.in.Threads.Calls(th) || float64(end-start) > meanwhileLong*float64(to-from) {
+		th := r.Thread(i)
+		if th == trace.None || x.in.Threads.Calls(th) {
+			continue
+		}
+		start, end := max(r.Start(i), from), min(r.End(i), to)
+		if start >= end || float64(end-start) > meanwhileLong*float64(to-from) {
 			continue
 		}
 		times[key{th, x.fold(r.Name(i))}] += x.late.Within(start, end)
