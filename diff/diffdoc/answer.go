@@ -9,21 +9,6 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// answerBlocks is the answer below the size of the change: both values, a line for each cause, and the notes.
-func answerBlocks(c *comparison.Comparison) []doc.Block {
-	var list []doc.Block
-	if p := sidesOf(&c.Answer); len(p) > 0 {
-		list = append(list, doc.P(p))
-	}
-	if l := causeList(&c.Answer); len(l.Items) > 0 {
-		list = append(list, l)
-	}
-	if n := notes(c); len(n) > 0 {
-		list = append(list, doc.P(sentence(n)))
-	}
-	return list
-}
-
 // notes returns the answer's notes; none for a first run, whose verdict line says all.
 func notes(c *comparison.Comparison) []string {
 	if c.FirstRun() {
@@ -57,8 +42,11 @@ func causeList(a *comparison.Answer) (l doc.List) {
 }
 
 // sentence joins parts to a sentence that ends with a full stop, and that begins with a capital unless its first word
-// is a name.
+// is a name; of no parts it is empty.
 func sentence(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
 	text := strings.Join(parts, "; ")
 	if word, _, _ := strings.Cut(text, " "); strings.Trim(word, "abcdefghijklmnopqrstuvwxyz,") == "" && word != "" {
 		text = strings.ToUpper(text[:1]) + text[1:]

@@ -15,59 +15,59 @@ import (
 // attributionTable splits the change twice: by class and, indented, each class into its parts: idle time by cause;
 // compute and exposed communication by kernel, those that changed most and the rest of the class in one row. The shares
 // of each level sum to 100 %.
-func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.Table, bool) {
+func attributionTable(c *comparison.Comparison, kernels int, effects bool) doc.Table {
 	a := &c.Attribution
 	if len(a.Rows) == 0 || a.TotalDelta == 0 {
-		return doc.Table{}, false
+		return doc.Table{}
 	}
 	rows := attributionRows(a, kernels)
-	var values, deltas []float64
-	for i := range rows {
-		values = append(values, rows[i].Base, rows[i].Head)
-		deltas = append(deltas, rows[i].Delta)
+	values, deltas := []float64{a.Base, a.Head}, make([]float64, len(rows))
+	for i, r := range rows {
+		values = append(values, r.Base, r.Head)
+		deltas[i] = r.Delta
 	}
-	scale, change := unit.Common(
-		report.Nanoseconds,
-		append(values, a.Base, a.Head)...), unit.Common(
-		report.Nanoseconds,
-		append(deltas, a.TotalDelta)...)
+	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, append(deltas, a.TotalDelta)...)
 	t := doc.Table{ID: "attribution", Columns: doc.Cols("Part of one unit", ">"+scale.Header("Base"),
 		">"+scale.Header("Head"), ">"+change.Header("Change"), ">Share of change")}
 	if effects {
-		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
-			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true})
+		t.Columns = append(t.Columns, doc.Cols(">+"+change.Header("by count"), ">+"+change.Header("per call"))...)
 	}
-	t.Caption = doc.Spans("Where the change of " + unit.Delta(a.TotalDelta,
-		report.Nanoseconds) + " comes from (mean " + a.Metric + ")")
+	t.Caption = doc.Spans("Where the change of " + delta(a.TotalDelta) + " comes from (mean " + a.Metric + ")")
 	t.Columns[3].Bars = deltaBars(deltas)
-	effect := func(v *float64) doc.Cell {
+	effect := func(v *float64) any {
 		if v == nil {
 			return nil
 		}
-		return doc.Cell{doc.Text(change.Delta(*v))}
+		return change.Delta(*v)
 	}
-	for i := range rows {
-		r := &rows[i]
-		var name doc.Cell
+	for _, r := range rows {
+		name := doc.Spans(partOf + words(r.ID))
 		switch r.Kind {
 		case comparison.KindClass:
-			name = doc.Cell{doc.Text(strings.ReplaceAll(r.ID, "_", " "))}
+			name = doc.Spans(words(r.ID))
 		case comparison.KindKernel:
-			name = append(doc.Cell{doc.Text(partOf + "kernel ")}, display(c, r.ID)...)
+			name = doc.Spans(partOf+"kernel ", display(c, r.ID))
 		case comparison.KindHost:
-			name = doc.Cell{doc.Text(partOfPart + strings.ReplaceAll(r.ID, "_", " "))}
-		default:
-			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
+			name = doc.Spans(partOfPart + words(r.ID))
 		}
-		row := doc.Row(name, scale.Format(r.Base), scale.Format(r.Head), change.Delta(r.Delta),
-			unit.Percent(r.Delta/a.TotalDelta))
+		row := doc.Row(name, scale.Format(r.Base), scale.Format(r.Head), change.Delta(r.Delta), unit.Percent(r.Delta/a.TotalDelta))
 		if effects {
-			row = append(row, effect(r.CountEffect), effect(r.PerCallEffect))
+			row = append(row, doc.Row(effect(r.CountEffect), effect(r.PerCallEffect))...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	t.Last("all classes", scale.Format(a.Base), scale.Format(a.Head), change.Delta(a.TotalDelta), "100 %")
-	return t, true
+	return t
+}
+
+// words writes an id for people.
+func words(id string) string { return strings.ReplaceAll(id, "_", " ") }
+
+// largestChanges returns at most most items with the largest changes, largest first.
+func largestChanges[T any](list []T, most int, change func(T) float64) []T {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(math.Abs(change(b)), math.Abs(change(a))) })
+	return list[:min(len(list), most)]
 }
 
 // deltaBars returns how far the bar behind each change reaches, -1 to 1: the largest is 1 or -1; nil if all are 0.
@@ -153,10 +153,7 @@ func movedKernels(a *comparison.Attribution, limit int) []comparison.Attribution
 			list = append(list, r)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y comparison.AttributionRow) int {
-		return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta))
-	})
-	return list[:min(len(list), limit)]
+	return largestChanges(list, limit, func(r comparison.AttributionRow) float64 { return r.Delta })
 }
 
 // display names a kernel, or a kernel and what replaced it, as every table of the terminal does; name is of the

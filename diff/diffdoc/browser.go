@@ -31,18 +31,14 @@ const (
 // Browser returns the comparison for a browser: the answer, the step before and after, the evidence, and every row.
 func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)})
-	if p := sidesOf(&c.Answer); len(p) > 0 {
-		d.Add(doc.P(p))
-	}
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)},
+		doc.P(sidesOf(&c.Answer)))
 	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
 		d.Add(t)
 	} else if n := notes(c); len(n) > 0 {
 		d.Add(doc.P(sentence(n[:1])))
 	}
-	if p := reportsOf(links); len(p) > 0 {
-		d.Add(doc.P(p))
-	}
+	d.Add(doc.P(reportsOf(links)))
 	if c.Comparable || shows(c) {
 		d.Add(reasons(c)...)
 	}
@@ -50,16 +46,9 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 		d.Add(doc.P("New captures of both sides, recorded in turn on one machine, would answer it:"), doc.Command{Text: settle})
 	}
 	part := func(group, id, title string, blocks ...doc.Block) {
-		if len(blocks) > 0 {
-			h := doc.H(2, id, title)
-			h.Group = group
-			d.Add(h)
-			d.Add(blocks...)
-		}
+		d.Add(doc.Part(doc.H(2, id, title).In(group), blocks...)...)
 	}
-	if t, ok := obstacles(c); ok {
-		part(groupAnswer, "obstacles", "What to change so that the sides can be compared", t)
-	}
+	part(groupAnswer, "obstacles", "What to change so that the sides can be compared", obstacles(c))
 	if c.Comparable {
 		part(groupAnswer, "step", "The step, before and after", stepBlocks(c)...)
 	}
@@ -74,39 +63,24 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 
 // everyNumber returns the folded parts: where the change is, and each row that was compared.
 func everyNumber(c *comparison.Comparison) (list []doc.Block) {
-	fold := func(id, title string, blocks ...doc.Block) {
-		if len(blocks) > 0 {
-			list = append(list, doc.Details{ID: id, Summary: doc.Spans(title), Blocks: blocks})
-		}
-	}
-	table := func(id, title string, t doc.Table, ok bool, more ...doc.Block) {
-		if ok {
-			t.Caption = nil
-			fold(id, title, append([]doc.Block{named(t)}, more...)...)
-		}
+	metrics, ranks := named(primaryTable(c, c.Primary)), rankBlocks(c, pageRanks)
+	if len(ranks) > 0 {
+		ranks = append(ranks, rankSteps(c.Ranks))
 	}
 	if c.Comparable {
-		fold("causes", "Where the change comes from", causeBlocks(c)...)
-		if s := structureList(c); len(s) > 1 {
-			fold("structure", "Structure", s[1:]...)
-		}
-		fold("kernels", "Kernels", kernelBlocks(c)...)
-		fold("api", "Host calls per unit", apiBlocks(c)...)
+		list = append(list, doc.Fold("causes", "Where the change comes from", causeBlocks(c)...),
+			doc.Fold("structure", "Structure", structureList(c)),
+			doc.Fold("kernels", "Kernels", kernelBlocks(c)...),
+			doc.Fold("api", "Host calls per unit", apiBlocks(c)...))
 	}
-	fold("ranks", "Ranks", rankBlocks(c, pageRanks)...)
-	t, ok := primaryTable(c, c.Primary)
-	table("metrics", "Every metric, and how it was decided", t, ok, decisions(c))
-	t, ok = gateTable(c, c.Gates, len(c.Gates))
-	table("gates", "Gates", t, ok)
-	if l := waiverList(c, len(c.Waivers)); len(l) > 1 {
-		fold("waivers", "Waivers", l[1:]...)
-	}
-	t, ok = mixTable(c)
-	table("mix", "Mix of units", t, ok)
-	t, ok = unjudgedTable(c)
-	table("unjudged", "Tokens, and time outside the units", t, ok)
-	if len(c.Residue) > 0 && c.Comparable {
-		fold("residue", "What differs and was not compared", residue(c, len(c.Residue))...)
+	list = append(list, doc.Fold("ranks", "Ranks", ranks...),
+		doc.Fold("metrics", "Every metric, and how it was decided", metrics, decisions(c)),
+		doc.Fold("gates", "Gates", gateTable(c)),
+		doc.Fold("waivers", "Waivers", waiverList(c, len(c.Waivers))),
+		doc.Fold("mix", "Mix of units", mixTable(c)),
+		doc.Fold("unjudged", "Tokens, and time outside the units", named(unjudgedTable(c))))
+	if c.Comparable {
+		list = append(list, doc.Fold("residue", "What differs and was not compared", residue(c, len(c.Residue))))
 	}
 	return list
 }
@@ -121,46 +95,33 @@ func named(t doc.Table) doc.Table {
 	return t
 }
 
-// opening is how every page begins: the verdict and the size of the change, the values, the causes, what was compared,
-// and what limits the answer.
-func opening(c *comparison.Comparison) []doc.Block {
-	list := append([]doc.Block{doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}}, answerBlocks(c)...)
-	return append(append(list, doc.P(sides(c))), reasons(c)...)
-}
-
 // shows reports whether numbers of both sides may be shown side by side: if the work or the machines differ, they mean
 // nothing.
 func shows(c *comparison.Comparison) bool { return c.Comparable || c.FirstRun() || c.Identical }
 
 // sure shows the basis of the answer: what was judged, the times of single units, and what was checked.
-func sure(c *comparison.Comparison) (list []doc.Block) {
+func sure(c *comparison.Comparison) []doc.Block {
 	var pair doc.Beside
-	if f, ok := forest(c); ok {
-		pair.Blocks = append(pair.Blocks, f)
-	}
 	if c.Comparable {
-		pair.Blocks = append(pair.Blocks, distribution(c)...)
+		pair.Blocks = doc.Some(forest(c), distribution(c))
 	}
-	if len(pair.Blocks) > 0 {
-		list = append(list, pair)
+	why := ""
+	if len(c.Answer.Rows) > 0 {
+		why = sentence(c.Answer.Notes)
 	}
-	if n := c.Answer.Notes; len(n) > 0 && len(c.Answer.Rows) > 0 {
-		list = append(list, doc.P(sentence(n)))
-	}
-	return append(list, doc.P(sides(c)), doc.P(checkedText(c)))
+	return []doc.Block{pair, doc.P(why), doc.P(sides(c)), doc.P(checkedText(c))}
 }
 
 // reportsOf links to the reports of both sides.
-func reportsOf(l Links) (spans []doc.Span) {
-	for _, side := range [][2]string{{"report of the base", l.Base}, {"report of the head", l.Head}} {
-		if side[1] != "" {
-			if len(spans) > 0 {
-				spans = append(spans, doc.Text(" · "))
-			}
-			spans = append(spans, doc.Link(side[0], side[1]))
-		}
+func reportsOf(l Links) []doc.Span {
+	var links []doc.Span
+	if l.Base != "" {
+		links = append(links, doc.Link("report of the base", l.Base))
 	}
-	return spans
+	if l.Head != "" {
+		links = append(links, doc.Link("report of the head", l.Head))
+	}
+	return doc.Joined(" · ", links, func(s doc.Span) any { return s })
 }
 
 // settling is the command that would answer what this comparison leaves open; empty if nothing is open, or if new

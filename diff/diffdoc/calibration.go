@@ -2,7 +2,6 @@ package diffdoc
 
 import (
 	"io"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -28,14 +27,7 @@ func WriteCalibrationText(w io.Writer, c *noise.Calibration, out string, o rende
 func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "calibration", "Noise of "+wording.Count(c.Captures, "capture")+" of one commit"))
-	spans := doc.Spans()
-	for i, n := range c.Names {
-		if i > 0 {
-			spans = append(spans, doc.Text(", "))
-		}
-		spans = append(spans, doc.Name(n))
-	}
-	d.Add(doc.P(spans))
+	d.Add(doc.P(doc.Names(c.Names)))
 	if c.Captures < 5 {
 		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P("The floors of " + wording.Count(c.Captures,
 			"capture") + " are wide, because little is known about the noise; 5 or more give useful ones.")}})
@@ -47,42 +39,30 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 			list = append(list, m)
 		}
 	}
-	list = append(list, largest(c)...)
-	if len(list) > 0 {
-		d.Add(noiseTable(list))
-		d.Add(
-			doc.P(doc.Text("Noise is the standard deviation between captures; the floor is what a change between two single " +
-				"captures must exceed; then the smallest change found with " +
-				"a power of " + unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the " +
+	kernels := c.LargestKernels()
+	if list = append(list, kernels[:min(len(kernels), calibrationKernels)]...); len(list) > 0 {
+		d.Add(noiseTable(list),
+			doc.P(doc.Text("Noise is the standard deviation between captures; the floor is what a change between two single "+
+				"captures must exceed; then the smallest change found with "+
+				"a power of "+unit.Percent(c.Power)+" at 1, 2 and 3 captures a side; last the "+
 				"suggested threshold.").With(doc.Muted)),
 		)
 	}
 	if n := len(c.Unsteady); n > 0 {
 		var l doc.List
 		for _, u := range c.Unsteady[:min(n, calibrationCounts)] {
-			l.Add(doc.Spans(metricCell(u.Metric, u.Labels), ": "+unit.Format(u.Min, "count")+" to "+unit.Format(u.Max,
-				"count")))
+			l.Add(metricCell(u.Metric, u.Labels), ": "+unit.Format(u.Min, "count")+" to "+unit.Format(u.Max, "count"))
 		}
-		if n > calibrationCounts {
-			l.Add("and " + unit.Int(int64(n-calibrationCounts)) + " more")
-		}
+		moreItems(&l, n-calibrationCounts)
 		d.Add(doc.P("Counts that should repeat and did not:"), l)
 	}
 	d.Add(leftOutBlocks(c)...)
 	d.Add(doc.P(wording.Count(int64(len(c.Metrics)),
 		"metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor."))
 	if out != "" {
-		d.Add(
-			doc.P("Wrote ", doc.Name(out), ": explain diff ", doc.Code("--noise"), " reads it."),
-		)
+		d.Add(doc.P("Wrote ", doc.Name(out), ": explain diff ", doc.Code("--noise"), " reads it."))
 	}
 	return d
-}
-
-// largest returns the kernels with the most time per unit.
-func largest(c *noise.Calibration) []*noise.Metric {
-	list := c.LargestKernels()
-	return list[:min(len(list), calibrationKernels)]
 }
 
 func noiseTable(list []*noise.Metric) doc.Table {
@@ -114,17 +94,13 @@ func leftOutBlocks(c *noise.Calibration) []doc.Block {
 			continue
 		}
 		spans := doc.Spans(doc.Name(o.Name), ": "+string(o.Verdict))
-		for k, a := range slices.Clone(o.Alarms) {
-			if k == calibrationCounts {
+		if n := len(o.Alarms); n > 0 {
+			spans = doc.Spans(spans, " on ", doc.Names(o.Alarms[:min(n, calibrationCounts)]))
+			if n > calibrationCounts {
 				spans = append(spans, doc.Text(", …"))
-				break
 			}
-			spans = append(spans, doc.Text([]string{" on ", ", "}[min(k, 1)]), doc.Name(a))
 		}
 		l.Add(spans)
 	}
-	if len(l.Items) > 0 {
-		blocks = append(blocks, l)
-	}
-	return blocks
+	return append(blocks, l)
 }

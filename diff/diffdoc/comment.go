@@ -1,6 +1,7 @@
 package diffdoc
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -51,11 +52,13 @@ type Provenance struct {
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, []func() doc.Document{
-		func() doc.Document { return p.document(p.whyFolded(), p.details()) },
-		func() doc.Document { return p.document(p.whyFolded(), p.leftOut()) },
-		func() doc.Document { return p.document(nil, p.leftOut()) },
+		func() doc.Document { return p.document(p.whyFolded(), detailBlocks(c)) },
+		func() doc.Document { return p.document(p.whyFolded(), leftOut()) },
+		func() doc.Document { return p.document(nil, leftOut()) },
 		p.headlineOnly,
-		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(symbol(p.c.Verdict), p.verdict())}} },
+		func() doc.Document {
+			return doc.Document{Blocks: []doc.Block{doc.P(symbol(c.Verdict), verdictWord(c.Verdict))}}
+		},
 	})
 }
 
@@ -68,22 +71,11 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 		title = doc.Spans(doc.Name(o.Title), ": ", title)
 	}
 	title = doc.Spans(symbol(v), title)
-	d := doc.Document{
-		Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}}}
+	d := doc.Document{Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}}}
 	if f := &o.Provenance; f.FailedURL != "" {
 		d.Add(doc.P("Measuring failed: ", doc.Link("log of the job "+f.FailedJob, f.FailedURL), "."))
 	}
-	d.Add(doc.P(clipTo(text, causeText)))
-	var footer []doc.Span
-	for i, part := range p.provenance() {
-		if i > 0 {
-			footer = append(footer, doc.Text(" · "))
-		}
-		footer = append(footer, part...)
-	}
-	if len(footer) > 0 {
-		d.Add(doc.P(footer))
-	}
+	d.Add(doc.P(clipTo(text, causeText)), doc.P(p.provenance()))
 	return fit(o.Limit, []func() doc.Document{
 		func() doc.Document { return d },
 		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(title)}} },
@@ -195,25 +187,20 @@ func (p commentPage) document(parts ...[]doc.Block) doc.Document {
 // whyFolded is the evidence, folded below the first screen.
 func (p commentPage) whyFolded() []doc.Block {
 	_, blocks := p.screen()
-	blocks = append(blocks, reasons(p.c)...)
-	if t, ok := p.primary(); ok {
-		blocks = append(blocks, t)
-	}
-	blocks = append(append(blocks, p.why()...), doc.P(checkedText(p.c)))
-	return []doc.Block{doc.Details{Summary: doc.Spans("Why: " + strings.TrimSuffix(gatesText(p.c)[0].Text, ".")),
-		Blocks: blocks}}
+	blocks = slices.Concat(blocks, reasons(p.c), doc.Some(judgedTable(p.c)), whyBlocks(p.c), []doc.Block{doc.P(checkedText(p.c))})
+	return []doc.Block{doc.Fold("", "Why: "+strings.TrimSuffix(gatesText(p.c), "."), blocks...)}
 }
 
 // headlineOnly is the shortest form of a comment.
 func (p commentPage) headlineOnly() doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), p.verdict())})
+	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), verdictWord(p.c.Verdict))})
 	d.Add(causeList(&p.c.Answer))
-	d.Add(p.leftOut()...)
+	d.Add(leftOut()...)
 	return d
 }
 
-func (p commentPage) leftOut() []doc.Block {
+func leftOut() []doc.Block {
 	return []doc.Block{
 		doc.P(doc.Text("Details left out for their length, full report in the artifact.").With(doc.Muted))}
 }
@@ -228,10 +215,6 @@ const (
 	commentSame    = 10     // kernels that did not change, folded
 	commentGates   = 10
 )
-
-func (p commentPage) verdict() doc.Span {
-	return verdictWord(p.c.Verdict)
-}
 
 // symbol is the sign of a verdict.
 func symbol(v comparison.Verdict) doc.Span {
@@ -266,31 +249,28 @@ func (p commentPage) notes() []doc.Block {
 		for _, o := range p.c.Overrides[:min(len(p.c.Overrides), commentGates)] {
 			spans := doc.Spans("Accepted: the label ", doc.Name(o.Label), " turns "+string(o.From)+" into "+string(o.To))
 			if o.By != "" {
-				spans = append(spans, doc.Text(", set by "), doc.Name(o.By))
+				spans = doc.Spans(spans, ", set by ", doc.Name(o.By))
 			}
-			n.Blocks = append(n.Blocks, doc.P(append(spans, doc.Text("."))))
+			n.Blocks = append(n.Blocks, doc.P(spans, "."))
 		}
 	}
 	for _, spans := range p.o.Notes {
 		n.Blocks = append(n.Blocks, doc.P(spans))
 	}
-	if len(n.Blocks) == 0 {
-		return nil
-	}
-	return []doc.Block{n}
+	return doc.Some(n)
 }
 
 // footer states the provenance of the numbers.
 func (p commentPage) footer() doc.Block {
-	spans := sides(p.c)
-	for _, part := range append(p.provenance(), doc.Spans("explain ", doc.Name(p.c.Tool.Version))) {
-		spans = append(append(spans, doc.Text(" · ")), part...)
+	spans := doc.Spans(sides(p.c), " · ")
+	if from := p.provenance(); len(from) > 0 {
+		spans = doc.Spans(spans, from, " · ")
 	}
-	return doc.P(spans)
+	return doc.P(spans, "explain ", doc.Name(p.c.Tool.Version))
 }
 
-// provenance lists the known parts of the comparison's provenance.
-func (p commentPage) provenance() [][]doc.Span {
+// provenance names the known parts of the comparison's provenance.
+func (p commentPage) provenance() []doc.Span {
 	var list [][]doc.Span
 	f := &p.o.Provenance
 	switch {
@@ -317,7 +297,7 @@ func (p commentPage) provenance() [][]doc.Span {
 			list = append(list, doc.Spans(doc.Link(link.text, link.url)))
 		}
 	}
-	return list
+	return doc.Joined(" · ", list, func(part []doc.Span) any { return part })
 }
 
 // shortSHA shortens a commit as GitHub does.

@@ -25,24 +25,29 @@ func noticedGates(c *comparison.Comparison) []comparison.Gate {
 }
 
 // gateList lists the gates that did not pass, in sentences.
-func gateList(c *comparison.Comparison, limit int) []doc.Block {
+func gateList(c *comparison.Comparison, limit int) (l doc.List) {
 	gates := slices.DeleteFunc(noticedGates(c), func(g comparison.Gate) bool {
 		return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
 	}) // they have a list of their own
-	if len(gates) == 0 {
-		return nil
-	}
-	var l doc.List
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
-		spans := doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), " ", ruleSpans(g))
-		spans = append(append(append(spans, doc.Text(" on ")), gateMetric(c, g)...), doc.Text(": "+clip(g.Reason)))
-		l.Add(spans)
+		l.Add(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), " ", ruleSpans(g), " on ", gateMetric(c, g), ": "+clip(g.Reason))
 	}
-	if n := len(gates) - limit; n > 0 {
+	moreItems(&l, len(gates)-limit)
+	return l
+}
+
+// moreItems ends a list with the number of items that it leaves out.
+func moreItems(l *doc.List, n int) {
+	if n > 0 {
 		l.Add("and " + unit.Int(int64(n)) + " more")
 	}
-	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
+}
+
+// notPassed is the part of an output about gates that did not pass, and waivers.
+func notPassed(c *comparison.Comparison, level, limit int) []doc.Block {
+	return append(doc.Part(doc.H(level, "gates", "Gates that did not pass"), gateList(c, limit)),
+		doc.Part(doc.H(level, "waivers", "Waivers"), waiverList(c, limit))...)
 }
 
 // structural counts the warnings about the structure of a step, which gateList leaves to the list of the structure.
@@ -57,8 +62,7 @@ func structural(c *comparison.Comparison) (n int64) {
 
 // waiverList lists the waivers that were judged: what they accepted, and which of them need attention. Without it
 // nobody could see why a change that broke a rule passes, or why a waiver turned the verdict into warn.
-func waiverList(c *comparison.Comparison, limit int) []doc.Block {
-	var l doc.List
+func waiverList(c *comparison.Comparison, limit int) (l doc.List) {
 	for _, needsHand := range []bool{true, false} {
 		for i := range c.Waivers {
 			if w := &c.Waivers[i]; w.Status != comparison.WaiverNotJudged && w.Warns() == needsHand {
@@ -66,14 +70,11 @@ func waiverList(c *comparison.Comparison, limit int) []doc.Block {
 			}
 		}
 	}
-	if len(l.Items) == 0 {
-		return nil
-	}
 	if n := len(l.Items) - limit; n > 0 {
-		l.Items = append(l.Items[:limit:limit],
-			doc.Item{Spans: doc.Spans("and " + unit.Int(int64(n)) + " more")})
+		l.Items = l.Items[:limit:limit]
+		moreItems(&l, n)
 	}
-	return []doc.Block{doc.H(2, "waivers", "Waivers"), l}
+	return l
 }
 
 // waiverSpans states a waiver and its result in one sentence.
@@ -83,31 +84,27 @@ func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 		spans = doc.Spans(doc.Strong(string(comparison.Warn)).With(doc.Warn), " ", spans)
 	}
 	if w.Match != "" {
-		spans = append(spans, doc.Text(" for "), doc.Name(w.Match))
+		spans = doc.Spans(spans, " for ", doc.Name(w.Match))
 	}
-	say := func(text string) { spans = append(spans, doc.Text(text)) }
 	switch w.Status {
 	case comparison.WaiverApplied:
-		say(" accepts " + wording.Count(w.Gates, "gate") + " that would not pass, until ")
+		spans = doc.Spans(spans, " accepts "+wording.Count(w.Gates, "gate")+" that would not pass, until ")
 	case comparison.WaiverUnused:
-		say(" is unused: nothing is there to accept, take it out of the policy. It lasts until ")
+		spans = doc.Spans(spans, " is unused: nothing is there to accept, take it out of the policy. It lasts until ")
 	case comparison.WaiverExpired:
-		say(
-			" no longer accepts anything: fix what it covered, renew it, or remove it from the policy. It expired on ")
+		spans = doc.Spans(spans, " no longer accepts anything: fix what it covered, renew it, or remove it from the policy. It expired on ")
 	case comparison.WaiverExceeded:
-		say(" covers more than its ceiling of ")
-		spans = append(spans, doc.Name(w.Ceiling), doc.Text(", until "))
+		spans = doc.Spans(spans, " covers more than its ceiling of ", doc.Name(w.Ceiling), ", until ")
 	}
 	spans = append(spans, doc.Name(w.Expires))
 	if w.Issue != "" {
-		spans = append(spans, doc.Text(", "), doc.Name(w.Issue))
+		spans = doc.Spans(spans, ", ", doc.Name(w.Issue))
 	}
-	return append(spans, doc.Text(": "+clip(w.Reason)))
+	return doc.Spans(spans, ": "+clip(w.Reason))
 }
 
 // accepted counts the gates that only pass because of a waiver.
-func accepted(c *comparison.Comparison) int64 {
-	n := int64(0)
+func accepted(c *comparison.Comparison) (n int64) {
 	for i := range c.Gates {
 		if w := c.Gates[i].Waiver; w != nil && w.Status == comparison.WaiverApplied {
 			n++
@@ -117,8 +114,7 @@ func accepted(c *comparison.Comparison) int64 {
 }
 
 // idleWaivers counts the waivers that warn.
-func idleWaivers(c *comparison.Comparison) int64 {
-	n := int64(0)
+func idleWaivers(c *comparison.Comparison) (n int64) {
 	for i := range c.Waivers {
 		if c.Waivers[i].Warns() {
 			n++
@@ -144,18 +140,11 @@ func ruleSpans(g *comparison.Gate) []doc.Span {
 	return spans
 }
 
-func gateTable(c *comparison.Comparison, gates []comparison.Gate, limit int) (doc.Table, bool) {
-	if len(gates) == 0 {
-		return doc.Table{}, false
-	}
-	t := doc.Table{ID: "gates", Caption: doc.Spans("Gates"),
-		Columns: doc.Cols("Verdict", "Rule", "Metric", "Reason")}
-	for i := range gates[:min(len(gates), limit)] {
-		g := &gates[i]
+func gateTable(c *comparison.Comparison) doc.Table {
+	t := doc.Table{ID: "gates", Columns: doc.Cols("Verdict", "Rule", "Metric", "Reason")}
+	for i := range c.Gates {
+		g := &c.Gates[i]
 		t.Row(doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict)), ruleSpans(g), gateMetric(c, g), g.Reason)
 	}
-	if n := len(gates) - limit; n > 0 {
-		t.Last(nil, "and "+unit.Int(int64(n))+" more")
-	}
-	return t, true
+	return t
 }

@@ -1,6 +1,7 @@
 package diffdoc
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -24,77 +25,76 @@ func changedKernels(c *comparison.Comparison) []comparison.Kernel {
 
 // kernelTable lists kernels; if detail is set, also the effects of count and of time per call, and how kernels were
 // paired.
-func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit int, detail bool) (doc.Table, bool) {
+func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit int, detail bool) doc.Table {
 	if len(kernels) == 0 {
-		return doc.Table{}, false
+		return doc.Table{}
 	}
 	shown := kernels[:min(len(kernels), limit)]
-	var values, deltas []float64
-	for i := range shown {
-		values = append(values, comparison.Value(shown[i].Base), comparison.Value(shown[i].Head))
-		deltas = append(deltas, shown[i].Delta, shown[i].CountEffect, shown[i].PerCallEffect)
+	var values, deltas, changes []float64
+	for _, k := range shown {
+		values = append(values, comparison.Value(k.Base), comparison.Value(k.Head))
+		deltas, changes = append(deltas, k.Delta), append(changes, k.Delta, k.CountEffect, k.PerCallEffect)
 	}
-	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
+	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, changes...)
 	t := doc.Table{
 		ID:      "kernels",
 		Caption: doc.Spans("Kernels that changed, or may have"),
 		Columns: doc.Cols("Kernel", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">%",
 			">Runs", "Class"),
 	}
-	if !detail {
-		t.Columns = append(t.Columns, doc.Column{Title: "Change is"})
-	}
+	more := doc.Cols("Change is")
 	if detail {
-		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
-			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true},
-			doc.Column{Title: "Paired by", Wide: true})
+		more = doc.Cols(">+"+change.Header("by count"), ">+"+change.Header("per call"), "+Paired by")
 	}
-	bars := make([]float64, len(shown))
-	for i := range shown {
-		bars[i] = shown[i].Delta
-	}
-	t.Columns[3].Bars = deltaBars(bars)
-	num := func(v *float64) doc.Cell {
+	t.Columns = append(t.Columns, more...)
+	t.Columns[3].Bars = deltaBars(deltas)
+	num := func(v *float64) string {
 		if v == nil {
-			return doc.Cell{doc.Text(comparison.NoValue)}
+			return comparison.NoValue
 		}
-		return doc.Cell{doc.Text(scale.Format(*v))}
+		return scale.Format(*v)
 	}
 	for i := range shown {
 		k := &shown[i]
-		name := kernelName(k)
-		if !detail {
-			name = briefName(c, k)
-		}
-		row := doc.Row(name, num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k),
-			classWord(k.Class))
-		if !detail {
-			row = append(row, doc.Cell{doc.Text(changedBy(k))})
-		}
+		name, more := briefName(c, k), doc.Row(changedBy(k))
 		if detail {
-			row = append(row, doc.Cell{doc.Text(change.Delta(k.CountEffect))},
-				doc.Cell{doc.Text(change.Delta(k.PerCallEffect))}, doc.Cell{doc.Text(k.PairedBy)})
+			name, more = kernelName(k), doc.Row(change.Delta(k.CountEffect), change.Delta(k.PerCallEffect), k.PairedBy)
 		}
-		t.Rows = append(t.Rows, row)
+		row := doc.Row(name, num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k), classWord(k.Class))
+		t.Rows = append(t.Rows, append(row, more...))
 	}
-	if n := len(kernels) - len(shown); n > 0 {
+	andMore(&t, len(kernels)-len(shown))
+	return t
+}
+
+// andMore ends a table with the number of rows that it leaves out.
+func andMore(t *doc.Table, n int) {
+	if n > 0 {
 		t.Last("and " + unit.Int(int64(n)) + " more")
 	}
-	return t, true
+}
+
+// arrow joins the values of both sides; one, if they are equal.
+func arrow(base, head string) string {
+	if base == head {
+		return base
+	}
+	return base + " → " + head
 }
 
 // kernelName shows a replaced kernel as "A → B".
 func kernelName(k *comparison.Kernel) doc.Cell {
-	base, head := firstOf(k.BaseShort, k.BaseName), firstOf(k.HeadShort, k.HeadName)
+	base := cmp.Or(comparison.Value(k.BaseShort), comparison.Value(k.BaseName))
+	head := cmp.Or(comparison.Value(k.HeadShort), comparison.Value(k.HeadName))
 	switch {
-	case base == nil && head == nil:
+	case base == "" && head == "":
 		return nil
-	case base == nil:
-		return doc.Cell{doc.Name(*head)}
-	case head == nil || comparison.Value(k.HeadName) == comparison.Value(k.BaseName):
-		return doc.Cell{doc.Name(*base)}
+	case base == "":
+		return doc.Cell{doc.Name(head)}
+	case head == "" || comparison.Value(k.HeadName) == comparison.Value(k.BaseName):
+		return doc.Cell{doc.Name(base)}
 	}
-	return doc.Cell{doc.Name(*base), doc.Text(" → "), doc.Name(*head)}
+	return doc.Cell{doc.Name(base), doc.Text(" → "), doc.Name(head)}
 }
 
 // briefName is kernelName without template arguments where no other kernel is then called the same.
@@ -132,20 +132,7 @@ func changedBy(k *comparison.Kernel) string {
 	return "both"
 }
 
-func firstOf(list ...*string) *string {
-	for _, s := range list {
-		if s != nil && *s != "" {
-			return s
-		}
-	}
-	return nil
-}
-
 // runs is how often a kernel runs in one unit.
 func runs(k *comparison.Kernel) string {
-	base, head := format(k.BaseCount, report.Count), format(k.HeadCount, report.Count)
-	if base == head {
-		return base
-	}
-	return base + " → " + head
+	return arrow(format(k.BaseCount, report.Count), format(k.HeadCount, report.Count))
 }

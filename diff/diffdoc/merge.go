@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -26,7 +25,7 @@ func CombinedComment(legs []Leg, o CommentOptions) string {
 	p := mergedPage{legs: legs, o: &o}
 	return fit(o.Limit, []func() doc.Document{
 		func() doc.Document { return p.document(p.folded()) },
-		func() doc.Document { return p.document(commentPage{}.leftOut()) },
+		func() doc.Document { return p.document(leftOut()) },
 		func() doc.Document { return doc.Document{Blocks: []doc.Block{p.title()}} },
 		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(p.verdict())}} },
 	})
@@ -101,14 +100,14 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 	}
 	d.Add(t)
 	d.Add(parts...)
-	d.Add(p.footer())
+	d.Add(doc.P(commentPage{o: p.o}.provenance()))
 	return d
 }
 
 // firstCause is the largest cause in one line; if there is none, the first note.
 func firstCause(c *comparison.Comparison) string {
 	if a := &c.Answer; len(a.Rows) > 0 {
-		return unit.Delta(a.Rows[0].Delta, report.Nanoseconds) + " " + clip(a.Rows[0].Text())
+		return delta(a.Rows[0].Delta) + " " + clip(a.Rows[0].Text())
 	}
 	if n := c.Answer.Notes; len(n) > 0 {
 		return clip(n[0])
@@ -121,26 +120,9 @@ func (p mergedPage) folded() []doc.Block {
 	var list []doc.Block
 	for _, l := range p.legs {
 		leg := commentPage{c: l.Comparison, o: &CommentOptions{}}
-		var blocks []doc.Block
-		blocks = append(blocks, reasons(l.Comparison)...)
-		if t, ok := leg.primary(); ok {
-			blocks = append(blocks, t)
-		}
-		blocks = append(append(blocks, leg.why()...), doc.P(checkedText(l.Comparison)), leg.footer())
-		list = append(list, doc.Details{
-			Summary: doc.Spans(doc.Name(l.Title), ": "+string(l.Comparison.Verdict)), Blocks: blocks,
-		})
+		list = append(list, doc.Fold("", doc.Spans(doc.Name(l.Title), ": "+string(l.Comparison.Verdict)), slices.Concat(
+			reasons(l.Comparison), []doc.Block{judgedTable(l.Comparison)}, whyBlocks(l.Comparison),
+			[]doc.Block{doc.P(checkedText(l.Comparison)), leg.footer()})...))
 	}
 	return list
-}
-
-func (p mergedPage) footer() doc.Block {
-	var spans []doc.Span
-	for _, s := range (commentPage{o: p.o}).provenance() {
-		if len(spans) > 0 {
-			spans = append(spans, doc.Text(" · "))
-		}
-		spans = append(spans, s...)
-	}
-	return doc.P(spans)
 }

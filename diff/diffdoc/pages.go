@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -39,35 +38,26 @@ const (
 // Terminal returns what the command prints.
 func Terminal(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(opening(c)...)
-	add := func(t doc.Table, ok bool) {
-		if ok {
-			d.Add(t)
-		}
-	}
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}, doc.P(sidesOf(&c.Answer)), causeList(&c.Answer),
+		doc.P(sentence(notes(c))), doc.P(sides(c)))
+	d.Add(reasons(c)...)
 	if shows(c) {
-		add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
+		d.Add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
 	}
 	if c.Comparable { // parts of different work explain nothing
 		if moved(c) {
-			add(attributionTable(c, termKernelMax, false))
+			d.Add(attributionTable(c, termKernelMax, false))
 		}
-		add(kernelTable(c, changedKernels(c), termKernelMax, false))
-		add(apiTable(c, true))
-		d.Add(structureList(c)...)
+		d.Add(kernelTable(c, changedKernels(c), termKernelMax, false), apiTable(c, true))
+		d.Add(doc.Part(doc.H(2, "structure", "Structure"), structureList(c))...)
 	}
-	if t, ok := rankTable(c, termRanks); ok {
-		d.Add(rankLine(c)...)
-		d.Add(t)
-	}
-	d.Add(gateList(c, termGates)...)
-	d.Add(waiverList(c, termGates)...)
-	d.Add(residue(c, termResidue)...)
+	d.Add(rankBlocks(c, termRanks)...)
+	d.Add(notPassed(c, 2, termGates)...)
 	checked := checkedText(c)
 	if hidden := len(c.Primary) - mostPrimary(c); shows(c) && hidden > 0 {
-		checked = append(checked, doc.Text(" --format md shows "+wording.Count(int64(hidden), "more metric")+"."))
+		checked += " --format md shows " + wording.Count(hidden, "more metric") + "."
 	}
-	d.Add(doc.P(checked))
+	d.Add(residue(c, termResidue), doc.P(checked))
 	return d
 }
 
@@ -145,7 +135,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return append(spans, budgetsLine(c)...)
 	case c.Verdict == comparison.Fail && overBudget(c):
 		g := standing(c)[0]
-		spans = append(append(append(spans, doc.Text(" ")), gateMetric(c, g)...), doc.Text(": "+clip(g.Reason)))
+		spans = doc.Spans(spans, " ", gateMetric(c, g), ": "+clip(g.Reason))
 		if size := c.Answer.Size(); size != "" {
 			spans = append(spans, doc.Text("; against the base: "+size))
 		}
@@ -161,8 +151,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return append(spans, doc.Text(why))
 	}
 	if _, gate := c.Headline(); gate != nil && (c.Answer.Metric == gate.Metric || gate.Verdict == comparison.Fail) {
-		spans = append(append(spans, doc.Text(" ")), gateMetric(c, gate)...)
-		return append(spans, doc.Text(": "+clip(gate.Reason)))
+		return doc.Spans(spans, " ", gateMetric(c, gate), ": "+clip(gate.Reason))
 	}
 	if c.Study != nil {
 		spans = append(spans, doc.Text(" of "+c.Study.About()+":"))
@@ -237,25 +226,15 @@ func format(v *float64, u string) string {
 
 // sides names what was compared.
 func sides(c *comparison.Comparison) []doc.Span {
-	var spans []doc.Span
-	names := func(s comparison.Side) {
-		for i, n := range s.Names {
-			if i > 0 {
-				spans = append(spans, doc.Text(", "))
-			}
-			spans = append(spans, doc.Name(n))
-		}
-	}
+	spans := doc.Names(c.Head.Names)
 	if !c.FirstRun() {
-		names(c.Base)
-		spans = append(spans, doc.Text(" → "))
+		spans = doc.Spans(doc.Names(c.Base.Names), " → ", spans)
 	}
-	names(c.Head)
 	switch b, h := c.Base.Engine, c.Head.Engine; {
 	case b != "" && b != h && !c.FirstRun():
-		spans = append(spans, doc.Text(" · "), doc.Name(b), doc.Text(" → "), doc.Name(cmp.Or(h, "unknown")))
+		spans = doc.Spans(spans, " · ", doc.Name(b), " → ", doc.Name(cmp.Or(h, "unknown")))
 	case h != "":
-		spans = append(spans, doc.Text(" · "), doc.Name(h))
+		spans = doc.Spans(spans, " · ", doc.Name(h))
 	}
 	if c.FirstRun() {
 		return append(spans, doc.Text(" · "+wording.Count(c.Head.Captures, "capture")))
@@ -268,31 +247,26 @@ func sides(c *comparison.Comparison) []doc.Span {
 		if c.Unit.Phase != "" {
 			spans = append(spans, doc.Text(", "), doc.Name(c.Unit.Phase))
 		}
+		text := ""
 		if c.Unit.Batch != nil {
-			spans = append(spans, doc.Text(", batch "+unit.Int(comparison.Value(c.Unit.Batch))))
+			text += ", batch " + unit.Int(*c.Unit.Batch)
 		}
 		if c.Unit.HeadBatch != nil {
-			spans = append(spans, doc.Text(" → "+unit.Int(comparison.Value(c.Unit.HeadBatch))))
+			text += " → " + unit.Int(*c.Unit.HeadBatch)
 		}
 		if c.Unit.Tokens != nil {
-			spans = append(spans, doc.Text(", "+unit.Int(comparison.Value(c.Unit.Tokens))+" prompt tokens"))
+			text += ", " + unit.Int(*c.Unit.Tokens) + " prompt tokens"
 		}
-		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+wording.Count(c.Unit.HeadN, "unit")))
+		text += "): " + unit.Int(c.Unit.BaseN) + " → " + wording.Count(c.Unit.HeadN, "unit")
 		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {
-			text := unit.Format(*b, report.Ratio)
-			if head := unit.Format(*h, report.Ratio); head != text {
-				text += " → " + head
-			}
-			spans = append(spans, doc.Text(", which cover "+text+" of GPU compute time"))
+			text += ", which cover " + arrow(unit.Percent(*b), unit.Percent(*h)) + " of GPU compute time"
 		}
+		spans = append(spans, doc.Text(text))
 	}
 	if unreplicated(c) {
-		spans = append(spans, doc.Text(" · unreplicated: one capture on a side"))
-	} else {
-		spans = append(spans, doc.Text(
-			" · "+strconv.Itoa(c.Base.Captures)+" → "+wording.Count(c.Head.Captures, "capture")))
+		return append(spans, doc.Text(" · unreplicated: one capture on a side"))
 	}
-	return spans
+	return append(spans, doc.Text(" · "+strconv.Itoa(c.Base.Captures)+" → "+wording.Count(c.Head.Captures, "capture")))
 }
 
 func unreplicated(c *comparison.Comparison) bool { return c.Base.Captures < 2 || c.Head.Captures < 2 }
@@ -318,13 +292,7 @@ func reasons(c *comparison.Comparison) []doc.Block {
 		}
 		doubts.Blocks = append(doubts.Blocks, doc.P(doc.Code(string(r.Code)), ": "+clip(r.Text)))
 	}
-	var notes []doc.Block
-	for _, n := range []doc.Note{why, doubts} {
-		if len(n.Blocks) > 0 {
-			notes = append(notes, n)
-		}
-	}
-	return notes
+	return doc.Some(why, doubts)
 }
 
 // moved reports whether the time of a unit changed, so that there is a change to explain.
@@ -338,20 +306,19 @@ func moved(c *comparison.Comparison) bool {
 }
 
 // checkedText says how much was checked, even if nothing changed.
-func checkedText(c *comparison.Comparison) []doc.Span {
-	text := gatesText(c)[0].Text + " Compared " + wording.Count(c.Counts.MetricsCompared, "metric")
+func checkedText(c *comparison.Comparison) string {
+	text := gatesText(c) + " Compared " + wording.Count(c.Counts.MetricsCompared, "metric")
 	if c.Counts.KernelsCompared > 0 {
-		text += ", " + wording.Count(c.Counts.KernelsCompared,
-			"kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
+		text += ", " + wording.Count(c.Counts.KernelsCompared, "kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
 	}
 	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
 		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + wording.Count(c.Counts.UnitsHead, "unit")
 	}
-	return doc.Spans(text + ".")
+	return text + "."
 }
 
 // gatesText counts the results of the gates.
-func gatesText(c *comparison.Comparison) []doc.Span {
+func gatesText(c *comparison.Comparison) string {
 	n := map[comparison.Verdict]int64{}
 	for i := range c.Gates {
 		n[c.Gates[i].Verdict]++
@@ -361,7 +328,7 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 		inconclusive = "not answered, since the sides are not comparable"
 	}
 	if c.Study != nil {
-		return doc.Spans("A study has no verdict: no gate was asked.")
+		return "A study has no verdict: no gate was asked."
 	}
 	text := wording.Count(c.Counts.GatesChecked, "gate") + " checked"
 	sep := ": "
@@ -384,7 +351,7 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 	if w := idleWaivers(c); w > 0 {
 		text += "; " + wording.Count(w, "waiver") + " unused or expired"
 	}
-	return doc.Spans(text + ".")
+	return text + "."
 }
 
 // clip keeps the start of a long sentence.

@@ -10,20 +10,19 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// primary is the table of the primary numbers, each with the rule that judged it and the result.
-func (p commentPage) primary() (doc.Table, bool) {
-	rows := rowsToShow(p.c, maxPrimary)
-	t, ok := primaryTable(p.c, rows)
-	if !ok {
-		return t, false
+// judgedTable is the table of the primary numbers, each with the rule that judged it and the result.
+func judgedTable(c *comparison.Comparison) doc.Table {
+	rows := rowsToShow(c, maxPrimary)
+	t := primaryTable(c, rows)
+	if len(t.Rows) == 0 {
+		return t
 	}
 	n := len(t.Columns) - 1 // the verdict replaces the class; the method says how each was decided
-	t.Columns = append(t.Columns[:n:n], doc.Column{Title: "Threshold"}, doc.Column{Title: "Verdict"})
+	t.Columns = append(t.Columns[:n:n], doc.Cols("Threshold", "Verdict")...)
 	for i := range rows {
-		cells := t.Rows[i]
-		threshold, verdict := doc.Text(comparison.NoValue), doc.Text("not judged").With(doc.Muted)
-		if g := p.gateOf(&rows[i]); g != nil {
-			threshold = doc.Text(clip(g.Threshold))
+		threshold, verdict := comparison.NoValue, doc.Text("not judged").With(doc.Muted)
+		if g := gateOf(c, &rows[i]); g != nil {
+			threshold = clip(g.Threshold)
 			verdict = doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))
 			if g.Waiver != nil {
 				verdict.Text += ", waiver " + g.Waiver.Status
@@ -32,70 +31,41 @@ func (p commentPage) primary() (doc.Table, bool) {
 				verdict.Kind = doc.KindStrong
 			}
 		}
-		t.Rows[i] = append(cells[:n:n], doc.Cell{threshold}, doc.Cell{verdict})
+		t.Rows[i] = append(t.Rows[i][:n:n], doc.Row(threshold, verdict)...)
 	}
-	return t, true
+	return t
 }
 
 // gateOf returns the gate that judged a row, the last one if there are several.
-func (p commentPage) gateOf(r *comparison.Row) *comparison.Gate {
-	for i := len(p.c.Gates) - 1; i >= 0; i-- {
-		if g := &p.c.Gates[i]; g.Metric == r.Metric && g.Labels.String() == r.Labels.String() {
+func gateOf(c *comparison.Comparison, r *comparison.Row) *comparison.Gate {
+	for i := len(c.Gates) - 1; i >= 0; i-- {
+		if g := &c.Gates[i]; g.Metric == r.Metric && g.Labels.String() == r.Labels.String() {
 			return g
 		}
 	}
 	return nil
 }
 
-// why is the evidence: the parts of the change, the structure, the kernels and host calls that changed, and the gates
-// that did not pass.
-func (p commentPage) why() []doc.Block {
-	c := p.c
-	var list []doc.Block
+// whyBlocks is the evidence: the parts of the change, the structure, the kernels and host calls that changed, and the
+// gates that did not pass.
+func whyBlocks(c *comparison.Comparison) []doc.Block {
+	var why []doc.Block
 	if c.Comparable {
 		if moved(c) {
-			if t, ok := attributionTable(c, commentParts, false); ok {
-				list = append(list, t)
-			}
+			why = append(why, attributionTable(c, commentParts, false))
 		}
-		if t, ok := kernelTable(c, changedKernels(c), commentKernels, false); ok {
-			list = append(list, t)
+		api := apiTable(c, true)
+		if n := len(api.Rows) - commentKernels; n > 0 {
+			api.Rows = api.Rows[:commentKernels]
+			andMore(&api, n)
 		}
-		if t, ok := apiTable(c, true); ok {
-			if n := len(t.Rows) - commentKernels; n > 0 {
-				t.Rows = t.Rows[:commentKernels]
-				t.Last("and " + unit.Int(int64(n)) + " more")
-			}
-			list = append(list, t)
-		}
-		for _, b := range structureList(c) {
-			if _, heading := b.(doc.Heading); !heading {
-				list = append(list, b)
-			}
-		}
+		why = append(why, kernelTable(c, changedKernels(c), commentKernels, false), api, structureList(c))
 	}
-	if len(list) > 0 {
-		list = append([]doc.Block{doc.H(commentLevel+1, "why", "Why")}, list...)
-	}
-	for _, b := range append(gateList(c, commentGates), waiverList(c, commentGates)...) {
-		if h, ok := b.(doc.Heading); ok {
-			h.Level = commentLevel + 1
-			b = h
-		}
-		list = append(list, b)
-	}
-	return list
+	return append(doc.Part(doc.H(commentLevel+1, "why", "Why"), why...), notPassed(c, commentLevel+1, commentGates)...)
 }
 
-// details returns the folded parts.
-func (p commentPage) details() []doc.Block {
-	c := p.c
-	var list []doc.Block
-	fold := func(summary string, blocks ...doc.Block) {
-		if len(blocks) > 0 {
-			list = append(list, doc.Details{Summary: doc.Spans(summary), Blocks: blocks})
-		}
-	}
+// detailBlocks returns the folded parts.
+func detailBlocks(c *comparison.Comparison) []doc.Block {
 	var same, changed, added []comparison.Kernel
 	for _, k := range c.Kernels {
 		switch k.Class {
@@ -107,114 +77,87 @@ func (p commentPage) details() []doc.Block {
 			changed = append(changed, k)
 		}
 	}
-	if t, ok := kernelTable(c, append(changed, same...), len(changed)+commentSame, true); ok {
-		t.Caption = nil
-		fold("Kernels ("+unit.Int(c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)",
-			t)
+	all := kernelTable(c, append(changed, same...), len(changed)+commentSame, true)
+	fresh := kernelTable(c, added, len(added), false)
+	all.Caption, fresh.Caption = nil, nil
+	var residues doc.List // a line for each field, so that a long list is cut between lines
+	for _, r := range c.Residue {
+		residues.Add(words(r.Field)+": ", residueValue(r.Base), " → ", residueValue(r.Head))
 	}
-	if t, ok := kernelTable(c, added, len(added), false); ok {
-		t.Caption = nil
-		fold("Kernels added or removed ("+unit.Int(int64(len(added)))+")", t)
+	how := doc.Some(decisions(c))
+	if len(how) > 0 {
+		how = append(how, methodText(c))
 	}
-	if t, ok := mixTable(c); ok {
-		fold("Mix of units", t)
-	}
-	if t, ok := unjudgedTable(c); ok {
-		fold("Tokens, and time outside the units", t)
-	}
-	if len(c.Residue) > 0 {
-		fold("Environment: what differs and was not compared", p.residueList())
-	}
-	if t, ok := p.waiverTable(); ok {
-		fold(wording.Count(len(c.Waivers), "waiver"), t)
-	}
-	if t, ok := p.ruleTable(); ok {
-		fold(wording.Count(len(c.Gates), "gate"), t)
-	}
-	if l, ok := decisions(c).(doc.List); ok && len(l.Items) > 0 {
-		fold("Method: how each number was decided", l, p.method())
-	}
-	return list
-}
-
-// residueList has a line for each field, so that a long list is cut between lines.
-func (p commentPage) residueList() doc.List {
-	var l doc.List
-	for _, r := range p.c.Residue {
-		l.Add(strings.ReplaceAll(r.Field, "_", " ")+": ", residueValue(r.Base), " → ", residueValue(r.Head))
-	}
-	return l
+	return doc.Some(
+		doc.Fold("", "Kernels ("+unit.Int(c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)", all),
+		doc.Fold("", "Kernels added or removed ("+unit.Int(int64(len(added)))+")", fresh),
+		doc.Fold("", "Mix of units", mixTable(c)),
+		doc.Fold("", "Tokens, and time outside the units", unjudgedTable(c)),
+		doc.Fold("", "Environment: what differs and was not compared", residues),
+		doc.Fold("", wording.Count(len(c.Waivers), "waiver"), waiverTable(c)),
+		doc.Fold("", wording.Count(len(c.Gates), "gate"), ruleTable(c)),
+		doc.Fold("", "Method: how each number was decided", how...),
+	)
 }
 
 // waiverTable lists every waiver of the policy and its status.
-func (p commentPage) waiverTable() (doc.Table, bool) {
+func waiverTable(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "waivers", Columns: doc.Cols("Rule", "Kernels", ">Ceiling", "Expires", "Issue", "Reason",
 		"Status")}
-	name := func(s string) doc.Cell {
+	name := func(s string) doc.Span {
 		if s == "" {
-			return doc.Cell{doc.Text(comparison.NoValue)}
+			return doc.Text(comparison.NoValue)
 		}
-		return doc.Cell{doc.Name(s)}
+		return doc.Name(s)
 	}
-	for _, w := range p.c.Waivers {
-		status := doc.Text(strings.ReplaceAll(w.Status, "_", " "))
+	for _, w := range c.Waivers {
+		status := doc.Text(words(w.Status))
 		if w.Status != "applied" {
 			status = status.With(doc.Warn)
 		}
 		t.Row(name(w.Rule), name(w.Match), name(w.Ceiling), name(w.Expires), name(w.Issue), clip(w.Reason), status)
 	}
-	return t, len(t.Rows) > 0
+	return t
 }
 
 // ruleTable counts the results of each rule, in the order in which rules first judged.
-func (p commentPage) ruleTable() (doc.Table, bool) {
-	type rule struct {
-		gate *comparison.Gate
-		n    map[comparison.Verdict]int64
-	}
-	var rules []*rule
-	byName := map[string]*rule{}
-	for i := range p.c.Gates {
-		g := &p.c.Gates[i]
-		key := g.Rule + "\x00" + g.Threshold + "\x00" + g.Level
-		r, ok := byName[key]
-		if !ok {
-			r = &rule{gate: g, n: map[comparison.Verdict]int64{}}
-			byName[key] = r
-			rules = append(rules, r)
+func ruleTable(c *comparison.Comparison) doc.Table {
+	var rules []*comparison.Gate
+	counts := map[string]map[comparison.Verdict]int64{}
+	key := func(g *comparison.Gate) string { return g.Rule + "\x00" + g.Threshold + "\x00" + g.Level }
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if counts[key(g)] == nil {
+			counts[key(g)] = map[comparison.Verdict]int64{}
+			rules = append(rules, g)
 		}
-		r.n[g.Verdict]++
+		counts[key(g)][g.Verdict]++
 	}
-	t := doc.Table{
-		ID:      "rules",
-		Columns: doc.Cols("Rule", "Metric", "Level", ">Checked", "Result"),
-	}
-	for _, r := range rules {
+	t := doc.Table{ID: "rules", Columns: doc.Cols("Rule", "Metric", "Level", ">Checked", "Result")}
+	for _, g := range rules {
 		var parts []string
 		total := int64(0)
 		for _, v := range []comparison.Verdict{comparison.Fail, comparison.Error, comparison.Inconclusive,
 			comparison.Warn, comparison.Pass} {
-			if n := r.n[v]; n > 0 {
+			if n := counts[key(g)][v]; n > 0 {
 				parts = append(parts, unit.Int(n)+" "+string(v))
 				total += n
 			}
 		}
-		t.Row(ruleSpans(r.gate), doc.Code(r.gate.Metric), r.gate.Level, unit.Int(total), strings.Join(parts, ", "))
+		t.Row(ruleSpans(g), doc.Code(g.Metric), g.Level, unit.Int(total), strings.Join(parts, ", "))
 	}
-	return t, len(t.Rows) > 0
+	return t
 }
 
-// method names the statistics that decided the numbers, and where they are documented.
-func (p commentPage) method() doc.Block {
+// methodText names the statistics that decided the numbers, and where they are documented.
+func methodText(c *comparison.Comparison) doc.Paragraph {
 	text := "Several captures a side are tested with the spread between captures. "
-	if unreplicated(p.c) {
+	if unreplicated(c) {
 		text = "One capture on a side: a duration fails only where its change is larger than the rule, larger than the noise floor and certain by the units inside the captures. "
 	}
-	methods := map[string]bool{}
 	var names []string
-	for i := range p.c.Primary {
-		if x := p.c.Primary[i].Interval; x != nil && !methods[x.Method] && len(names) < maxPrimary {
-			methods[x.Method] = true
+	for _, r := range c.Primary {
+		if x := r.Interval; x != nil && len(names) < maxPrimary && !slices.Contains(names, clip(x.Method)) {
 			names = append(names, clip(x.Method))
 		}
 	}

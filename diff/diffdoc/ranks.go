@@ -2,7 +2,6 @@ package diffdoc
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -19,10 +18,10 @@ const (
 )
 
 // rankTable shows the change of a run by rank or by role: at most most rows, those that changed most.
-func rankTable(c *comparison.Comparison, most int) (doc.Table, bool) {
+func rankTable(c *comparison.Comparison, most int) doc.Table {
 	x := c.Ranks
 	if x == nil || len(x.Rows) == 0 {
-		return doc.Table{}, false
+		return doc.Table{}
 	}
 	first := "Rank"
 	if x.By == comparison.ByRole {
@@ -36,36 +35,30 @@ func rankTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		order[i] = i
 	}
 	if len(order) > most {
-		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Compare(math.Abs(comparison.Value(x.Rows[b].Delta)), math.Abs(comparison.Value(x.Rows[a].Delta)))
-		})
-		order = order[:most]
+		order = largestChanges(order, most, func(i int) float64 { return comparison.Value(x.Rows[i].Delta) })
 		slices.Sort(order)
 	}
 	for _, i := range order {
 		r := &x.Rows[i]
-		change, ratio := comparison.NoValue, ""
+		change, ratio, slower := comparison.NoValue, "", comparison.NoValue
 		if r.Delta != nil {
-			change = unit.Delta(comparison.Value(r.Delta), report.Nanoseconds)
+			change = delta(*r.Delta)
 			if comparison.Value(r.Base) > 0 {
-				ratio = unit.Change(comparison.Value(r.Delta) / comparison.Value(r.Base))
+				ratio = unit.Change(*r.Delta / *r.Base)
 			}
-		}
-		name, ranks, slower := cmp.Or(r.ID, "(none)"), unit.Int(r.BaseRanks), comparison.NoValue
-		if r.HeadRanks != r.BaseRanks {
-			ranks += " → " + unit.Int(r.HeadRanks)
 		}
 		if r.Steps > 0 {
 			slower = unit.Int(r.Slower) + " of " + unit.Int(r.Steps)
 		}
-		t.Row(doc.Name(name), doc.Name(r.Role), ranks, format(r.Base, report.Nanoseconds), format(r.Head,
-			report.Nanoseconds), change, ratio, slower, format(r.BaseWait, report.Nanoseconds), format(r.HeadWait,
-			report.Nanoseconds), format(r.BaseLast, report.Ratio), format(r.HeadLast, report.Ratio))
+		t.Row(doc.Name(cmp.Or(r.ID, "(none)")), doc.Name(r.Role), arrow(unit.Int(r.BaseRanks), unit.Int(r.HeadRanks)),
+			format(r.Base, report.Nanoseconds), format(r.Head, report.Nanoseconds), change, ratio, slower,
+			format(r.BaseWait, report.Nanoseconds), format(r.HeadWait, report.Nanoseconds),
+			format(r.BaseLast, report.Ratio), format(r.HeadLast, report.Ratio))
 	}
-	if rest := len(x.Rows) - len(order); rest > 0 {
+	if len(order) < len(x.Rows) {
 		t.Caption = append(t.Caption, doc.Text(", the "+unit.Int(int64(len(order)))+" that changed most of "+unit.Int(int64(len(x.Rows)))))
 	}
-	return t, true
+	return t
 }
 
 func byWords(x *comparison.Ranks) string {
@@ -76,48 +69,30 @@ func byWords(x *comparison.Ranks) string {
 }
 
 // rankSteps lists the steps whose slowest rank changed most.
-func rankSteps(c *comparison.Comparison) (doc.Table, bool) {
-	if c.Ranks == nil || len(c.Ranks.Steps) == 0 {
-		return doc.Table{}, false
-	}
-	list := slices.Clone(c.Ranks.Steps)
-	slices.SortStableFunc(list, func(a, b comparison.RankStep) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
-	list = list[:min(len(list), pageSteps)]
+func rankSteps(x *comparison.Ranks) doc.Table {
+	list := largestChanges(x.Steps, pageSteps, func(s comparison.RankStep) float64 { return s.Delta })
 	slices.SortStableFunc(list, func(a, b comparison.RankStep) int { return cmp.Compare(a.Step, b.Step) })
 	t := doc.Table{ID: "rank-steps", Caption: doc.Spans("Slowest rank of the steps that changed most"),
 		Columns: doc.Cols(">Step", "Slowest, base", ">Base", "Slowest, head", ">Head", ">Change")}
-	for i := range list {
-		s := &list[i]
+	for _, s := range list {
 		t.Row(unit.Int(s.Step), doc.Name(s.BaseRank), unit.Format(s.Base, report.Nanoseconds), doc.Name(s.HeadRank),
-			unit.Format(s.Head, report.Nanoseconds), unit.Delta(s.Delta, report.Nanoseconds))
+			unit.Format(s.Head, report.Nanoseconds), delta(s.Delta))
 	}
-	return t, true
+	return t
 }
 
-// rankLine is the one line about ranks, if there is one.
-func rankLine(c *comparison.Comparison) []doc.Block {
-	if c.Ranks == nil {
+// rankBlocks is what an output shows about ranks, with at most most rows.
+func rankBlocks(c *comparison.Comparison, most int) []doc.Block {
+	t := rankTable(c, most)
+	if len(t.Rows) == 0 {
 		return nil
 	}
-	var blocks []doc.Block
-	if c.Ranks.Held != nil && c.Ranks.Held.Text != "" {
-		blocks = append(blocks, doc.P(doc.Strong("held up:"), " "+clip(c.Ranks.Held.Text)))
+	var list []doc.Block
+	if held := c.Ranks.Held; held != nil && held.Text != "" {
+		list = append(list, doc.P(doc.Strong("held up:"), " "+clip(held.Text)))
 	}
 	if c.Ranks.Where != "" {
-		blocks = append(blocks, doc.P(doc.Strong("ranks:"), " "+clip(c.Ranks.Where)))
+		list = append(list, doc.P(doc.Strong("ranks:"), " "+clip(c.Ranks.Where)))
 	}
-	return blocks
-}
-
-// rankBlocks is what a page shows about ranks, with at most most rows.
-func rankBlocks(c *comparison.Comparison, most int) []doc.Block {
-	t, ok := rankTable(c, most)
-	if !ok {
-		return nil
-	}
-	list := append(rankLine(c), t)
-	if s, ok := rankSteps(c); ok {
-		list = append(list, s)
-	}
-	return list
+	return append(list, t)
 }

@@ -1,6 +1,7 @@
 package diffdoc
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -29,28 +29,24 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 		rank   int // higher ranks are folded first
 		blocks []doc.Block
 	}
-	var causes []doc.Block
-	if l := causeList(&p.c.Answer); len(l.Items) > 0 {
-		for i := range l.Items {
-			l.Items[i].Spans = clipSpans(l.Items[i].Spans, causeWords)
-		}
-		causes = []doc.Block{l}
-	}
-	parts := []part{{0, causes}}
-	if t, ok := p.failing(); ok {
-		parts = append(parts, part{1, []doc.Block{t}})
-	}
-	parts = append(parts, part{3, p.notes()})
-	if n := notes(p.c); len(n) > 0 {
-		parts = append(parts, part{4, []doc.Block{doc.P(clipTo(sentence(n), causeText))}})
+	causes := causeList(&p.c.Answer)
+	for i := range causes.Items {
+		causes.Items[i].Spans = clipSpans(causes.Items[i].Spans, causeWords)
 	}
 	accept, reproduce := p.next()
-	parts = append(parts, part{2, accept}, part{5, reproduce})
-	left := screenWords - words([]doc.Block{p.title()})
+	parts := []part{
+		{0, doc.Some(causes)},
+		{1, doc.Some(failing(p.c))},
+		{3, p.notes()},
+		{4, doc.Some(doc.P(clipTo(sentence(notes(p.c)), causeText)))},
+		{2, doc.Some(accept)},
+		{5, doc.Some(reproduce)},
+	}
+	left := screenWords - wordCount([]doc.Block{p.title()})
 	keep := make([]bool, len(parts))
 	for rank := range 6 {
 		for i := range parts {
-			if n := words(parts[i].blocks); parts[i].rank == rank && n <= left {
+			if n := wordCount(parts[i].blocks); parts[i].rank == rank && n <= left {
 				keep[i], left = true, left-n
 			}
 		}
@@ -68,8 +64,8 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 // causeWords bounds the words in the line of a cause.
 const causeWords = 16
 
-// words counts the words of some blocks.
-func words(blocks []doc.Block) (n int) {
+// wordCount counts the words of some blocks.
+func wordCount(blocks []doc.Block) (n int) {
 	for _, w := range strings.Fields(strings.ReplaceAll(markdownText(doc.Document{Blocks: blocks}), "|", " ")) {
 		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			n++
@@ -97,37 +93,31 @@ func clipSpans(spans []doc.Span, most int) []doc.Span {
 }
 
 // failing lists the gates that decided the verdict, unless it is a pass.
-func (p commentPage) failing() (doc.Table, bool) {
+func failing(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "failing", Columns: doc.Cols("Gate", ">Base", ">Head", ">Change", "Limit")}
-	if !p.c.Comparable && !p.c.FirstRun() {
-		return t, false
+	if !c.Comparable && !c.FirstRun() {
+		return t
 	}
 	more := 0
-	for _, g := range standing(p.c) {
-		if g.Base == nil && g.Head == nil {
-			continue
-		}
-		if len(t.Rows) == screenRows {
+	for _, g := range standing(c) {
+		switch {
+		case g.Base == nil && g.Head == nil:
+		case len(t.Rows) == screenRows:
 			more++
-			continue
+		default:
+			u := unitOf(c, g)
+			t.Row(doc.Spans(doc.Name(g.Rule), " ", gateMetric(c, g)), format(g.Base, u), format(g.Head, u),
+				cmp.Or(ratioText(g.Ratio), comparison.NoValue), limitText(g.Threshold))
 		}
-		change, u := comparison.NoValue, p.unitOf(g)
-		if g.Ratio != nil {
-			change = unit.Change(comparison.Value(g.Ratio) - 1)
-		}
-		t.Row(doc.Spans(doc.Name(g.Rule), " ", gateMetric(p.c, g)), format(g.Base, u), format(g.Head, u), change,
-			limitText(g.Threshold))
 	}
-	if more > 0 {
-		t.Last("and " + unit.Int(int64(more)) + " more")
-	}
-	return t, len(t.Rows) > 0
+	andMore(&t, more)
+	return t
 }
 
 // unitOf is the unit of what a gate judged, taken from the row of the same name or from the name; empty if unknown.
-func (p commentPage) unitOf(g *comparison.Gate) string {
-	for i := range p.c.Primary {
-		if r := &p.c.Primary[i]; g.Of(r) || r.Metric == g.Metric {
+func unitOf(c *comparison.Comparison, g *comparison.Gate) string {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; g.Of(r) || r.Metric == g.Metric {
 			return r.Unit
 		}
 	}
@@ -157,7 +147,7 @@ func limitText(threshold string) string {
 }
 
 // next says how to accept a verdict and when that takes effect, and how to repeat the comparison.
-func (p commentPage) next() (accept, reproduce []doc.Block) {
+func (p commentPage) next() (accept, reproduce doc.Paragraph) {
 	label := doc.Spans("the label ", doc.Name(p.o.AcceptLabel), " (at once)")
 	var spans []doc.Span
 	switch {
@@ -172,22 +162,21 @@ func (p commentPage) next() (accept, reproduce []doc.Block) {
 			case i > 0:
 				spans = append(spans, doc.Text(" and "))
 			case len(spans) > 0:
-				spans = append(spans, doc.Text(", or under "), doc.Code("waivers:"), doc.Text(" of the base's policy (once merged) "))
+				spans = doc.Spans(spans, ", or under ", doc.Code("waivers:"), " of the base's policy (once merged) ")
 			default:
 				spans = doc.Spans("under ", doc.Code("waivers:"), " of the base's policy (once merged) ")
 			}
 			spans = append(spans, doc.Code(w)) // unshortened: a name would be cut in its middle
 		}
 		if p.o.Provenance.Policy == DefaultRules && len(p.waivers()) > 0 {
-			spans = append(spans, doc.Text("; a new policy begins with "), doc.Code("version: 1"), doc.Text(" and "),
-				doc.Code("preset: llm-serving"))
+			spans = doc.Spans(spans, "; a new policy begins with ", doc.Code("version: 1"), " and ", doc.Code("preset: llm-serving"))
 		}
 	}
 	if len(spans) > 0 {
-		accept = append(accept, doc.P("To accept this: ", spans))
+		accept = doc.P("To accept this: ", spans)
 	}
 	if p.o.Reproduce != "" {
-		reproduce = append(reproduce, doc.P("To reproduce: ", doc.Name(p.o.Reproduce)))
+		reproduce = doc.P("To reproduce: ", doc.Name(p.o.Reproduce))
 	}
 	return accept, reproduce
 }

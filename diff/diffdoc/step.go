@@ -27,10 +27,10 @@ const (
 // stepFigure draws the mean unit of both sides below each other on one time axis: kernels in the colours of their
 // categories, lines between paired ones, idle time by cause, and in red where only the head waits longer, in green
 // where it waits less.
-func stepFigure(c *comparison.Comparison) []doc.Block {
+func stepFigure(c *comparison.Comparison) doc.Timeline {
 	s := c.Step
 	if s == nil || !c.Comparable || s.Delta == 0 && s.Idle == 0 {
-		return nil
+		return doc.Timeline{}
 	}
 	t := doc.Timeline{ID: "step", Unit: report.Nanoseconds, Length: max(s.Base, s.Head),
 		Title: "Mean of " + wording.Count(s.BaseUnits, "unit") + " and of " +
@@ -53,7 +53,9 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 		if r.Kind == comparison.RowEnd || r.Kind == comparison.RowRest {
 			continue
 		}
-		used[r.Category] = used[r.Category] || r.Category != ""
+		if r.Category != "" {
+			used[r.Category] = true
+		}
 		baseTime, headTime := r.BaseKernel, r.HeadKernel
 		if r.Kind != comparison.RowFolded { // concurrent work is drawn in the row of its stream
 			baseTime, headTime = baseTime+r.BaseHidden, headTime+r.HeadHidden
@@ -62,11 +64,7 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 			base.Marks = append(base.Marks, stepMark(r, shownName(s, short, r.Name), comparison.Value(r.BasePosition), r.BaseStart, baseTime))
 		}
 		if r.HeadPosition != nil && headTime > 0 {
-			name := r.HeadName
-			if name == nil {
-				name = r.Name
-			}
-			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, name), comparison.Value(r.HeadPosition), r.HeadStart, headTime))
+			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, cmp.Or(r.HeadName, r.Name)), comparison.Value(r.HeadPosition), r.HeadStart, headTime))
 		}
 		if r.BasePosition != nil && r.HeadPosition != nil && i%every == 0 {
 			joins.Joins = append(joins.Joins, doc.Join{From: r.BaseStart, To: r.HeadStart})
@@ -77,16 +75,16 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 		t.Lanes = append(t.Lanes, joins)
 	}
 	t.Lanes = append(t.Lanes, head)
+	t.Legend = slices.Sorted(maps.Keys(used))
 	if !moved(c) { // differences are noise, and would be drawn at full height
-		t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
-		return []doc.Block{t}
+		return t
 	}
 	t.Lanes = append(t.Lanes, changeLane(s, t.Length))
-	t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
 	t.Note = doc.Spans("Below: idle time that only the head has, in ", doc.Text("red").With(doc.Bad),
 		"; that it saved, in ", doc.Text("green").With(doc.Good),
-		". Idle time changed by "+delta(s.Idle)+": "+delta(s.Systematic)+" in every step (medians by position), "+delta(s.Sporadic)+" in single steps. Less than "+unit.Percent(leastDrawn)+" of the step is not drawn.")
-	return []doc.Block{t}
+		". Idle time changed by "+delta(s.Idle)+": "+delta(s.Systematic)+" in every step (medians by position), "+delta(s.Sporadic)+
+			" in single steps. Less than "+unit.Percent(leastDrawn)+" of the step is not drawn.")
+	return t
 }
 
 func delta(ns float64) string { return unit.Delta(ns, report.Nanoseconds) }
@@ -113,9 +111,8 @@ func changeLane(s *comparison.Step, length float64) doc.Lane {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(change(b)), math.Abs(change(a))) })
 	labels := map[int]string{}
-	for _, i := range order[:min(len(order), labelledRows)] {
+	for _, i := range largestChanges(order, labelledRows, change) {
 		if math.Abs(change(i)) >= leastLabel*length {
 			labels[i] = changeWords(s, i, change(i))
 		}
@@ -180,39 +177,33 @@ func changeWords(s *comparison.Step, i int, d float64) string {
 }
 
 // stepTable lists the positions with the largest changes, largest first.
-func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
+func stepTable(c *comparison.Comparison, most int) doc.Table {
 	s := c.Step
-	if s == nil {
-		return doc.Table{}, false
-	}
 	t := doc.Table{ID: "step", Caption: doc.Spans("Positions with most change"), Columns: doc.Cols(">#", "Kernel", ">Δ",
 		">Gap before, base", ">Gap, head", ">Δ in every step", "Mostly", ">+Kernel, base", ">+Kernel, head")}
-	order := make([]int, 0, len(s.Rows))
+	var order []int
 	for i := range s.Rows {
 		if s.Rows[i].Delta != 0 {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(math.Abs(s.Rows[b].Delta), math.Abs(s.Rows[a].Delta))
-	})
+	order = largestChanges(order, len(order), func(i int) float64 { return s.Rows[i].Delta })
 	left := order[min(len(order), most):]
-	order = order[:min(len(order), most)]
 	short := shortNames(c)
 	named := func(n *int) doc.Span { return doc.Name(shownName(s, short, n)) }
-	ns := func(v float64) doc.Cell { return doc.Cell{doc.Text(unit.Format(v, report.Nanoseconds))} }
-	for _, i := range order {
+	ns := func(v float64) string { return unit.Format(v, report.Nanoseconds) }
+	for _, i := range order[:min(len(order), most)] {
 		r := &s.Rows[i]
-		var number, name doc.Cell
-		switch {
-		case r.Kind == comparison.RowEnd:
-			name = doc.Cell{doc.Text("(until the next unit)")}
-		case r.Kind == comparison.RowRest:
-			name = doc.Cell{doc.Text("(other units' kernels)")}
-		case r.Kind == comparison.RowFolded:
-			name = doc.Cell{doc.Text(wording.Count(r.Positions, "kernel") + " " + r.Category)}
+		var name []doc.Span
+		switch r.Kind {
+		case comparison.RowEnd:
+			name = doc.Spans("(until the next unit)")
+		case comparison.RowRest:
+			name = doc.Spans("(other units' kernels)")
+		case comparison.RowFolded:
+			name = doc.Spans(wording.Count(r.Positions, "kernel") + " " + r.Category)
 		default:
-			name = doc.Cell{named(r.Name)}
+			name = doc.Spans(named(r.Name))
 			if r.HeadName != nil {
 				name = append(name, doc.Text(" → "), named(r.HeadName))
 			}
@@ -220,8 +211,9 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 				name = append(name, doc.Text(" ("+r.Kind+")"))
 			}
 		}
+		var number any
 		if r.BasePosition != nil || r.HeadPosition != nil {
-			number = doc.Cell{doc.Text(strings.TrimSuffix(strings.TrimPrefix(rowName(s, i), "#"), " (added)"))}
+			number = strings.TrimSuffix(strings.TrimPrefix(rowName(s, i), "#"), " (added)")
 		}
 		t.Row(number, name, delta(r.Delta), ns(r.BaseGap), ns(r.HeadGap), delta(r.GapMedian+r.KernelMedian), r.Cause,
 			ns(r.BaseKernel), ns(r.HeadKernel))
@@ -231,23 +223,22 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		for _, i := range left {
 			sum += s.Rows[i].Delta
 		}
-		more := unit.Int(int64(len(left))) + " more positions"
-		t.Last(nil, more, delta(sum))
+		t.Last(nil, unit.Int(int64(len(left)))+" more positions", delta(sum))
 	}
-	return t, len(t.Rows) > 0
+	return t
 }
 
 // shortNames maps full names of kernels to short ones, if they have one.
 func shortNames(c *comparison.Comparison) map[string]string {
 	names := map[string]string{}
-	for i := range c.Kernels {
-		k := &c.Kernels[i]
-		if k.BaseName != nil && k.BaseShort != nil {
-			names[comparison.Value(k.BaseName)] = comparison.Value(k.BaseShort)
+	add := func(name, short *string) {
+		if name != nil && short != nil {
+			names[*name] = *short
 		}
-		if k.HeadName != nil && k.HeadShort != nil {
-			names[comparison.Value(k.HeadName)] = comparison.Value(k.HeadShort)
-		}
+	}
+	for _, k := range c.Kernels {
+		add(k.BaseName, k.BaseShort)
+		add(k.HeadName, k.HeadShort)
 	}
 	return names
 }
@@ -266,9 +257,9 @@ const pageRows = 40
 
 // stepBlocks returns the figure and the positions with the largest changes.
 func stepBlocks(c *comparison.Comparison) []doc.Block {
-	list := stepFigure(c)
-	if t, ok := stepTable(c, pageRows); ok && moved(c) && len(list) > 0 {
-		list = append(list, t)
+	figure, positions := stepFigure(c), doc.Table{}
+	if len(figure.Lanes) > 0 && moved(c) {
+		positions = stepTable(c, pageRows)
 	}
-	return append(list, flame(c)...)
+	return append([]doc.Block{figure, positions}, flame(c)...)
 }

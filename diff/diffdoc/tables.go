@@ -1,7 +1,6 @@
 package diffdoc
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -15,9 +14,9 @@ import (
 )
 
 // primaryTable shows metrics of different units, so every cell has its own unit.
-func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, bool) {
+func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 	if len(rows) == 0 {
-		return doc.Table{}, false
+		return doc.Table{}
 	}
 	t := doc.Table{ID: "primary", Columns: doc.Cols("Per unit of work", ">Base", ">Head", ">Change", ">",
 		">+"+intervalTitle(rows), "Class")}
@@ -36,22 +35,19 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 		if shared {
 			labels = nil
 		}
-		delta, ratio := comparison.NoValue, ""
+		delta := comparison.NoValue
 		if r.Delta != nil {
-			delta = unit.Delta(comparison.Value(r.Delta), r.Unit)
-		}
-		if r.Ratio != nil {
-			ratio = unit.Change(comparison.Value(r.Ratio) - 1)
+			delta = unit.Delta(*r.Delta, r.Unit)
 		}
 		name := metricCell(shown(c, r.Metric), labels)
 		if kinds && r.Kind != "" {
 			name = kindCell(r)
 		}
 		t.Columns[0].Whole = t.Columns[0].Whole && len(name) == 1
-		t.Row(name, format(r.Base, r.Unit), format(r.Head, r.Unit), delta, ratio, intervalText(r.Interval),
+		t.Row(name, format(r.Base, r.Unit), format(r.Head, r.Unit), delta, ratioText(r.Ratio), intervalText(r.Interval),
 			rowClass(c, r))
 	}
-	return t, true
+	return t
 }
 
 // severalKinds reports whether the rows cover more than one kind of unit, so that each must name its own.
@@ -147,25 +143,29 @@ func metricCell(metric string, l report.Labels) doc.Cell {
 	return cell
 }
 
-// sameReason returns the reason that all metrics share, if there are several metrics: a list would repeat it.
-func sameReason(c *comparison.Comparison) (string, bool) {
-	for i := range c.Primary {
-		if r := &c.Primary[i]; r.Why == "" || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {
-			return "", false
+// sameReason is the reason that all metrics share, if there are several metrics: a list would repeat it.
+func sameReason(c *comparison.Comparison) string {
+	for _, r := range c.Primary {
+		if len(c.Primary) < 2 || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {
+			return ""
 		}
 	}
-	if len(c.Primary) < 2 {
-		return "", false
-	}
-	return c.Primary[0].Why, true
+	return c.Primary[0].Why
 }
 
 // decisions explains the class of each row.
-func decisions(c *comparison.Comparison) doc.Block {
-	if why, ok := sameReason(c); ok {
-		return doc.List{Items: []doc.Item{{Spans: doc.Spans("Every metric: " + why)}}}
+func decisions(c *comparison.Comparison) (l doc.List) {
+	if len(c.Primary) == 0 {
+		return l
 	}
-	var l doc.List
+	if why := sameReason(c); why != "" {
+		l.Add("Every metric: " + why)
+		return l
+	}
+	kinds, what := severalKinds(c), "capture"
+	if c.Depth == comparison.DepthEvidence {
+		what = "run"
+	}
 	for i := range c.Primary {
 		r := &c.Primary[i]
 		if r.Why == "" {
@@ -175,87 +175,66 @@ func decisions(c *comparison.Comparison) doc.Block {
 		switch device := r.Labels["device"]; {
 		case device != "":
 			name = metricCell(r.Metric, report.Labels{"device": device})
-		case severalKinds(c) && r.Kind != "":
+		case kinds && r.Kind != "":
 			name = kindCell(r)
 		}
-		spans := append(name, doc.Text(": "+r.Why))
+		text := ": " + r.Why
 		if r.NeedCaptures != nil {
-			what := "capture"
-			if c.Depth == comparison.DepthEvidence {
-				what = "run"
-			}
-			spans = append(spans, doc.Text("; "+wording.Count(comparison.Value(r.NeedCaptures), what)+" a side would settle it"))
+			text += "; " + wording.Count(*r.NeedCaptures, what) + " a side would settle it"
 		}
-		l.Add(spans)
+		l.Add(name, text)
 	}
 	return l
 }
 
 // apiTable shows the host side: the time of a unit's calls, calls × mean, sorted by the size of the change. If changed
 // is set, it leaves out calls that did not change, and the mean time of one call.
-func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
+func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 	var calls []*comparison.API
-	var values, deltas []float64
+	var values []float64
 	for i := range c.API {
 		a := &c.API[i]
-		if changed && a.Class == comparison.Same &&
-			format(a.BaseCount, report.Count) == format(a.HeadCount, report.Count) {
+		if changed && a.Class == comparison.Same && format(a.BaseCount, report.Count) == format(a.HeadCount, report.Count) {
 			continue
 		}
 		calls = append(calls, a)
 		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
-		deltas = append(deltas, callCost(a))
 	}
-	slices.SortStableFunc(calls, func(a, b *comparison.API) int {
-		return cmp.Compare(math.Abs(callCost(b)), math.Abs(callCost(a)))
-	})
-	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
+	calls = largestChanges(calls, len(calls), callCost)
+	costs := make([]float64, len(calls))
+	for i, a := range calls {
+		costs[i] = callCost(a)
+	}
+	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, costs...)
 	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls: time of one unit's calls. " + hostTime), Columns: doc.Cols("Call",
 		">Calls", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">% per call",
 		"Class")}
 	if !changed {
-		t.Columns = append(t.Columns, doc.Column{Title: "Mean of one call", Align: doc.Right})
+		t.Columns = append(t.Columns, doc.Cols(">Mean of one call")...)
 	}
-	arrow := func(base, head string) string {
-		if base == head {
-			return base
-		}
-		return base + " → " + head
-	}
-	deltas = deltas[:0] // in the order of the rows
-	for _, a := range calls {
-		deltas = append(deltas, callCost(a))
-	}
-	t.Columns[4].Bars = deltaBars(deltas)
-	for _, a := range calls {
+	t.Columns[4].Bars = deltaBars(costs)
+	for i, a := range calls {
 		row := doc.Row(doc.Name(a.Name), arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)),
 			scale.Format(comparison.Value(a.BaseTime)), scale.Format(comparison.Value(a.HeadTime)),
-			change.Delta(callCost(a)), ratioText(a.Ratio), classWord(a.Class))
+			change.Delta(costs[i]), ratioText(a.Ratio), classWord(a.Class))
 		if !changed {
-			mean := arrow(format(a.BaseMean, report.Nanoseconds), format(a.HeadMean, report.Nanoseconds))
-			row = append(row, doc.Cell{doc.Text(mean)})
+			row = append(row, doc.Row(arrow(format(a.BaseMean, report.Nanoseconds), format(a.HeadMean, report.Nanoseconds)))...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	return t, len(t.Rows) > 0
+	return t
 }
 
-func structureList(c *comparison.Comparison) []doc.Block {
-	if len(c.Structure) == 0 {
-		return nil
-	}
-	var l doc.List
+// structureList names what changed in the structure of a step.
+func structureList(c *comparison.Comparison) (l doc.List) {
 	for _, s := range c.Structure {
 		l.Add(classWord(s.Class), ": "+s.Text)
 	}
-	return []doc.Block{doc.H(2, "structure", "Structure"), l}
+	return l
 }
 
 // residue names what differs and was not compared, what causes a warning first.
-func residue(c *comparison.Comparison, limit int) []doc.Block {
-	if len(c.Residue) == 0 {
-		return nil
-	}
+func residue(c *comparison.Comparison, limit int) doc.Paragraph {
 	list := slices.Clone(c.Residue)
 	slices.SortStableFunc(list, func(a, b comparison.Residue) int {
 		switch {
@@ -266,22 +245,21 @@ func residue(c *comparison.Comparison, limit int) []doc.Block {
 		}
 		return 1
 	})
-	spans := doc.Spans("Differs and was not compared: ")
-	for i, r := range list {
-		if i == limit {
-			spans = append(spans, doc.Text("; and "+unit.Int(int64(len(list)-limit))+" more"))
-			break
-		}
-		if i > 0 {
-			spans = append(spans, doc.Text("; "))
-		}
-		field := doc.Text(strings.ReplaceAll(r.Field, "_", " ") + " ")
+	end := "."
+	if n := len(list) - limit; n > 0 {
+		list, end = list[:limit], "; and "+unit.Int(int64(n))+" more."
+	}
+	spans := doc.Joined("; ", list, func(r comparison.Residue) any {
+		field := doc.Text(words(r.Field) + " ")
 		if r.Soft {
 			field = field.With(doc.Warn)
 		}
-		spans = append(spans, field, residueValue(r.Base), doc.Text(" → "), residueValue(r.Head))
+		return doc.Spans(field, residueValue(r.Base), " → ", residueValue(r.Head))
+	})
+	if len(spans) == 0 {
+		return doc.Paragraph{}
 	}
-	return []doc.Block{doc.P(append(spans, doc.Text(".")))}
+	return doc.P("Differs and was not compared: ", spans, end)
 }
 
 func residueValue(s string) doc.Span {
@@ -292,32 +270,30 @@ func residueValue(s string) doc.Span {
 }
 
 // mixTable counts the units of each kind: a change of the mix does not change the time of a unit.
-func mixTable(c *comparison.Comparison) (doc.Table, bool) {
-	if len(c.Mix) < 2 {
-		return doc.Table{}, false
-	}
+func mixTable(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "mix", Columns: doc.Cols("Phase", ">Batch", ">+Prompt tokens", ">Units, base", ">Units, head",
 		">Mean, base", ">Mean, head", ">Change")}
-	id := func(v *int64) doc.Cell {
-		if v == nil {
-			return doc.Cell{doc.Text(comparison.NoValue)}
-		}
-		return doc.Cell{doc.Text(unit.Int(*v))}
+	if len(c.Mix) < 2 {
+		return t
 	}
-	for i := range c.Mix {
-		m := &c.Mix[i]
+	id := func(v *int64) string {
+		if v == nil {
+			return comparison.NoValue
+		}
+		return unit.Int(*v)
+	}
+	for _, m := range c.Mix {
 		t.Row(doc.Name(m.Phase), id(m.Batch), id(m.Tokens), unit.Int(m.BaseCount), unit.Int(m.HeadCount),
 			format(m.BaseTime, report.Nanoseconds), format(m.HeadTime, report.Nanoseconds), ratioText(m.Ratio))
 	}
-	return t, true
+	return t
 }
 
 // unjudgedTable lists what is shown with its change but never judged.
-func unjudgedTable(c *comparison.Comparison) (doc.Table, bool) {
+func unjudgedTable(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "unjudged", Columns: doc.Cols("Shown, not judged", ">Base", ">Head", ">Change", ">")}
-	for i := range c.Unjudged {
-		u := &c.Unjudged[i]
+	for _, u := range c.Unjudged {
 		t.Row(u.Text, unit.Format(u.Base, u.Unit), unit.Format(u.Head, u.Unit), unit.Delta(u.Delta, u.Unit), ratioText(u.Ratio))
 	}
-	return t, len(t.Rows) > 0
+	return t
 }

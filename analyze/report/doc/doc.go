@@ -26,9 +26,9 @@ func Some(blocks ...Block) []Block {
 	return slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
 		switch b := b.(type) {
 		case Answer:
-			return len(b.Spans) == 0
+			return blank(b.Spans)
 		case Paragraph:
-			return len(b.Spans) == 0
+			return blank(b.Spans)
 		case List:
 			return len(b.Items) == 0
 		case Fields:
@@ -50,6 +50,11 @@ func Some(blocks ...Block) []Block {
 		}
 		return false
 	})
+}
+
+// blank reports whether spans show nothing. An empty name is shown as such.
+func blank(spans []Span) bool {
+	return !slices.ContainsFunc(spans, func(s Span) bool { return s.Text != "" || s.Kind == KindName })
 }
 
 // Part is a heading and the blocks below it; nothing if these show nothing.
@@ -259,6 +264,11 @@ type Series struct {
 	Tones    []Tone   // of each value of deltas, of a forest and of a trend; nil: by its sign
 	Words    []string // of each point of a trend: what it is
 	Links    []string // of each point of a trend: where it leads
+}
+
+// Add appends a value and its label.
+func (s *Series) Add(label string, value float64) {
+	s.Labels, s.Values = append(s.Labels, label), append(s.Values, value)
 }
 
 func (Heading) block()   {}
