@@ -67,7 +67,7 @@ var rooms = []room{
 	{"analyze/report/order", "medians stand alone", "", stdOnly},
 	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit analyze/report/wording", noSQL},
 	{"analyze/report/present", "report to document",
-		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/wording analyze/report/render", noSQL},
+		"analyze/report analyze/report/doc analyze/report/order analyze/report/stacks analyze/report/unit analyze/report/wording analyze/report/render", noSQL},
 
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
 	{"analyze/tracetest/longtest", "how much the tests take stands alone", "", stdOnly},

@@ -36,9 +36,7 @@ func CheckPage(c *Checks) doc.Document {
 		d.Add(changeBlocks(&c.Changes[i])...)
 	}
 	d.Add(borderBlocks(c)...)
-	if noise := noiseList(c.Series); len(noise.Items) > 0 {
-		d.Add(doc.H(2, "noise", "What is known about the noise of the nights"), noise)
-	}
+	d.Add(doc.Part(doc.H(2, "noise", "What is known about the noise of the nights"), noiseList(c.Series))...)
 	return d
 }
 
@@ -60,10 +58,7 @@ func checkHead(c *Checks) (d doc.Document) {
 }
 
 func borderBlocks(c *Checks) []doc.Block {
-	if len(c.Borders) == 0 {
-		return nil
-	}
-	return []doc.Block{doc.H(2, "borders", "Other environments"), borderList(c.Borders)}
+	return doc.Part(doc.H(2, "borders", "Other environments"), borderList(c.Borders))
 }
 
 // borderList lists for each border what changed in the environment, and how the level changed.
@@ -71,13 +66,9 @@ func borderList(borders []Border) doc.List {
 	var l doc.List
 	for i := range borders {
 		b := &borders[i]
-		spans := doc.Spans(doc.Name(b.Series), ", "+b.Branch+": ")
-		for k, f := range b.Fields {
-			if k > 0 {
-				spans = append(spans, doc.Text(", "))
-			}
-			spans = append(spans, doc.Text(f.Name+" "), doc.Name(cmp.Or(f.Before, "unknown")), doc.Text(" → "), doc.Name(cmp.Or(f.After, "unknown")))
-		}
+		fields := doc.Joined(", ", b.Fields, func(f Moved) any {
+			return doc.Spans(f.Name+" ", doc.Name(cmp.Or(f.Before, "unknown")), " → ", doc.Name(cmp.Or(f.After, "unknown")))
+		})
 		tone := doc.Plain
 		if b.Warn {
 			tone = doc.Warn
@@ -86,9 +77,8 @@ func borderList(borders []Border) doc.List {
 		if b.SE != nil {
 			text += fmt.Sprintf(" (± %s)", unit.Percent(2**b.SE))
 		}
-		spans = append(spans, doc.Text(fmt.Sprintf(" at night %d, %s: ", b.Night, b.After.Time.Format(time.DateOnly))), doc.Text(text).With(tone),
-			doc.Text(", cannot be separated from that night's commits"))
-		l.Add(spans)
+		l.Add(doc.Name(b.Series), ", "+b.Branch+": ", fields, fmt.Sprintf(" at night %d, %s: ", b.Night, b.After.Time.Format(time.DateOnly)),
+			doc.Text(text).With(tone), ", cannot be separated from that night's commits")
 	}
 	return l
 }
@@ -167,39 +157,35 @@ func changeBlocks(f *Found) []doc.Block {
 	case f.Worse:
 		tone, state = doc.Bad, "worse"
 	}
-	d := []doc.Block{doc.Heading{Level: 2, ID: "change-" + f.After.Commit,
-		Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Name()), ", "+state)}}
-	fields := doc.Fields{Items: []doc.Field{
-		{Label: "Commits", Value: doc.Spans(doc.Code(Short(f.Before.Commit)), " → ", doc.Code(Short(f.After.Commit)),
-			", "+f.After.Time.Format(time.DateOnly)+", found "+f.FoundAt.Format(time.DateOnly))},
-		{Label: "Level", Value: levelSpans(f)},
-	}}
-	add := func(label string, value ...doc.Span) {
-		fields.Add(label, value)
-	}
+	h := doc.Heading{Level: 2, ID: "change-" + f.After.Commit,
+		Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Name()), ", "+state)}
+	var fields doc.Fields
+	fields.Add("Commits", doc.Code(Short(f.Before.Commit)), " → ", doc.Code(Short(f.After.Commit)),
+		", "+f.After.Time.Format(time.DateOnly)+", found "+f.FoundAt.Format(time.DateOnly))
+	fields.Add("Level", levelSpans(f))
 	for i := range f.Rows {
-		add(map[bool]string{true: "Cause"}[i == 0], doc.Text(unit.Delta(f.Rows[i].Delta, report.Nanoseconds)+" "+render.Visible(f.Rows[i].Text())))
+		fields.Add(map[bool]string{true: "Cause"}[i == 0], unit.Delta(f.Rows[i].Delta, report.Nanoseconds)+" "+render.Visible(f.Rows[i].Text()))
 	}
 	if len(f.Rows) == 0 && f.Cause != "" {
-		add("Cause", doc.Text(render.Visible(f.Cause)))
+		fields.Add("Cause", render.Visible(f.Cause))
 	}
 	if f.Bisect != "" && f.Open {
-		add("Find it", doc.Code(f.Bisect+" -- ./capture.sh"))
+		fields.Add("Find it", doc.Code(f.Bisect+" -- ./capture.sh"))
 	}
 	for i, c := range f.Commits {
 		if i == listedCauses {
-			add("", doc.Text(fmt.Sprintf("and %d more", len(f.Commits)-i)))
+			fields.Add("", fmt.Sprintf("and %d more", len(f.Commits)-i))
 			break
 		}
-		add(map[bool]string{true: "Between"}[i == 0], doc.Code(Short(c.SHA)), doc.Text(" "), doc.Name(c.Subject))
+		fields.Add(map[bool]string{true: "Between"}[i == 0], doc.Code(Short(c.SHA)), " ", doc.Name(c.Subject))
 	}
 	if len(f.Owners) > 0 {
-		add("Ask", doc.Name(strings.Join(f.Owners, ", ")))
+		fields.Add("Ask", doc.Name(strings.Join(f.Owners, ", ")))
 	}
 	if f.Ack != nil {
-		add("Accepted", doc.Name(f.Ack.Reason), doc.Text(", up to "+f.Ack.Expires))
+		fields.Add("Accepted", doc.Name(f.Ack.Reason), ", up to "+f.Ack.Expires)
 	}
-	return append(d, fields)
+	return []doc.Block{h, fields}
 }
 
 func levelSpans(f *Found) []doc.Span {
@@ -276,26 +262,20 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs m
 		title = append(title, doc.Text(", "), doc.Name(x.Repository))
 	}
 	blocks := []doc.Block{doc.Heading{Level: 2, ID: "of-" + id, Spans: title}}
-	var about []doc.Span
-	for i, k := range slices.Sorted(maps.Keys(w)) {
-		if i > 0 {
-			about = append(about, doc.Text(", "))
-		}
-		about = append(about, doc.Text(k+" "), doc.Name(w[k]))
-	}
 	noise := noiseText(&x.Noise)
 	if habits := x.habits(); habits != "" {
 		noise += "; " + habits
 	}
-	blocks = append(blocks, doc.P(about), doc.P(noise))
+	blocks = append(blocks, doc.P(workloadSpans(w)), doc.P(noise))
 	if !shown {
 		blocks = append(blocks, chart(x, c, id, o))
 	}
-	blocks = append(blocks, nightTable(&x.Series, o))
-	if e := epochList(&x.Series, epochs); len(e.Items) > 0 {
-		blocks = append(blocks, doc.Details{Summary: doc.Spans("Environments"), Blocks: []doc.Block{e}})
-	}
-	return blocks
+	return append(blocks, nightTable(&x.Series, o), doc.Fold("", "Environments", epochList(&x.Series, epochs)))
+}
+
+// workloadSpans are the fields of a workload or of an environment with their values.
+func workloadSpans(w Workload) []doc.Span {
+	return doc.Joined(", ", slices.Sorted(maps.Keys(w)), func(k string) any { return doc.Spans(k+" ", doc.Name(w[k])) })
 }
 
 // chart draws the newest nights: grey dots, red from a change for the worse on; the level as steps, with its noise; the
@@ -314,7 +294,7 @@ func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
 	borders, changes := doc.Series{Name: "environment", Style: "border"}, doc.Series{Name: "change", Style: "change"}
 	tone := doc.Plain
 	at := func(s *doc.Series, i int, words string) {
-		s.Labels, s.Values = append(s.Labels, strconv.Itoa(i-from+1)), append(s.Values, math.Exp(x.told.Levels[i]))
+		s.Add(strconv.Itoa(i-from+1), math.Exp(x.told.Levels[i]))
 		s.Words = append(s.Words, words)
 	}
 	for i := from; i < len(nights); i++ {
@@ -329,20 +309,16 @@ func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
 			at(&borders, i, c.moved(x, n))
 		}
 		value := unit.Format(n.followed(), d.Unit)
-		points.Labels, points.Values = append(points.Labels, day), append(points.Values, n.followed())
+		points.Add(day, n.followed())
 		points.Words, points.Tones = append(points.Words, day+", "+Short(n.Commit)+": "+value), append(points.Tones, tone)
 		link := ""
 		if o.Link != nil && len(n.Runs) > 0 {
 			link = o.Link(&n.Runs[0])
 		}
 		points.Links = append(points.Links, link)
-		level.Labels, level.Values = append(level.Labels, day), append(level.Values, math.Exp(x.told.Levels[i]))
+		level.Add(day, math.Exp(x.told.Levels[i]))
 	}
-	for _, s := range []doc.Series{points, level, borders, changes} {
-		if len(s.Values) > 0 {
-			d.Series = append(d.Series, s)
-		}
-	}
+	d.Series = slices.DeleteFunc([]doc.Series{points, level, borders, changes}, func(s doc.Series) bool { return len(s.Values) == 0 })
 	return d
 }
 
@@ -389,18 +365,14 @@ func nightTable(x *Series, o *PageOptions) doc.Block {
 		}
 		var links []doc.Span
 		for k := range n.Runs {
-			if o.Link == nil {
-				break
+			if o.Link != nil {
+				links = append(links, doc.Link(strconv.Itoa(k+1), o.Link(&n.Runs[k])))
 			}
-			if k > 0 {
-				links = append(links, doc.Text(" "))
-			}
-			links = append(links, doc.Link(strconv.Itoa(k+1), o.Link(&n.Runs[k])))
 		}
 		t.Row(n.Time.Format("2006-01-02 15:04"), doc.Code(Short(n.Commit)), unit.Format(n.Value, x.Unit), ratio,
-			strconv.Itoa(len(n.Runs)), links)
+			strconv.Itoa(len(n.Runs)), doc.Joined(" ", links, func(s doc.Span) any { return s }))
 	}
-	return doc.Details{Summary: doc.Spans("The newest " + wording.Count(len(t.Rows), "night")), Blocks: []doc.Block{t}}
+	return doc.Fold("", "The newest "+wording.Count(len(t.Rows), "night"), t)
 }
 
 // epochList lists the environments of a series: when each was first used, and what it is.
@@ -412,14 +384,7 @@ func epochList(x *Series, epochs map[string]Workload) doc.List {
 			continue
 		}
 		seen[n.Epoch] = true
-		spans := doc.Spans("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ")
-		for i, k := range slices.Sorted(maps.Keys(epochs[n.Epoch])) {
-			if i > 0 {
-				spans = append(spans, doc.Text(", "))
-			}
-			spans = append(spans, doc.Text(k+" "), doc.Name(epochs[n.Epoch][k]))
-		}
-		l.Add(spans)
+		l.Add("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ", workloadSpans(epochs[n.Epoch]))
 	}
 	return l
 }

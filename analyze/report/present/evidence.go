@@ -100,19 +100,17 @@ func evidenceFacts(v *View) []fact {
 		if start[k.id] && v.Metric("serve.generation_throughput") != nil {
 			continue // the server's running state matters more than its start
 		}
-		for _, m := range v.All(k.id) {
-			if len(m.Labels) > 0 {
-				continue
-			}
-			value, detail := m.Value, doc.Spans(wording.Count(m.N, "sample"))
-			if s := m.Summary; s != nil {
-				value = &s.P50
-				detail = doc.Spans("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99,
-					m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N))
-			}
-			if value == nil {
-				continue
-			}
+		m := v.Metric(k.id)
+		if m == nil {
+			continue
+		}
+		value, detail := m.Value, doc.Spans(wording.Count(m.N, "sample"))
+		if s := m.Summary; s != nil {
+			value = &s.P50
+			detail = doc.Spans("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99, m.Unit) +
+				", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N))
+		}
+		if value != nil {
 			list = append(list, fact{label: k.label, value: unit.Format(*value, m.Unit), detail: detail, brief: detail,
 				now: slices.ContainsFunc(serverNow, func(n struct{ id, text string }) bool { return n.id == k.id })})
 		}

@@ -195,7 +195,7 @@ func stepBar(v *View) doc.Chart {
 	}
 	for _, p := range v.stepParts() {
 		if p.time > 0 {
-			s.Labels, s.Values = append(s.Labels, p.name), append(s.Values, p.time)
+			s.Add(p.name, p.time)
 		}
 	}
 	return doc.Chart{ID: "step", Title: "What one step is made of", Kind: "stacked", Unit: report.Nanoseconds,

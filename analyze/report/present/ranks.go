@@ -20,38 +20,34 @@ func rankFigures(v *View) []doc.Block {
 	last := doc.Series{Name: "arrived last"}
 	held := doc.Series{Name: "held up the others for"}
 	of := 0.0
-	for _, i := range lateFirst(v, t) {
-		name := t.Str(i, "rank")
+	for _, i := range lateFirst(t) {
+		name := "rank " + t.Str(i, "rank")
 		if n, ok := t.Num(i, "last"); ok {
-			last.Labels, last.Values = append(last.Labels, "rank "+name), append(last.Values, n)
+			last.Add(name, n)
 		}
 		if ns, ok := t.Num(i, "held_up"); ok {
-			held.Labels, held.Values = append(held.Labels, "rank "+name), append(held.Values, ns)
+			held.Add(name, ns)
 		}
 		if n, ok := t.Num(i, "collectives"); ok {
 			of = max(of, n)
 		}
 	}
-	var list []doc.Block
-	if len(last.Values) > 0 && slices.Max(last.Values) > 0 {
-		list = append(list, doc.Chart{ID: "rank_last", Title: "Who arrived last, of " + unit.Int(int64(of)) + " collectives",
-			Kind: "bar", Unit: report.Count, Series: []doc.Series{last}})
+	bars := func(id, title, u string, s doc.Series) doc.Chart {
+		c := doc.Chart{ID: id, Title: title, Kind: "bar", Unit: u}
+		if len(s.Values) > 0 && slices.Max(s.Values) > 0 {
+			c.Series = []doc.Series{s}
+		}
+		return c
 	}
-	if len(held.Values) > 0 && slices.Max(held.Values) > 0 {
-		list = append(list, doc.Chart{ID: "rank_held", Title: "How long the others waited for it", Kind: "bar",
-			Unit: report.Nanoseconds, Series: []doc.Series{held}})
-	}
-	if c, ok := rankSteps(v, t); ok {
-		list = append(list, c)
-	}
-	return list
+	return doc.Some(bars("rank_last", "Who arrived last, of "+unit.Int(int64(of))+" collectives", report.Count, last),
+		bars("rank_held", "How long the others waited for it", report.Nanoseconds, held), rankSteps(v, t))
 }
 
 // drawnRanks bounds the ranks in a figure.
 const drawnRanks = 16
 
 // lateFirst returns the rows of the ranks, those that arrived last most often first, at most [drawnRanks].
-func lateFirst(v *View, t *report.Table) []int {
+func lateFirst(t *report.Table) []int {
 	rows := make([]int, t.Entries())
 	for i := range rows {
 		rows[i] = i
@@ -69,13 +65,13 @@ const (
 
 // rankSteps draws the step times of each rank as small multiples on one axis, so that two kinds of step are visible as
 // two.
-func rankSteps(v *View, t *report.Table) (doc.Chart, bool) {
+func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 	if v.Unit.Series == nil || len(v.Unit.Groups) == 0 {
-		return doc.Chart{}, false
+		return c
 	}
 	units, err := v.Unit.Series.Decode()
 	if err != nil {
-		return doc.Chart{}, false
+		return c
 	}
 	times, all := map[int64][]float64{}, []float64{}
 	for i := range units {
@@ -85,17 +81,17 @@ func rankSteps(v *View, t *report.Table) (doc.Chart, bool) {
 		}
 	}
 	if len(all) < 2 {
-		return doc.Chart{}, false
+		return c
 	}
 	slices.Sort(all)
 	low, high := all[0], all[int(stepReach*float64(len(all)-1))]
 	if high <= low {
-		return doc.Chart{}, false
+		return c
 	}
-	c := doc.Chart{ID: "rank_step_times", Title: "Times of the steps of each rank", Kind: "multiples", Unit: report.Count, XUnit: report.Nanoseconds,
+	c = doc.Chart{ID: "rank_step_times", Title: "Times of the steps of each rank", Kind: "multiples", Unit: report.Count, XUnit: report.Nanoseconds,
 		XTitle: "Time of a step, from"}
 	seen := map[int64]bool{}
-	for _, i := range lateFirst(v, t) {
+	for _, i := range lateFirst(t) {
 		name := t.Str(i, "rank")
 		device, ok := t.Int(i, "device_id")
 		if !ok || seen[device] || len(times[device]) == 0 {
@@ -122,5 +118,5 @@ func rankSteps(v *View, t *report.Table) (doc.Chart, bool) {
 		}
 		c.Series = append(c.Series, s)
 	}
-	return c, len(c.Series) > 0
+	return c
 }

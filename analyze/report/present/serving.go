@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -47,32 +48,28 @@ func servingSteps(v *View) []doc.Block {
 			}
 		}
 	}
-	list := []doc.Block{out}
-	if spans := serverState(v); len(spans) > 0 {
-		list = append(list, doc.P(spans))
-	}
-	return list
+	return []doc.Block{out, doc.P(serverState(v))}
 }
 
 // servingRow returns the row of one kind of step.
 func servingRow(v *View, t *report.Table, i int) []doc.Cell {
 	phase := t.Str(i, "phase")
 	batch, _ := t.Int(i, "batch")
-	number := func(c report.Cell, u string) doc.Cell {
-		if x, ok := c.Num(); ok {
-			return doc.Cell{doc.Text(unit.Format(x, u))}
+	number := func(column, u string) string {
+		if x, ok := t.Num(i, column); ok {
+			return unit.Format(x, u)
 		}
-		return doc.Cell{doc.Text(Unknown)}
+		return Unknown
 	}
 	kind := []string{"phase", phase, "batch", strconv.FormatInt(batch, 10)}
-	share := func(id string) doc.Cell { return doc.Cell{doc.Text(cmp.Or(v.value(id, kind...), Unknown))} }
+	share := func(id string) string { return cmp.Or(v.value(id, kind...), Unknown) }
 	one := kind
 	if tokens, ok := t.Int(i, "tokens"); ok {
 		one = append(slices.Clone(kind), "tokens", strconv.FormatInt(tokens, 10))
 	}
-	return doc.Row(v.word(phase), unit.Int(batch), cmp.Or(v.value("unit.count", one...), Unknown), number(t.Cell(i, "p50"), report.Nanoseconds), number(t.Cell(i, "p90"), report.Nanoseconds), number(t.Cell(i, "tokens"),
-		report.Count), number(t.Cell(i, "token_rate"), report.Count), share("model.bandwidth_utilization"),
-		share("model.flops_utilization"))
+	return doc.Row(v.word(phase), unit.Int(batch), cmp.Or(v.value("unit.count", one...), Unknown),
+		number("p50", report.Nanoseconds), number("p90", report.Nanoseconds), number("tokens", report.Count),
+		number("token_rate", report.Count), share("model.bandwidth_utilization"), share("model.flops_utilization"))
 }
 
 // serverNow lists the numbers of a server's state, in the order of the line.
@@ -81,27 +78,22 @@ var serverNow = []struct{ id, text string }{
 	{"serve.generation_throughput", "generated tokens "}, {"serve.prompt_throughput", "prompt tokens "},
 }
 
-// serverState returns a line of medians about the server whose files were given besides the trace; nil if none are
+// serverState returns a line of medians about the server whose files were given besides the trace; empty if none are
 // known.
-func serverState(v *View) []doc.Span {
-	var spans []doc.Span
+func serverState(v *View) string {
+	var parts []string
 	for _, n := range serverNow {
 		m := v.Metric(n.id)
-		if ValueOf(m) == "" {
-			continue
+		switch {
+		case ValueOf(m) == "":
+		case m.Summary != nil:
+			parts = append(parts, n.text+unit.Format(m.Summary.P50, m.Unit))
+		default:
+			parts = append(parts, n.text+unit.Format(*m.Value, m.Unit))
 		}
-		value := *m.Value
-		if m.Summary != nil {
-			value = m.Summary.P50
-		}
-		sep := ", "
-		if len(spans) == 0 {
-			sep = "Server, medians: "
-		}
-		spans = append(spans, doc.Text(sep+n.text+unit.Format(value, m.Unit)))
 	}
-	if len(spans) == 0 {
-		return nil
+	if len(parts) == 0 {
+		return ""
 	}
-	return append(spans, doc.Text("."))
+	return "Server, medians: " + strings.Join(parts, ", ") + "."
 }

@@ -78,18 +78,13 @@ func stepFigure(v *View, k *report.UnitStep, u *report.UnitShown, number int) do
 	if u.Thread != "" {
 		host += " " + u.Thread
 	}
-	t.Lanes = append(t.Lanes, rangeLane(steps, ranges, host)...)
-	t.Lanes = append(t.Lanes, callLane(steps, calls, host, used)...)
+	t.Lanes = []doc.Lane{rangeLane(steps, ranges, host), callLane(steps, calls, host, used)}
 	for i := range u.Others {
-		t.Lanes = append(t.Lanes, callLane(steps, u.Others[i].Events(), "host thread "+u.Others[i].Thread, used)...)
+		t.Lanes = append(t.Lanes, callLane(steps, u.Others[i].Events(), "host thread "+u.Others[i].Thread, used))
 	}
 	t.Lanes = append(t.Lanes, streamLanes(v, steps, work, used)...)
-	if len(gaps) > 0 {
-		t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration), used))
-	}
-	if l := pathLane(u, used); len(l.Marks) > 0 {
-		t.Lanes = append(t.Lanes, l)
-	}
+	t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration), used), pathLane(u, used))
+	t.Lanes = slices.DeleteFunc(t.Lanes, func(l doc.Lane) bool { return len(l.Marks) == 0 })
 	t.Legend = slices.Sorted(maps.Keys(used))
 	for i := range t.Lanes {
 		t.Lanes[i].Marks = blocks(t.Lanes[i].Marks, t.Length)
@@ -161,24 +156,18 @@ func stepMark(steps *report.UnitSteps, e report.UnitEvent, used map[string]bool)
 	return doc.Mark{Start: float64(e.Start), Length: float64(e.Duration), Name: steps.Names[e.Name], Colour: category}
 }
 
-// callLane draws the calls of a thread; none if it made no calls.
-func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, used map[string]bool) []doc.Lane {
-	if len(calls) == 0 {
-		return nil
-	}
+// callLane draws the calls of a thread.
+func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, used map[string]bool) doc.Lane {
 	l := doc.Lane{Title: "calls of the " + host, Rows: 1}
 	for _, e := range calls {
 		l.Marks = append(l.Marks, stepMark(steps, e, used))
 	}
-	return []doc.Lane{l}
+	return l
 }
 
 // rangeLane draws the NVTX ranges of the thread, nested ones below; only the longest if there are many.
-func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) []doc.Lane {
+func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) doc.Lane {
 	list := slices.DeleteFunc(slices.Clone(ranges), func(e report.UnitEvent) bool { return e.Lane >= drawnDepth })
-	if len(list) == 0 {
-		return nil
-	}
 	if len(list) > drawnRanges {
 		slices.SortStableFunc(list, func(a, b report.UnitEvent) int { return cmp.Compare(b.Duration, a.Duration) })
 		list = list[:drawnRanges]
@@ -190,7 +179,7 @@ func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) 
 		l.Marks = append(l.Marks, doc.Mark{Start: float64(e.Start), Length: float64(e.Duration), Row: int(e.Lane),
 			Name: steps.Names[e.Name]})
 	}
-	return []doc.Lane{l}
+	return l
 }
 
 // streamLanes draws a row per stream, the one with the most work first, and one row for the rest.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -37,13 +38,11 @@ func (l layout) unitDots() []doc.Block {
 		return nil
 	}
 	median := func(of func(p *unitPoint) int64) float64 {
-		list := make([]int64, len(points))
+		list := make([]float64, len(points))
 		for i := range points {
-			list[i] = of(&points[i])
+			list[i] = float64(of(&points[i]))
 		}
-		slices.Sort(list)
-		n := len(list)
-		return float64(list[(n-1)/2]+list[n/2]) / 2
+		return order.Median(list)
 	}
 	mid := median(func(p *unitPoint) int64 { return p.time })
 	var parts [4]float64
@@ -51,7 +50,7 @@ func (l layout) unitDots() []doc.Block {
 		parts[k] = median(func(p *unitPoint) int64 { return p.parts[k] })
 	}
 	series := map[string]*doc.Series{}
-	var order []string
+	var names []string
 	slowest, cause, excess := &points[0], usual, 0.0
 	for i := range points {
 		p := &points[i]
@@ -70,33 +69,33 @@ func (l layout) unitDots() []doc.Block {
 		if s == nil {
 			s = &doc.Series{Name: name, Style: "points"}
 			series[name] = s
-			order = append(order, name)
+			names = append(names, name)
 		}
-		s.Labels, s.Values = append(s.Labels, strconv.Itoa(p.number)), append(s.Values, float64(p.time))
+		s.Add(strconv.Itoa(p.number), float64(p.time))
 	}
-	slices.SortFunc(order, func(a, b string) int { return len(series[b].Values) - len(series[a].Values) })
+	slices.SortFunc(names, func(a, b string) int { return len(series[b].Values) - len(series[a].Values) })
 	last := strconv.Itoa(points[len(points)-1].number)
 	chart := doc.Chart{ID: "unit_dots", Title: "Time of each unit on GPU " + strconv.FormatInt(points[0].device, 10) +
 		", by what makes the slow ones slow", Kind: "line", Unit: report.Nanoseconds,
 		XTitle: "Step (run order, warm-up excluded)",
 		Series: []doc.Series{{Name: "median", Style: "limit", Labels: []string{strconv.Itoa(points[0].number), last},
 			Values: []float64{mid, mid}}}}
-	for _, name := range order {
+	for _, name := range names {
 		chart.Series = append(chart.Series, *series[name])
 	}
 	blocks := []doc.Block{chart}
 	if cause == usual {
 		return blocks
 	}
-	spans := doc.Spans("Slowest: step " + strconv.Itoa(slowest.number) + " with " + unit.Format(float64(slowest.time),
-		report.Nanoseconds) + ", " + unit.Delta(float64(slowest.time)-mid,
-		report.Nanoseconds) + " over the median; " + unit.Delta(excess, report.Nanoseconds) + " of that is " + cause + ".")
+	spans := doc.Spans("Slowest: step " + strconv.Itoa(slowest.number) + " with " +
+		unit.Format(float64(slowest.time), report.Nanoseconds) + ", " + unit.Delta(float64(slowest.time)-mid, report.Nanoseconds) +
+		" over the median; " + unit.Delta(excess, report.Nanoseconds) + " of that is " + cause + ".")
 	if slowest.row < pageRows/3 {
-		spans = append(spans, doc.Text(" "), doc.Link("Its row", l.anchorOf("units", slowest.row)), doc.Text("."))
+		spans = doc.Spans(spans, " ", doc.Link("Its row", l.anchorOf("units", slowest.row)), ".")
 	}
 	if row, gap := gapIn(l.View, slowest); row >= 0 && row < pageRows/3 {
-		spans = append(spans, doc.Text(" "), doc.Link("Its longest gap", l.anchorOf("idle_gaps", row)),
-			doc.Text(" ("+unit.Format(float64(gap), report.Nanoseconds)+")."))
+		spans = doc.Spans(spans, " ", doc.Link("Its longest gap", l.anchorOf("idle_gaps", row)),
+			" ("+unit.Format(float64(gap), report.Nanoseconds)+").")
 	}
 	return append(blocks, doc.P(spans))
 }
