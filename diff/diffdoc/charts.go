@@ -46,7 +46,7 @@ func forest(c *comparison.Comparison) doc.Chart {
 		for k, v := range []float64{change, low, high, noise, limit} {
 			chart.Series[k].Add(label, v)
 		}
-		chart.Series[0].Tones = append(chart.Series[0].Tones, classTone(r.Class))
+		chart.Series[0].Tones = append(chart.Series[0].Tones, classTones[r.Class])
 	}
 	return chart
 }
@@ -179,13 +179,11 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 		low.Add(label, from)
 		high.Add(label, to)
 		s.Add(label, k.Delta)
-		tone := classTone(k.Class)
-		switch k.Class {
-		case comparison.Added:
+		tone := classTones[k.Class]
+		if k.Class == comparison.Added {
 			tone = doc.Bad
-		case comparison.Removed:
+		} else if k.Class == comparison.Removed {
 			tone = doc.Good
-		case comparison.Improved, comparison.Regressed, comparison.Same, comparison.Unsettled:
 		}
 		s.Tones = append(s.Tones, tone)
 	}

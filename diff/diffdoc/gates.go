@@ -31,7 +31,7 @@ func gateList(c *comparison.Comparison, limit int) (l doc.List) {
 	}) // they have a list of their own
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
-		l.Add(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), " ", ruleSpans(g), " on ", gateMetric(c, g), ": "+clip(g.Reason))
+		l.Add(doc.Strong(string(g.Verdict)).With(verdictTones[g.Verdict]), " ", ruleSpans(g), " on ", gateMetric(c, g), ": "+clip(g.Reason))
 	}
 	moreItems(&l, len(gates)-limit)
 	return l
@@ -144,7 +144,7 @@ func gateTable(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "gates", Columns: doc.Cols("Verdict", "Rule", "Metric", "Reason")}
 	for i := range c.Gates {
 		g := &c.Gates[i]
-		t.Row(doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict)), ruleSpans(g), gateMetric(c, g), g.Reason)
+		t.Row(doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict]), ruleSpans(g), gateMetric(c, g), g.Reason)
 	}
 	return t
 }

@@ -88,7 +88,7 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 	t := doc.Table{ID: "legs", Columns: doc.Cols("Comparison", "Verdict", ">Change", ">Gates not passed", "Cause")}
 	for _, l := range p.legs {
 		c := l.Comparison
-		verdict := doc.Text(string(c.Verdict)).With(verdictTone(c.Verdict))
+		verdict := doc.Text(string(c.Verdict)).With(verdictTones[c.Verdict])
 		if c.Verdict == p.worst() && c.Verdict != comparison.Pass {
 			verdict.Kind = doc.KindStrong
 		}

@@ -69,35 +69,15 @@ func mostPrimary(c *comparison.Comparison) int {
 	return maxPrimary
 }
 
-func verdictTone(v comparison.Verdict) doc.Tone {
-	switch v {
-	case comparison.Pass:
-		return doc.Good
-	case comparison.Warn, comparison.Inconclusive:
-		return doc.Warn
-	case comparison.Fail, comparison.Error:
-		return doc.Bad
-	}
-	return doc.Plain
-}
-
-func classTone(c comparison.Class) doc.Tone {
-	switch c {
-	case comparison.Improved:
-		return doc.Good
-	case comparison.Regressed:
-		return doc.Bad
-	case comparison.Unsettled:
-		return doc.Warn
-	case comparison.Same:
-		return doc.Muted
-	case comparison.Added, comparison.Removed:
-	}
-	return doc.Plain
-}
+var (
+	verdictTones = map[comparison.Verdict]doc.Tone{comparison.Pass: doc.Good, comparison.Warn: doc.Warn,
+		comparison.Inconclusive: doc.Warn, comparison.Fail: doc.Bad, comparison.Error: doc.Bad}
+	classTones = map[comparison.Class]doc.Tone{comparison.Improved: doc.Good, comparison.Regressed: doc.Bad,
+		comparison.Unsettled: doc.Warn, comparison.Same: doc.Muted}
+)
 
 // classWord is the name of a class in its colour.
-func classWord(c comparison.Class) doc.Span { return doc.Text(string(c)).With(classTone(c)) }
+func classWord(c comparison.Class) doc.Span { return doc.Text(string(c)).With(classTones[c]) }
 
 // rowClass is the class of a row. A change that is neither better nor worse says its direction: in a study no change is
 // meant to be either, and for some numbers neither way is.
@@ -122,7 +102,7 @@ func verdictWord(v comparison.Verdict) doc.Span {
 	if v == comparison.None {
 		return doc.Strong("STUDY")
 	}
-	return doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v))
+	return doc.Strong(strings.ToUpper(string(v))).With(verdictTones[v])
 }
 
 // verdictLine is the verdict with the number that decided it.

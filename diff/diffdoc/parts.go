@@ -23,7 +23,7 @@ func judgedTable(c *comparison.Comparison) doc.Table {
 		threshold, verdict := comparison.NoValue, doc.Text("not judged").With(doc.Muted)
 		if g := gateOf(c, &rows[i]); g != nil {
 			threshold = clip(g.Threshold)
-			verdict = doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))
+			verdict = doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict])
 			if g.Waiver != nil {
 				verdict.Text += ", waiver " + g.Waiver.Status
 			}

@@ -221,7 +221,7 @@ func topFindings(v *View) []doc.Block {
 		if len(f.Advice) > 0 {
 			do = Prose(sentences(f.Advice[0]))
 		}
-		t.Row(doc.Strong(saves).With(severityTone(f.Severity)), doc.Spans(Prose(f.Title), " ", doc.Code(f.ID)), do)
+		t.Row(doc.Strong(saves).With(severityTones[f.Severity]), doc.Spans(Prose(f.Title), " ", doc.Code(f.ID)), do)
 	}
 	return []doc.Block{t, doc.P(doc.Link(findingCount(v.Findings), "#findings"))}
 }

@@ -180,16 +180,8 @@ func sectionTitle(v *View, id string) string {
 	return id
 }
 
-// severityTone colours a severity, for renderers with colours.
-func severityTone(s report.Severity) doc.Tone {
-	switch s {
-	case report.High:
-		return doc.Bad
-	case report.Medium:
-		return doc.Warn
-	}
-	return doc.Plain
-}
+// severityTones colour severities, for renderers with colours.
+var severityTones = map[report.Severity]doc.Tone{report.High: doc.Bad, report.Medium: doc.Warn}
 
 func severityWord(s report.Severity) string {
 	return strings.ToUpper(string(s[:min(1, len(s))])) + string(s[min(1, len(s)):])
@@ -199,7 +191,7 @@ func severityWord(s report.Severity) string {
 func (l layout) findings() []doc.Block {
 	list, remarks := doc.List{Ordered: true}, doc.List{}
 	for _, f := range l.Findings {
-		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ", Prose(f.Title))
+		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTones[f.Severity]), " ", Prose(f.Title))
 		if w := worth(f.Worth); w != "" {
 			spans = append(spans, doc.Text(" ("+w+")"))
 		}

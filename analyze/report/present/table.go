@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -39,24 +40,24 @@ func (l layout) tableDoc(t *report.Table) doc.Table {
 	if t.Others && len(t.Rows) > 0 {
 		rows = append(rows, t.Rows[len(t.Rows)-1])
 	}
-	more := map[int]bool{}
+	first := len(show) // as many are not detail
 	if l.wide {
-		show, more = primaryFirst(t, known(rows, show))
+		show, first = primaryFirst(t, known(rows, show))
 	}
 	scale := scales(t, show, rows, l)
 	out := doc.Table{ID: t.ID}
 	if l.wide && t.File != "" {
 		out.File = tableFiles + t.File
 	}
-	for _, i := range show {
+	for k, i := range show {
 		c := t.Columns[i]
-		head := title(c)
+		head := cmp.Or(c.Title, c.ID)
 		if l.fromStart(t, c) {
 			head += " in the window"
 		}
 		column := doc.Column{Title: scale[i].Header(head), Wide: c.Wide}
 		if l.wide {
-			column.Wide, column.Bars = more[i], bars(c, i, t.Rows[:n])
+			column.Wide, column.Bars = k >= first, bars(c, i, t.Rows[:n])
 		}
 		if c.Kind == report.Int || c.Kind == report.Float || c.Kind == report.Moment {
 			column.Align = doc.Right
@@ -96,16 +97,9 @@ func known(rows [][]report.Cell, show []int) []int {
 	if len(rows) == 0 {
 		return show
 	}
-	var list []int
-	for _, i := range show {
-		for _, row := range rows {
-			if !at(row, i).IsNull() {
-				list = append(list, i)
-				break
-			}
-		}
-	}
-	return list
+	return slices.DeleteFunc(show, func(i int) bool {
+		return !slices.ContainsFunc(rows, func(row []report.Cell) bool { return !at(row, i).IsNull() })
+	})
 }
 
 // maxPrimary bounds the columns of a table that are visible at once.
@@ -126,15 +120,11 @@ var primary = map[string][]string{
 	"units":           {"device_id", "phase", "state", "start", "duration", "busy", "idle"},
 }
 
-// primaryFirst puts the primary columns of a table first, and returns which others are detail.
-func primaryFirst(t *report.Table, show []int) (order []int, more map[int]bool) {
-	more = map[int]bool{}
-	var rest []int
-	if ids, ok := primary[t.ID]; ok {
-		for _, id := range ids {
-			if i := t.Column(id); i >= 0 && slices.Contains(show, i) {
-				order = append(order, i)
-			}
+// primaryFirst puts the primary columns of a table first, and returns how many they are; the others are detail.
+func primaryFirst(t *report.Table, show []int) (order []int, n int) {
+	for _, id := range primary[t.ID] {
+		if i := t.Column(id); i >= 0 && slices.Contains(show, i) {
+			order = append(order, i)
 		}
 	}
 	if len(order) == 0 {
@@ -144,13 +134,13 @@ func primaryFirst(t *report.Table, show []int) (order []int, more map[int]bool) 
 			}
 		}
 	}
+	n = len(order)
 	for _, i := range show {
 		if !slices.Contains(order, i) {
-			rest = append(rest, i)
-			more[i] = true
+			order = append(order, i)
 		}
 	}
-	return append(order, rest...), more
+	return order, n
 }
 
 // bars returns the values of a column of shares, to be drawn behind their numbers; nil for other columns.
@@ -285,43 +275,32 @@ func tooSmall(s unit.Scale, values []float64) bool {
 	return false
 }
 
-func title(c report.Column) string {
-	if c.Title != "" {
-		return c.Title
-	}
-	return c.ID
-}
-
 func cell(v *View, c report.Column, x report.Cell, s cellScale) doc.Cell {
 	if x.IsNull() {
-		return doc.Cell{doc.Text(Unknown)}
+		return doc.Spans(Unknown)
 	}
 	if b, ok := x.Bool(); ok {
-		if b {
-			return doc.Cell{doc.Text("yes")}
-		}
-		return doc.Cell{doc.Text("no")}
+		return doc.Spans(map[bool]string{true: "yes", false: "no"}[b])
 	}
 	if text, ok := x.Str(); ok {
 		if c.Kind == report.Name {
-			return doc.Cell{v.name(text)}
+			return doc.Spans(v.name(text))
 		}
-		return doc.Cell(Prose(text))
-	}
-	if n, ok := x.Int(); ok && c.Unit == "" && c.Kind != report.Moment {
-		return doc.Cell{doc.Text(strconv.FormatInt(n, 10))} // an identifier: no separators
-	}
-	if n, ok := x.Int(); ok && c.Unit == report.Count {
-		return doc.Cell{doc.Text(unit.Int(n))}
+		return Prose(text)
 	}
 	n, _ := x.Num()
-	if c.Unit == "" && c.Kind == report.Float {
-		return doc.Cell{doc.Text(unit.Format(n, report.Count))}
+	i, whole := x.Int()
+	switch {
+	case whole && c.Unit == "" && c.Kind != report.Moment:
+		return doc.Spans(strconv.FormatInt(i, 10)) // an identifier: no separators
+	case whole && c.Unit == report.Count:
+		return doc.Spans(unit.Int(i))
+	case c.Unit == "" && c.Kind == report.Float:
+		return doc.Spans(unit.Format(n, report.Count))
+	case s.each:
+		return doc.Spans(unit.Format(n, c.Unit))
 	}
-	if s.each {
-		return doc.Cell{doc.Text(unit.Format(n, c.Unit))}
-	}
-	return doc.Cell{doc.Text(s.Format(n))}
+	return doc.Spans(s.Format(n))
 }
 
 // at returns a cell of a row, null if the row is too short.

@@ -34,7 +34,7 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	var d doc.Document
 	d.Add(
 		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
-		doc.P(append(analysed(v), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))),
+		doc.P(append(analysed(v), doc.Text(windowModes[r.Window.Mode]+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))),
 	)
 	if r.Window.Length == 0 && !v.EvidenceOnly() {
 		d.Add(doc.P(Prose(clip(r.Window.Why))))
@@ -67,18 +67,9 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	return d
 }
 
-func windowMode(w report.Window) string {
-	switch w.Mode {
-	case "capture":
-		return ", the whole capture"
-	case "range", "nvtx", "steady":
-		return ", window by " + map[string]string{"range": "--from/--to", "nvtx": "--window",
-			"steady": "--steady"}[w.Mode]
-	case "host":
-		return ", no GPU work in the capture"
-	}
-	return ""
-}
+// windowModes say how the window was chosen.
+var windowModes = map[string]string{"capture": ", the whole capture", "range": ", window by --from/--to",
+	"nvtx": ", window by --window", "steady": ", window by --steady", "host": ", no GPU work in the capture"}
 
 // stepTable shows where the time of the mean step went, as in the answer.
 func stepTable(v *View) doc.Table {
@@ -297,7 +288,7 @@ func brief(v *View, f report.Finding) []doc.Span {
 func firstFindings(v *View) []doc.Block {
 	var l doc.List
 	for i, f := range v.Findings[:min(len(v.Findings), termFindings)] {
-		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ", Prose(clip(f.Title)),
+		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTones[f.Severity]), " ", Prose(clip(f.Title)),
 			brief(v, f), doc.Text(" ["+f.ID+"]").With(doc.Muted))
 		if i == 0 && len(f.Advice) > 0 {
 			spans = doc.Spans(spans, ". ", Prose(clip(f.Advice[0])))

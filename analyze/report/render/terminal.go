@@ -42,19 +42,7 @@ const (
 	faint style = "2"
 )
 
-func toneStyle(t doc.Tone) style {
-	switch t {
-	case doc.Good:
-		return "32"
-	case doc.Bad:
-		return "31"
-	case doc.Warn:
-		return "33"
-	case doc.Muted:
-		return faint
-	}
-	return ""
-}
+var toneStyles = map[doc.Tone]style{doc.Good: "32", doc.Bad: "31", doc.Warn: "33", doc.Muted: faint}
 
 // frag is visible text in one style. A name may still be shortened.
 type frag struct {
@@ -154,9 +142,9 @@ func (t terminal) block(b doc.Block) []row {
 		word, tone := "Note: ", style("")
 		switch b.Kind {
 		case doc.Caution:
-			word, tone = "Warning: ", toneStyle(doc.Warn)
+			word, tone = "Warning: ", toneStyles[doc.Warn]
 		case doc.Danger:
-			word, tone = "Caution: ", toneStyle(doc.Bad)
+			word, tone = "Caution: ", toneStyles[doc.Bad]
 		}
 		return t.hang(word, tone, t.narrower(len(word)).blocks(b.Blocks))
 	}
@@ -210,7 +198,7 @@ func (t terminal) frags(spans []doc.Span, base style, limit int) row {
 		f := frag{text: Visible(s.Text), style: base, name: s.Kind == doc.KindName}
 		switch {
 		case s.Tone != doc.Plain:
-			f.style = toneStyle(s.Tone)
+			f.style = toneStyles[s.Tone]
 		case s.Kind == doc.KindStrong:
 			f.style = bold
 		}
