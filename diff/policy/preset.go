@@ -10,6 +10,12 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
+//go:embed policy.md
+var page string
+
+// Page says how to write a policy, as markdown: its keys with their defaults, and an example.
+func Page() string { return page }
+
 // Presets are policy files like any other, so that what one stands for can be printed, copied and changed.
 //
 //go:embed presets/*.yml

@@ -37,15 +37,11 @@ func ThresholdRules(percent float64, base []*report.Report) []Rule {
 // phaseOf finds the phase of the units that profilemate would call so.
 func phaseOf(side []*report.Report, name string) (string, bool) {
 	for _, r := range side {
-		for i := range r.Metrics {
-			m := &r.Metrics[i]
-			if m.ID != "unit.time" || len(m.Labels) != 1 {
-				continue
-			}
+		for _, m := range report.NewIndex(r).Metrics("unit.time") {
 			p := strings.ToLower(m.Labels["phase"])
-			if name == "prefill" && strings.Contains(p, "prefill") ||
+			if len(m.Labels) == 1 && (name == "prefill" && strings.Contains(p, "prefill") ||
 				name == "decode" && !strings.Contains(p, "prefill") &&
-					(strings.Contains(p, "decode") || strings.Contains(p, "generation")) {
+					(strings.Contains(p, "decode") || strings.Contains(p, "generation"))) {
 				return m.Labels["phase"], true
 			}
 		}
@@ -59,11 +55,9 @@ func topKernel(side []*report.Report) string {
 	if len(side) == 0 {
 		return ""
 	}
-	for i := range side[0].Metrics {
-		m := &side[0].Metrics[i]
-		if k, ok := m.Labels["kernel"]; ok && m.ID == "kernel.time_per_unit" && len(m.Labels) == 1 && m.Value != nil &&
-			*m.Value > most {
-			name, most = k, *m.Value
+	for _, m := range report.NewIndex(side[0]).Metrics(KernelTime) {
+		if OfKernel(m.ID, m.Labels) && m.Value != nil && *m.Value > most {
+			name, most = m.Labels["kernel"], *m.Value
 		}
 	}
 	return name
