@@ -48,7 +48,6 @@ func (b *bisection) interrupted() error {
 func (b *bisection) answer() error {
 	res := b.search.Result()
 	out := b.kept(res)
-	var c *comparison.Comparison
 	var text cmdenv.Lines
 	switch {
 	case res.Nothing():
@@ -68,8 +67,8 @@ func (b *bisection) answer() error {
 		}
 		text.Add("%s, with a probability of %s, by %s", word, unit.Percent(res.Probability),
 			wording.Count(b.search.Captures(), "capture"))
-		var err error
-		if c, err = b.compare(res); err != nil {
+		c, err := b.compare(res)
+		if err != nil {
 			return err
 		}
 		if c != nil {

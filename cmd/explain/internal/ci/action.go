@@ -1,11 +1,11 @@
 package ci
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,14 +58,13 @@ func (in actionInputs) lines(name string) []string {
 	return list
 }
 
-// Inputs that become flags of the commands: the name of the input, and of its flag.
+// Inputs that become flags of the commands. exit-on always has a value, so its older name fail-on comes after it and
+// wins.
 var (
-	sharedInputs = map[string]string{"out": "out", "comment": "comment", "comment-key": "comment-key", "pr-number": "pull-request",
-		"status": "status", "report-url": "report-url", "accept-by": "accept-by", "exit-on": "exit-on", "fail-on": "exit-on"}
-	gateInputs = map[string]string{"policy": "policy", "policy-ref": "policy-ref", "noise": "noise", "unit": "unit", "phase": "phase",
-		"phase-map": "phase-map", "baseline-artifact": "baseline-artifact", "baseline-branch": "baseline-branch",
-		"baseline-file": "baseline-file", "base-commit": "base-commit", "artifact": "artifact", "history": "history",
-		"history-artifact": "history-artifact"}
+	sharedInputs = []string{"accept-by", "comment", "comment-key", "exit-on", "fail-on", "out", "pr-number", "report-url", "status"}
+	gateInputs   = []string{"artifact", "base-commit", "baseline-artifact", "baseline-branch", "baseline-file", "history",
+		"history-artifact", "noise", "phase", "phase-map", "policy", "policy-ref", "unit"}
+	renamedInputs = map[string]string{"pr-number": "pull-request", "fail-on": "exit-on"} // to the name of their flag
 )
 
 // args returns the command line that the inputs stand for. Each value is one argument, whatever it contains.
@@ -74,10 +73,10 @@ func (in actionInputs) args() []string {
 	if in["command"] == "comment" {
 		args = []string{"gate", "comment"}
 	}
-	flags := func(of map[string]string) {
-		for _, name := range slices.Sorted(maps.Keys(of)) { // sorted, so that exit-on follows its older name fail-on and wins
+	flags := func(names []string) {
+		for _, name := range names {
 			if in[name] != "" {
-				args = append(args, "--"+of[name]+"="+in[name])
+				args = append(args, "--"+cmp.Or(renamedInputs[name], name)+"="+in[name])
 			}
 		}
 	}
