@@ -176,7 +176,8 @@ func (s *search) none(ctx context.Context, why string, had bool) (*Baseline, err
 // maxNames bounds how many artifacts are named if none is the one that was asked for.
 const maxNames = 8
 
-// artifactNames are the sorted names among the newest artifacts that the branch of this repository, not of a fork, left.
+// artifactNames are the sorted names among the newest artifacts that the branch of this repository, not of a fork,
+// left.
 func (s *search) artifactNames(ctx context.Context) ([]string, error) {
 	list, _, err := s.c.api.Actions.ListArtifacts(ctx, s.c.owner, s.c.repo, &github.ListOptions{PerPage: perPage})
 	if err != nil {

@@ -137,5 +137,6 @@ func (c *client) remedy(status int, permission string) string {
 
 // ofFork says whether the token of this run is a fork's: read-only, whatever the workflow asks for.
 func (r *Run) ofFork() bool {
-	return r.Pull != nil && r.Pull.Fork && strings.HasPrefix(r.Event, "pull_request") && r.Event != "pull_request_target"
+	return r.Pull != nil && r.Pull.Fork && strings.HasPrefix(r.Event, "pull_request") &&
+		r.Event != "pull_request_target"
 }

@@ -137,7 +137,8 @@ func (s *Session) Connect(ctx context.Context) error {
 // error is [NoBaseline], which says whether there could have been one.
 func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Baseline, error) {
 	_, change := s.Base()
-	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.HeadSHA(), Again: !change})
+	q := baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.HeadSHA(), Again: !change}
+	return s.client.baseline(ctx, q)
 }
 
 // Evidence finds the newest artifact of a name that a run on a branch left: evidence beside a baseline, such as a

@@ -39,7 +39,8 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	}
 	s.verdict(c.Verdict, r.ExitCode)
 	s.log.summary(r.Summary(SummaryRoom))
-	s.log.Annotate(shown[c.Verdict].level, "explain: "+string(c.Verdict), s.o.OneLine(c)) // numbers and ids of metrics, no name of a capture
+	// numbers and ids of metrics, no name of a capture
+	s.log.Annotate(shown[c.Verdict].level, "explain: "+string(c.Verdict), s.o.OneLine(c))
 	s.post(ctx, commentOn(c, r.Comment))
 }
 
@@ -112,8 +113,8 @@ func (s *Session) setStatus(ctx context.Context, state, text string) {
 	if s.o.Status == "" || !s.token || sha == "" {
 		return
 	}
-	why := s.client.setStatus(ctx, commitStatus{SHA: sha, State: state, Context: s.o.Status, Text: "explain: " + text, URL: s.Run.URL()})
-	if why != "" {
+	status := commitStatus{SHA: sha, State: state, Context: s.o.Status, Text: "explain: " + text, URL: s.Run.URL()}
+	if why := s.client.setStatus(ctx, status); why != "" {
 		s.o.Say("status: " + why)
 	}
 }

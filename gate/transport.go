@@ -167,7 +167,7 @@ func (t *tries) refusal(resp *http.Response, text []byte) *refusal {
 		code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
 		r.said, r.asked = "GitHub has trouble", asked
 	case code != http.StatusForbidden && code != http.StatusTooManyRequests ||
-		code == http.StatusForbidden && !secondary && !stated && !usedUp(resp.Header): // nothing but a permission is missing
+		code == http.StatusForbidden && !secondary && !stated && !usedUp(resp.Header): // a permission is missing
 		var answer github.ErrorResponse
 		if json.Unmarshal(text, &answer) != nil {
 			answer = github.ErrorResponse{}

@@ -211,7 +211,8 @@ func (p *Policy) Summary() string {
 	parts = append(parts, wording.Count(int64(p.Changes()), "rule"), wording.Count(int64(p.Budgets()), "budget"))
 	if n := len(p.Waivers); n > 0 {
 		first := slices.MinFunc(p.Waivers, func(a, b Waiver) int { return a.Expires.Compare(b.Expires) })
-		parts = append(parts, fmt.Sprintf("%s (the first ends on %s)", wording.Count(n, "waiver"), first.Expires.Format(time.DateOnly)))
+		parts = append(parts, fmt.Sprintf("%s (the first ends on %s)", wording.Count(n, "waiver"),
+			first.Expires.Format(time.DateOnly)))
 	}
 	if n := len(p.IgnoreKernels); n > 0 {
 		parts = append(parts, wording.Count(n, "pattern")+" of ignored kernels")
@@ -220,7 +221,8 @@ func (p *Policy) Summary() string {
 		parts = append(parts, "unit "+p.Unit)
 	}
 	s := &p.Stats
-	parts = append(parts, fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR, wording.Count(s.MinCaptures, "capture")))
+	parts = append(parts, fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
+		wording.Count(s.MinCaptures, "capture")))
 	if s.Floor > 0 {
 		parts = append(parts, fmt.Sprintf("noise floor of the unit's time %.3g %%", 100*s.Floor))
 	}

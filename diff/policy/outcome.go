@@ -65,15 +65,16 @@ func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 
 // Info describes the policy by which a comparison was judged.
 func (p *Policy) Info() comparison.PolicyInfo {
-	i := comparison.PolicyInfo{
-		Preset: p.Preset, Unit: cmp.Or(p.Unit, "auto"), Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
-		OnInconclusive: p.Stats.OnInconclusive, OnNotComparable: p.Stats.OnNotComparable, OnMissing: p.Stats.OnMissing,
-		OnMissingBaseline: cmp.Or(p.Stats.OnMissingBaseline, comparison.Inconclusive),
-		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{}, p.IgnoreKernels...),
-		Hard: append([]string{}, p.Environment.Hard...), Soft: append([]string{}, p.Environment.Soft...),
-		Residue: append([]string{}, p.Environment.Residue...),
+	s, e := &p.Stats, &p.Environment
+	return comparison.PolicyInfo{
+		Preset: p.Preset, Unit: cmp.Or(p.Unit, "auto"),
+		Alpha: s.Alpha, FDR: s.FDR, MinCaptures: int64(s.MinCaptures),
+		OnInconclusive: s.OnInconclusive, OnNotComparable: s.OnNotComparable, OnMissing: s.OnMissing,
+		OnMissingBaseline: cmp.Or(s.OnMissingBaseline, comparison.Inconclusive),
+		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()),
+		IgnoredKernels: append([]string{}, p.IgnoreKernels...),
+		Hard:           append([]string{}, e.Hard...), Soft: append([]string{}, e.Soft...), Residue: append([]string{}, e.Residue...),
 	}
-	return i
 }
 
 // Spent is the part of a budget since an anchor that was used up before the judged change.

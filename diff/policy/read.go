@@ -136,7 +136,8 @@ func (d *policyDoc) extends(n ast.Node, p *Policy) {
 		d.fail(n, "extends %q: %w", Cut(name), err)
 		return
 	}
-	inner := &policyDoc{known: d.known, ids: map[string]bool{}, open: d.open, folder: path.Dir(name), extended: d.extended + 1}
+	inner := &policyDoc{known: d.known, ids: map[string]bool{}, open: d.open, folder: path.Dir(name),
+		extended: d.extended + 1}
 	inner.policy(root, p, true)
 	if d.ids = inner.ids; inner.err != nil {
 		d.fail(n, "extends %q: %w", Cut(name), inner.err)

@@ -14,7 +14,8 @@ import (
 func ThresholdRules(percent float64, base []*report.Report) []Rule {
 	rel := func() *float64 { return new(percent / 100) }
 	slower := func(id string, labels report.Labels) Rule {
-		return Rule{ID: id, Metric: "unit.time.mean", Labels: labels, Level: comparison.LevelError, Rel: rel(), Direction: Up}
+		return Rule{ID: id, Metric: "unit.time.mean", Labels: labels, Level: comparison.LevelError, Rel: rel(),
+			Direction: Up}
 	}
 	var rules []Rule
 	for _, name := range []string{"prefill", "decode"} {
@@ -25,11 +26,12 @@ func ThresholdRules(percent float64, base []*report.Report) []Rule {
 	if len(rules) == 0 {
 		rules = append(rules, slower("step", report.Labels{}))
 	}
-	rules = append(rules, Rule{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{}, Level: comparison.LevelError,
-		Abs: rel(), AbsUnit: report.Ratio, Direction: Down, Optional: true})
+	rules = append(rules, Rule{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{},
+		Level: comparison.LevelError, Abs: rel(), AbsUnit: report.Ratio, Direction: Down, Optional: true})
 	if top := topKernel(base); top != "" {
 		rules = append(rules, Rule{ID: "top kernel", Metric: KernelTime, Labels: report.Labels{"kernel": "*"},
-			Match: Match{Regex: "^" + regexp.QuoteMeta(top) + "$"}, Level: comparison.LevelError, Rel: rel(), Direction: Up, Optional: true})
+			Match: Match{Regex: "^" + regexp.QuoteMeta(top) + "$"}, Level: comparison.LevelError, Rel: rel(),
+			Direction: Up, Optional: true})
 	}
 	return rules
 }

@@ -60,7 +60,8 @@ func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 	if repository != "" {
 		query, args = query+" WHERE repository = ?", append(args, repository)
 	}
-	list, err := all(ctx, s, func(a *Ack) []any { return []any{&a.Repository, &a.Commit, &a.Reason, &a.Expires} }, query, args...)
+	fields := func(a *Ack) []any { return []any{&a.Repository, &a.Commit, &a.Reason, &a.Expires} }
+	list, err := all(ctx, s, fields, query, args...)
 	slices.SortFunc(list, func(a, b Ack) int {
 		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Commit, b.Commit),
 			strings.Compare(a.Expires, b.Expires), strings.Compare(a.Reason, b.Reason))

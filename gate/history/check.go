@@ -236,7 +236,8 @@ func (c *Checked) borders(epochs map[string]Workload) []Border {
 
 // border returns the border between two nights at which the level moved, ln; se is infinite if it is not known.
 func (c *Checked) border(before, after Night, shift, se float64) Border {
-	x := Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: after, Ratio: math.Exp(shift)}
+	x := Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: after,
+		Ratio: math.Exp(shift)}
 	if !math.IsInf(se, 0) && !math.IsNaN(se) {
 		x.SE = &se
 		x.Warn = c.Worse(shift) && math.Abs(shift) >= cmp.Or(c.least, change.Least) && math.Abs(shift) > 3*se

@@ -57,7 +57,8 @@ func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 
 // names adds the tags and acknowledgements of another store.
 func (c *changes) names(ctx context.Context, from *Store) error {
-	tags, err := all(ctx, from, func(t *[3]string) []any { return []any{&t[0], &t[1], &t[2]} }, "SELECT repository, tag, commit_id FROM tags")
+	tags, err := all(ctx, from, func(t *[3]string) []any { return []any{&t[0], &t[1], &t[2]} },
+		"SELECT repository, tag, commit_id FROM tags")
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,8 @@ func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, err
 	if err != nil {
 		return 0, err
 	}
-	named, err := all(ctx, s, func(c *[2]string) []any { return []any{&c[0], &c[1]} }, "SELECT repository, commit_id FROM tags")
+	named, err := all(ctx, s, func(c *[2]string) []any { return []any{&c[0], &c[1]} },
+		"SELECT repository, commit_id FROM tags")
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +131,8 @@ func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, err
 		if !slices.Contains(newest[key], r.Commit) && len(newest[key]) < keep {
 			newest[key] = append(newest[key], r.Commit)
 		}
-		if r.Time.Before(before) && !slices.Contains(newest[key], r.Commit) && !slices.Contains(named, [2]string{r.Repository, r.Commit}) {
+		if r.Time.Before(before) && !slices.Contains(newest[key], r.Commit) &&
+			!slices.Contains(named, [2]string{r.Repository, r.Commit}) {
 			remove = append(remove, r.id)
 		}
 	}
@@ -184,7 +187,8 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 			return err
 		}
 		slices.SortFunc(x.points, func(a, b point) int {
-			return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.labels, b.labels), strings.Compare(a.kind, b.kind))
+			return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.labels, b.labels),
+				strings.Compare(a.kind, b.kind))
 		})
 		for _, p := range x.points {
 			out := Point{Repository: r.Repository, Branch: r.Branch, Commit: r.Commit, Time: r.Time, Workload: r.Workload,

@@ -43,7 +43,8 @@ const runColumns = "r.id, r.run_key, r.repository, r.branch, r.commit_id, r.at, 
 
 // fields are where these columns go.
 func (r *Run) fields() []any {
-	return []any{&r.id, &r.Key, &r.Repository, &r.Branch, &r.Commit, (*moment)(&r.Time), &r.Workload, &r.Epoch, &r.Capture, &r.Name}
+	return []any{&r.id, &r.Key, &r.Repository, &r.Branch, &r.Commit, (*moment)(&r.Time), &r.Workload, &r.Epoch,
+		&r.Capture, &r.Name}
 }
 
 // moment reads a time that is stored in seconds since 1970.

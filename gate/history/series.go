@@ -74,10 +74,10 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		ref sql.NullString  // the reference commit that was captured beside the run
 		at  sql.NullFloat64 // its number
 	}
-	list, err := all(ctx, s, func(e *entry) []any { return append(append(e.run.fields(), e.fields()...), &e.ref, &e.at) },
-		"SELECT "+runColumns+", "+pointColumns+", b.commit_id, b.value FROM points p JOIN runs r ON r.id = p.run "+
-			"JOIN metrics m ON m.id = p.metric LEFT JOIN pinned b ON b.metric = p.metric AND b.run = p.run"+where+joined+"m.metric = ?",
-		append(args, metric)...)
+	fields := func(e *entry) []any { return append(append(e.run.fields(), e.fields()...), &e.ref, &e.at) }
+	list, err := all(ctx, s, fields, "SELECT "+runColumns+", "+pointColumns+", b.commit_id, b.value FROM points p "+
+		"JOIN runs r ON r.id = p.run JOIN metrics m ON m.id = p.metric "+
+		"LEFT JOIN pinned b ON b.metric = p.metric AND b.run = p.run"+where+joined+"m.metric = ?", append(args, metric)...)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +92,9 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		k := key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
 		m := byKey[k]
 		if m == nil {
-			m = &seriesMaker{readings: map[int64]reading{}, Series: Series{Repository: e.run.Repository, Branch: e.run.Branch,
-				Workload: e.run.Workload, Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit, Better: e.better}}
+			m = &seriesMaker{readings: map[int64]reading{}, Series: Series{Repository: e.run.Repository,
+				Branch: e.run.Branch, Workload: e.run.Workload, Metric: e.metric, Labels: labelsOf(e.labels),
+				Kind: e.kind, Unit: e.unit, Better: e.better}}
 			byKey[k] = m
 		}
 		if _, ok := m.readings[e.run.id]; !ok {

@@ -127,7 +127,8 @@ func fileSource(path string, mode Mode) (source string, old bool, err error) {
 	if err == nil && !writable(path) {
 		q, old = url.Values{"mode": {"ro"}}, true
 	}
-	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String(), old, nil
+	file := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}
+	return file.String(), old, nil
 }
 
 func writable(path string) bool {

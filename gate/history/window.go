@@ -188,8 +188,8 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 
 // Spent sets, for each rule with an anchor, what was used up at the base: a commit, or empty for the newest run.
 // resolve turns a name that the store does not know into a commit.
-func Spent(ctx context.Context, s *Store, repository, branch string, head *report.Report, base string, rules []policy.Rule,
-	resolve func(name string) (string, error)) error {
+func Spent(ctx context.Context, s *Store, repository, branch string, head *report.Report, base string,
+	rules []policy.Rule, resolve func(name string) (string, error)) error {
 	for i := range rules {
 		r := &rules[i]
 		if r.Since == "" {
@@ -334,7 +334,8 @@ func (s *Series) spent(from, to int) policy.Spent {
 	}
 	total, ends := 0.0, 0
 	var steps []step
-	for _, stay := range groups(s.Nights[from:to+1], func(a, b *Night) bool { return s.Pinned != nil || a.Epoch == b.Epoch }) {
+	oneEpoch := func(a, b *Night) bool { return s.Pinned != nil || a.Epoch == b.Epoch }
+	for _, stay := range groups(s.Nights[from:to+1], oneEpoch) {
 		before := math.NaN()
 		for _, nights := range groups(stay, func(a, b *Night) bool { return a.Commit == b.Commit }) {
 			ln := math.Log(median(nights))

@@ -61,9 +61,10 @@ func (in actionInputs) lines(name string) []string {
 // Inputs that become flags of the commands. exit-on always has a value, so its older name fail-on comes after it and
 // wins.
 var (
-	sharedInputs = []string{"accept-by", "comment", "comment-key", "exit-on", "fail-on", "out", "pr-number", "report-url", "status"}
-	gateInputs   = []string{"artifact", "base-commit", "baseline-artifact", "baseline-branch", "baseline-file", "history",
-		"history-artifact", "noise", "phase", "phase-map", "policy", "policy-ref", "unit"}
+	sharedInputs = []string{"accept-by", "comment", "comment-key", "exit-on", "fail-on", "out", "pr-number",
+		"report-url", "status"}
+	gateInputs = []string{"artifact", "base-commit", "baseline-artifact", "baseline-branch", "baseline-file",
+		"history", "history-artifact", "noise", "phase", "phase-map", "policy", "policy-ref", "unit"}
 	renamedInputs = map[string]string{"pr-number": "pull-request", "fail-on": "exit-on"} // to the name of their flag
 )
 

@@ -114,7 +114,9 @@ func (f *githubFlags) exitCode(v comparison.Verdict) int {
 
 // failed says everywhere that nothing was judged, with text in the comment and the summary, and returns the error that
 // the command ends with: with --exit-on never it prints the error and returns nil.
-func (f *githubFlags) failed(ctx context.Context, e *cmdenv.Env, s *gate.Session, text func(limit int) string, err error) error {
+func (f *githubFlags) failed(
+	ctx context.Context, e *cmdenv.Env, s *gate.Session, text func(limit int) string, err error,
+) error {
 	if s != nil {
 		s.Fail(verdictOf(err), ErrorCode(err), err)
 		s.TellError(ctx, verdictOf(err), text)

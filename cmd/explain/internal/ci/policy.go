@@ -89,7 +89,8 @@ func newPolicyCheck(e *cmdenv.Env) *cobra.Command {
 			}
 			for i := range p.Waivers {
 				if wv := &p.Waivers[i]; day.After(wv.Expires) {
-					out.Add("note: the waiver of rule %s expired on %s", strings.Join(wv.Rules, ", "), wv.Expires.Format(time.DateOnly))
+					out.Add("note: the waiver of rule %s expired on %s", strings.Join(wv.Rules, ", "),
+						wv.Expires.Format(time.DateOnly))
 				}
 			}
 			return out.To(e.Out)

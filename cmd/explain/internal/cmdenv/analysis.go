@@ -73,8 +73,8 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 		return opt, usage.Errorf("--quiet and --verbose exclude each other")
 	}
 	var err error
-	ranged := false
-	if opt.Window.NVTX, ranged = strings.CutPrefix(f.window, "nvtx:"); f.window != "" && (!ranged || opt.Window.NVTX == "") {
+	opt.Window.NVTX = strings.TrimPrefix(f.window, "nvtx:")
+	if f.window == "nvtx:" || f.window != "" && opt.Window.NVTX == f.window {
 		return opt, usage.Errorf("--window %s: expected nvtx:REGEX", f.window)
 	}
 	if f.changed("from") {

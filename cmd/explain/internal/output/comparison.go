@@ -22,7 +22,9 @@ func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 	list := []File{
 		format("comparison.json", comparison.Write),
 		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, c, links) }},
-		{Name: "comparison.md", Write: func(w io.Writer) error { return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{}) }},
+		format("comparison.md", func(w io.Writer, c *comparison.Comparison) error {
+			return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
+		}),
 		format("comparison.csv", diffrender.WriteCSV),
 	}
 	if c.Study == nil { // there is nothing that a CI system could take for a test
