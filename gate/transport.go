@@ -223,7 +223,8 @@ func (t *tries) wait(ctx context.Context, why *refusal, try int) bool {
 	if why.asked > 0 {
 		d = why.asked + time.Duration(t.jitter()*float64(time.Second))
 	}
-	t.notice(fmt.Sprintf("%s; trying again in %s (try %d of %d)", why.said, d.Round(100*time.Millisecond), try+1, maxTries))
+	shown := d.Round(100 * time.Millisecond)
+	t.notice(fmt.Sprintf("%s; trying again in %s (try %d of %d)", why.said, shown, try+1, maxTries))
 	return t.sleep(ctx, d) == nil
 }
 

@@ -73,7 +73,9 @@ func (p *Policy) Info() comparison.PolicyInfo {
 		OnMissingBaseline: cmp.Or(s.OnMissingBaseline, comparison.Inconclusive),
 		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()),
 		IgnoredKernels: append([]string{}, p.IgnoreKernels...),
-		Hard:           append([]string{}, e.Hard...), Soft: append([]string{}, e.Soft...), Residue: append([]string{}, e.Residue...),
+		Hard:           append([]string{}, e.Hard...),
+		Soft:           append([]string{}, e.Soft...),
+		Residue:        append([]string{}, e.Residue...),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -19,24 +18,20 @@ type Filter struct {
 	Limit                        int    // only the newest ones, at most this many; 0: all
 }
 
-// where returns the filter as SQL.
-func (f *Filter) where() (string, []any) {
-	var parts []string
-	var args []any
-	for _, p := range []struct{ column, value string }{
-		{"r.repository", f.Repository}, {"r.branch", f.Branch}, {"r.workload", f.Workload},
-	} {
-		if p.value != "" {
-			parts, args = append(parts, p.column+" = ?"), append(args, p.value)
+// where returns the filter as SQL, with more conditions: each has one parameter, whose value follows it.
+func (f *Filter) where(more ...[2]string) (query string, args []any) {
+	list := append([][2]string{{"r.repository = ?", f.Repository}, {"r.branch = ?", f.Branch},
+		{"r.workload = ?", f.Workload}}, more...)
+	if f.Commit != "" {
+		list = append(list, [2]string{"r.commit_id >= ?", f.Commit}, [2]string{"r.commit_id <= ?", f.Commit + "g"})
+	}
+	joined := " WHERE "
+	for _, c := range list {
+		if c[1] != "" {
+			query, args, joined = query+joined+c[0], append(args, c[1]), " AND "
 		}
 	}
-	if f.Commit != "" {
-		parts, args = append(parts, "r.commit_id >= ? AND r.commit_id <= ?"), append(args, f.Commit, f.Commit+"g")
-	}
-	if len(parts) == 0 {
-		return "", nil
-	}
-	return " WHERE " + strings.Join(parts, " AND "), args
+	return query, args
 }
 
 const runColumns = "r.id, r.run_key, r.repository, r.branch, r.commit_id, r.at, r.workload, r.epoch, r.capture, r.name"

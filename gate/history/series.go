@@ -60,14 +60,11 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	if metric == "unit.time" {
 		metric = StepTime
 	}
-	where, args := f.where()
-	joined := " AND "
-	if where == "" {
-		joined = " WHERE "
-	}
+	more := [][2]string{{"m.metric = ?", metric}}
 	if f.Branch == "" {
-		joined, args = joined+"r.branch <> ? AND ", append(args, BisectBranch)
+		more = append(more, [2]string{"r.branch <> ?", BisectBranch})
 	}
+	where, args := f.where(more...)
 	type entry struct {
 		run Run
 		point
@@ -77,7 +74,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	fields := func(e *entry) []any { return append(append(e.run.fields(), e.fields()...), &e.ref, &e.at) }
 	list, err := all(ctx, s, fields, "SELECT "+runColumns+", "+pointColumns+", b.commit_id, b.value FROM points p "+
 		"JOIN runs r ON r.id = p.run JOIN metrics m ON m.id = p.metric "+
-		"LEFT JOIN pinned b ON b.metric = p.metric AND b.run = p.run"+where+joined+"m.metric = ?", append(args, metric)...)
+		"LEFT JOIN pinned b ON b.metric = p.metric AND b.run = p.run"+where, args...)
 	if err != nil {
 		return nil, err
 	}
