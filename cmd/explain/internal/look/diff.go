@@ -44,8 +44,10 @@ policy init"; 5 % without calibration) and certain, judging by the units inside 
 doc statistics). If something cannot be known, the verdict is inconclusive, never a pass. A policy
 file (--policy) can set all of this: explain policy --help.
 
-Sides that differ on purpose (another GPU, tensor parallelism, batch size, engine) are compared with
---study FIELD, which shows the difference and gives no verdict.
+Sides that differ on purpose are compared with --study FIELD, which shows the difference and gives no
+verdict. FIELD is gpu (another model or number of GPUs), parallelism, dtype, batch (another size),
+engine (or its version), work (other kernels), … ("explain doc diff" has them all). Without it, diff
+refuses such sides and prints the FIELD to name.
 
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4
 inconclusive. A study exits with 0, or with 4 if its sides cannot be compared.`,
