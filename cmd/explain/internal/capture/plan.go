@@ -2,46 +2,38 @@ package capture
 
 import "strings"
 
-// Step is one line of a plan: a command, or a description of what happens between commands.
-type Step struct {
-	Note string
-	Argv []string
-}
-
-// Plan returns the steps that Profile would run, with a server on this port.
-func Plan(j *Job, port int, dir string) ([]Step, error) {
+// Plan returns the commands that Profile would run, with a server on this port, and what happens between them, as lines
+// of a shell.
+func Plan(j *Job, port int, dir string) (lines []string, err error) {
 	out := base(dir)
-	var steps []Step
+	add := func(argv ...string) { lines = append(lines, Shell(argv)) }
+	say := func(note string) { lines = append(lines, "# "+note) }
 	var notes []string
-	add := func(argv ...string) { steps = append(steps, Step{Argv: argv}) }
-	say := func(note string) { steps = append(steps, Step{Note: note}) }
-	s, p := j.Server, j.target(port)
-	if s == nil && !j.Window.Triggered() {
-		argv, more, err := profileCommand(j.Nsys, &j.Trace, &j.Window, out, j.Program)
-		if err != nil {
+	if p := j.target(port); j.Server == nil && !j.Window.Triggered() {
+		var argv []string
+		if argv, notes, err = profileCommand(j.Nsys, &j.Trace, &j.Window, out, j.Program); err != nil {
 			return nil, err
 		}
-		notes = more
 		add(argv...)
 	} else {
 		if len(p.env) > 0 {
 			say("with " + strings.Join(p.env, " ") + " in the environment:")
 		}
-		argv, start, more, err := sessionCommands(j.Nsys, &j.Trace, "explain", out, p.argv)
-		if err != nil {
+		var argv, start []string
+		if argv, start, notes, err = sessionCommands(j.Nsys, &j.Trace, "explain", out, p.argv); err != nil {
 			return nil, err
 		}
-		notes = more
-		steps = append(steps, Step{Argv: argv, Note: "in the background"})
+		lines = append(lines, Shell(argv)+" # in the background")
 		say("wait until " + RedactText(p.ready) + " is ready")
-		if s != nil && len(j.Window.Client) == 0 {
+		own := j.Server != nil && len(j.Window.Client) == 0 // explain sends the load
+		if own {
 			say("send the warm-up requests")
 		} else if j.Window.Warmup > 0 {
 			say("wait " + j.Window.Warmup.String())
 		}
 		add(start...)
 		switch {
-		case s != nil && len(j.Window.Client) == 0:
+		case own:
 			say("send the measured requests")
 		case len(j.Window.Client) > 0:
 			add(j.Window.Client...)
@@ -55,5 +47,5 @@ func Plan(j *Job, port int, dir string) ([]Step, error) {
 	for _, n := range notes {
 		say(n)
 	}
-	return steps, nil
+	return lines, nil
 }

@@ -1,7 +1,6 @@
 package capturesession
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,60 +12,51 @@ import (
 // plan prints what would be run.
 func (r *Session) plan(programs [][]string) error {
 	var b strings.Builder
-	if r.Unusable != "" {
-		b.WriteString("# " + render.Visible(r.Unusable) + ": these are the commands for nsys " + r.Nsys.Version + "\n")
-	} else {
-		b.WriteString("# nsys " + r.Nsys.Version + "\n")
+	add := func(lines ...string) {
+		for _, line := range lines {
+			b.WriteString(render.Visible(line) + "\n")
+		}
 	}
-	if r.Of != nil && r.Of.Port == 0 {
-		b.WriteString("# each port is replaced by a free one\n")
+	if r.Unusable != "" {
+		add("# " + r.Unusable + ": these are the commands for nsys " + r.Nsys.Version)
+	} else {
+		add("# nsys " + r.Nsys.Version)
+	}
+	port := 8000
+	if r.Of != nil && r.Of.Port != 0 {
+		port = r.Of.Port
+	} else if r.Of != nil {
+		add("# each port is replaced by a free one")
 	}
 	for side, program := range programs {
-		port := 8000
-		if r.Of != nil {
-			port = cmp.Or(r.Of.Port, port)
-		}
 		dir := filepath.Join(r.Out, r.subfolder(side, 1))
 		steps, err := capture.Plan(r.job(program), port, dir)
 		if err != nil {
 			return err
 		}
-		for _, s := range steps {
-			line := ""
-			if len(s.Argv) > 0 {
-				line = capture.Shell(s.Argv)
-			}
-			if s.Note != "" {
-				line = strings.TrimSpace(line + " # " + s.Note)
-			}
-			b.WriteString(render.Visible(line) + "\n")
-		}
+		add(steps...)
 		if r.Overhead {
-			b.WriteString("# the same load once more, without nsys\n")
+			add("# the same load once more, without nsys")
 		}
+		var evidence []string
 		if r.Of != nil {
-			for _, line := range r.Of.plan(dir) {
-				b.WriteString(render.Visible(line) + "\n")
-			}
+			add(r.Of.plan(dir)...)
+			evidence = r.Of.evidence(len(r.Window.Client) > 0)
 		}
-		if !r.NoReport {
-			var evidence []string
-			switch {
-			case r.Of != nil:
-				evidence = r.Of.evidence(len(r.Window.Client) > 0)
-			case r.Window.Triggered():
-				b.WriteString("# with --server-log " +
-					render.Visible(capture.Shell([]string{filepath.Join(dir, "logs", "server.log")})) +
-					" where that is the log of an inference server:\n")
-			}
-			b.WriteString(render.Visible(capture.Shell(r.reportCommand(dir, evidence))) + "\n")
+		if r.NoReport {
+			continue
 		}
+		if r.Of == nil && r.Window.Triggered() {
+			add("# with --server-log " + capture.Shell([]string{filepath.Join(dir, "logs", "server.log")}) +
+				" where that is the log of an inference server:")
+		}
+		add(capture.Shell(r.reportCommand(dir, evidence)))
 	}
 	if r.Repeat > 1 {
-		fmt.Fprintf(&b, "# all of it %d times\n", r.Repeat)
+		add(fmt.Sprintf("# all of it %d times", r.Repeat))
 	}
 	if r.Pair {
-		b.WriteString(render.Visible(capture.Shell(r.diffCommand())) + "\n")
+		add(capture.Shell(r.diffCommand()))
 	}
 	_, err := fmt.Fprint(r.Stdout, b.String())
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/schema"
+	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -274,6 +275,22 @@ func TestPagesAreWhole(t *testing.T) {
 	for _, f := range files {
 		if name := strings.TrimSuffix(filepath.Base(f), ".md"); !names[name] {
 			t.Errorf("page %s is in no group", name)
+		}
+	}
+}
+
+// TestPageNamesEveryFieldOfAStudy: the page of diff has a row for each FIELD of --study.
+func TestPageNamesEveryFieldOfAStudy(t *testing.T) {
+	page, _ := ByName("diff")
+	rows := ""
+	for line := range strings.Lines(page.Text) {
+		if strings.Contains(line, " | a study: ") {
+			rows += line
+		}
+	}
+	for _, field := range diff.StudyFields() {
+		if !strings.Contains(rows, "`"+field+"`") {
+			t.Errorf("no row for %s", field)
 		}
 	}
 }
