@@ -309,23 +309,14 @@ func (c *child) kill() {
 		// a process in an uninterruptible call does not die: give up after a while
 		c.within(10 * time.Second)
 	}
-	for range 5 { // processes that are just being started show up in the next round
-		left := tree(c.cmd.Process.Pid, c.marker)
-		if len(left) == 0 {
-			return
-		}
-		for _, pid := range left {
-			killProcess(pid)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	killTree(c.cmd.Process.Pid, c.marker)
 }
 
-// sweep kills every process with the mark of this capture. It looks twice, since the mark of a process that is just
-// being started cannot be read.
-func (b *book) sweep() {
+// killTree kills the processes of a child, or with 0 all that have the mark. It looks twice, since the mark of a process
+// that is just being started cannot be read.
+func killTree(child int, marker string) {
 	for none, try := 0, 0; none < 2 && try < 50; try++ { // a process in an uninterruptible call cannot be killed
-		left := tree(0, b.marker)
+		left := tree(child, marker)
 		for _, pid := range left {
 			killProcess(pid)
 		}

@@ -172,7 +172,7 @@ func (r *Run) Unprofiled(j *Job) error {
 const OverheadLoad = overheadDir + "/load.json"
 
 // ClientTimes returns how long the client ran while nsys recorded, and without nsys.
-func (r *Run) ClientTimes() (profiled, plain time.Duration, err error) {
+func (r *Run) ClientTimes() (both [2]time.Duration, err error) {
 	var times []time.Duration
 	for _, rec := range r.book.copies() {
 		if rec.Name == "client" && rec.ExitCode != nil && *rec.ExitCode == 0 {
@@ -180,7 +180,7 @@ func (r *Run) ClientTimes() (profiled, plain time.Duration, err error) {
 		}
 	}
 	if len(times) < 2 {
-		return 0, 0, errors.New("the client did not run twice")
+		return both, errors.New("the client did not run twice")
 	}
-	return times[0], times[len(times)-1], nil
+	return [2]time.Duration{times[0], times[len(times)-1]}, nil
 }

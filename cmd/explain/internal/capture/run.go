@@ -85,7 +85,7 @@ func (r *Run) Note(list ...string) {
 
 // Close kills what is left of the children and writes logs/children.json.
 func (r *Run) Close() error {
-	r.book.sweep()
+	killTree(0, r.book.marker)
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	list := r.book.records

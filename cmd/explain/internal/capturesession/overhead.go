@@ -21,11 +21,7 @@ func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 	if !r.Overhead || run.Interrupted || r.soft.Err() != nil {
 		return
 	}
-	err := run.Unprofiled(job)
-	var o *report.Overhead
-	if err == nil {
-		o, err = overheadOf(run, r.Of != nil && len(r.Window.Client) == 0)
-	}
+	o, err := r.overhead(run, job)
 	if err == nil {
 		err = atomicfile.File(filepath.Join(run.Dir, capture.OverheadFile), atomicfile.Any, func(w io.Writer) error {
 			return json.NewEncoder(w).Encode(o)
@@ -38,13 +34,17 @@ func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 	run.Note(present.OverheadText(o))
 }
 
-// overheadOf compares the two loads: their requests, where explain sent them, else how long the user's client ran.
-func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
-	var o *report.Overhead
-	if own {
-		var e2e [2]report.Summary
-		for i, path := range []string{filepath.Join(run.Dir, "evidence", "load.json"), filepath.Join(run.Dir, capture.OverheadLoad)} {
-			f, err := os.Open(path)
+// overhead runs the load again and compares both: their requests, where explain sent them, else how long the user's
+// client ran.
+func (r *Session) overhead(run *capture.Run, job *capture.Job) (*report.Overhead, error) {
+	if err := run.Unprofiled(job); err != nil {
+		return nil, err
+	}
+	of, sides := "client", [2]report.Summary{}
+	if r.Of != nil && len(r.Window.Client) == 0 {
+		of = "request"
+		for i, path := range []string{"evidence/load.json", capture.OverheadLoad} {
+			f, err := os.Open(filepath.Join(run.Dir, filepath.FromSlash(path)))
 			if err != nil {
 				return nil, fmt.Errorf("a load has no result: %w", err)
 			}
@@ -53,17 +53,18 @@ func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
 			if err != nil || res.Latency.E2E == nil {
 				return nil, errors.New("no request of a load succeeded")
 			}
-			e2e[i] = res.Latency.E2E.Summary
+			sides[i] = res.Latency.E2E.Summary
 		}
-		o = report.NewOverhead("request", e2e[0], e2e[1])
 	} else {
-		profiled, plain, err := run.ClientTimes()
+		times, err := run.ClientTimes()
 		if err != nil {
 			return nil, err
 		}
-		o = report.NewOverhead("client", report.Summary{N: 1, Mean: float64(profiled)},
-			report.Summary{N: 1, Mean: float64(plain)})
+		for i, took := range times {
+			sides[i] = report.Summary{N: 1, Mean: float64(took)}
+		}
 	}
+	o := report.NewOverhead(of, sides[0], sides[1])
 	if o == nil {
 		return nil, errors.New("a load took no time")
 	}

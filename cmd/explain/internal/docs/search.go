@@ -94,13 +94,17 @@ func withParts(words []string) []string {
 	return words
 }
 
+// holds reports whether all asked words are among the words.
+func holds(words, asked []string) bool {
+	return !slices.ContainsFunc(asked, func(w string) bool { return !slices.Contains(words, w) })
+}
+
 // SearchMetrics returns the ids of the metrics whose id or meaning contains all words.
 func SearchMetrics(words string) []string {
 	var ids []string
 	asked := wordsOf(words)
 	for _, m := range metrics() {
-		has := withParts(wordsOf(m.ID + " " + m.Meaning))
-		if len(asked) > 0 && !slices.ContainsFunc(asked, func(w string) bool { return !slices.Contains(has, w) }) {
+		if len(asked) > 0 && holds(withParts(wordsOf(m.ID+" "+m.Meaning)), asked) {
 			ids = append(ids, m.ID)
 		}
 	}
@@ -122,13 +126,10 @@ func Search(name string) []Entry {
 	var hits []hit
 	last := ""
 	phrase := " " + strings.Join(asked, " ") + " "
-	has := func(words []string) bool {
-		return !slices.ContainsFunc(asked, func(w string) bool { return !slices.Contains(words, w) })
-	}
 	for _, p := range passages() {
-		below := has(wordsOf(p.heading))
+		below := holds(wordsOf(p.heading), asked)
 		place := p.page + "#" + p.heading
-		if !has(p.words) && (!below || place == last) {
+		if !holds(p.words, asked) && (!below || place == last) {
 			continue
 		}
 		last = place
@@ -144,7 +145,7 @@ func Search(name string) []Entry {
 		hits = append(hits, hit{rank, Entry{p.page, p.text}})
 	}
 	for _, m := range metrics() {
-		if has(withParts(wordsOf(m.ID))) {
+		if holds(withParts(wordsOf(m.ID)), asked) {
 			hits = append(hits, hit{1, Entry{MetricsPage, "metric " + m.ID + ": " + m.Meaning}})
 		}
 	}
