@@ -33,36 +33,20 @@ const (
 	GroupMore     = "How it decides, how it is built"
 )
 
-// own are the pages of this package, by group, in the order of the list.
-var own = []struct {
-	group string
-	names []string
-}{
-	{GroupUse, []string{
-		"report", "diff", "gate", "whatif", "capture", "pytorch", "ranks", "agents", "exit-codes", "environment", "words", "reasons", "privacy"}},
-	{GroupMore, []string{"statistics", "speed", "architecture"}},
-}
-
 // Pages lists every page: how to use explain, the sections in the order of the report, how it decides. Callers do not
 // change it.
-var Pages = sync.OnceValue(allPages)
-
-func allPages() []Page {
-	var list []Page
+var Pages = sync.OnceValue(func() (list []Page) {
 	add := func(group, name, text string) {
 		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
 		list = append(list, Page{Name: name, Title: title, Group: group, Text: withExamples(text)})
 	}
-	mine := func(group string) {
-		for _, g := range own {
-			for _, name := range g.names {
-				if text, err := files.ReadFile("pages/" + name + ".md"); err == nil && g.group == group {
-					add(group, name, string(text))
-				}
-			}
+	own := func(group, names string) {
+		for name := range strings.FieldsSeq(names) {
+			text, _ := files.ReadFile("pages/" + name + ".md")
+			add(group, name, string(text))
 		}
 	}
-	mine(GroupUse)
+	own(GroupUse, "report diff gate whatif capture pytorch ranks agents exit-codes environment words reasons privacy")
 	add(GroupUse, "evidence", analyze.EvidencePage())
 	for _, s := range analyze.Sections() {
 		if text, err := analyze.SectionPage(s.ID); err == nil {
@@ -71,9 +55,9 @@ func allPages() []Page {
 	}
 	add(GroupMore, "policy", diff.PolicyPage())
 	add(GroupMore, "change-points", change.Page)
-	mine(GroupMore)
+	own(GroupMore, "statistics speed architecture")
 	return list
-}
+})
 
 // source is where the files of the project are that pages link to.
 const source = "https://github.com/nsys-llm/explain/blob/main/"

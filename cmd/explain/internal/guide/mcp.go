@@ -73,31 +73,28 @@ func (c captures) Report(ctx context.Context, path string) (*report.Report, erro
 	return list[0], nil
 }
 
-func (c captures) History(ctx context.Context, path string) (*mcp.History, error) {
+func (c captures) History(ctx context.Context, path string) (changes []mcp.LevelChange, said string, err error) {
 	store, err := history.Open(ctx, path, history.Read)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer store.Close()
 	day, err := c.e.Today()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	checks, err := store.Check(ctx, history.CheckOptions{Today: day, Causes: true})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var said strings.Builder
-	if err := history.WriteCheck(&said, checks, render.TerminalOptions{}); err != nil {
-		return nil, err
-	}
-	h := &mcp.History{Said: said.String()}
 	for i := range checks.Changes {
 		f := &checks.Changes[i]
-		h.Changes = append(h.Changes, mcp.LevelChange{Number: f.Name(), Commit: f.After.Commit, Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
+		changes = append(changes, mcp.LevelChange{Number: f.Name(), Commit: f.After.Commit, Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
 			Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect})
 	}
-	return h, nil
+	var text strings.Builder
+	err = history.WriteCheck(&text, checks, render.TerminalOptions{})
+	return changes, text.String(), err
 }
 
 func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {

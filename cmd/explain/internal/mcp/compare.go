@@ -121,7 +121,7 @@ func (s *Server) history(ctx context.Context, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h, err := s.Source.History(ctx, path)
+	changes, text, err := s.Source.History(ctx, path)
 	if err != nil {
 		return "", err
 	}
@@ -130,14 +130,14 @@ func (s *Server) history(ctx context.Context, file string) (string, error) {
 		Causes []any `json:"causes"`
 	}
 	var rows []row
-	for _, c := range h.Changes {
+	for _, c := range changes {
 		c.Number, c.Cause, c.Bisect = plain(c.Number), upTo(3*maxText, c.Cause), plain(c.Bisect)
 		rows = append(rows, row{c, causes(c.Rows)})
 	}
 	var out answer
 	add(&out, "changes", rows, 0)
 	var said []string
-	for line := range strings.Lines(h.Said) {
+	for line := range strings.Lines(text) {
 		said = append(said, plain(strings.TrimRight(line, " \n")))
 	}
 	add(&out, "said", said, 0)

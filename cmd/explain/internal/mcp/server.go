@@ -33,13 +33,8 @@ var protocols = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 type Source interface {
 	Report(ctx context.Context, path string) (*report.Report, error)
 	Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error)
-	History(ctx context.Context, path string) (*History, error)
-}
-
-// History is the result of checking the runs of many nights.
-type History struct {
-	Changes []LevelChange
-	Said    string // what explain history check prints
+	// History checks the runs of many nights; said is what explain history check prints.
+	History(ctx context.Context, path string) (changes []LevelChange, said string, err error)
 }
 
 // LevelChange is one change of the level of one number.

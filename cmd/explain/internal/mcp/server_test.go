@@ -49,8 +49,8 @@ func (s *source) Report(_ context.Context, path string) (*report.Report, error) 
 	return r, nil
 }
 
-func (s *source) History(context.Context, string) (*History, error) {
-	return &History{Changes: []LevelChange{{Number: "unit.time.p50", Commit: "c1", Ratio: 1.1, Worse: true, Open: true}}, Said: "1 change"}, nil
+func (s *source) History(context.Context, string) ([]LevelChange, string, error) {
+	return []LevelChange{{Number: "unit.time.p50", Commit: "c1", Ratio: 1.1, Worse: true, Open: true}}, "1 change", nil
 }
 
 func (s *source) Compare(context.Context, []string, []string) (*comparison.Comparison, error) {
@@ -206,8 +206,8 @@ func TestStructuredAnswers(t *testing.T) {
 // answered gives a comparison with an answer.
 type answered struct{ source }
 
-func (*answered) History(context.Context, string) (*History, error) {
-	return &History{Changes: []LevelChange{{Number: "unit.time.p50", Commit: "c1", Ratio: 1.1, Worse: true, Open: true}}, Said: "1 change"}, nil
+func (*answered) History(context.Context, string) ([]LevelChange, string, error) {
+	return []LevelChange{{Number: "unit.time.p50", Commit: "c1", Ratio: 1.1, Worse: true, Open: true}}, "1 change", nil
 }
 
 func (*answered) Compare(context.Context, []string, []string) (*comparison.Comparison, error) {
