@@ -2,7 +2,6 @@ package capture
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,8 +95,10 @@ func (r *Run) plain(p *phase) error {
 	return err
 }
 
-// clientLimit bounds a client that does not end.
-const clientLimit = 24 * time.Hour
+const (
+	clientName  = "client"       // in logs/children.json
+	clientLimit = 24 * time.Hour // bounds a client that does not end
+)
 
 // client sends the load with the user's own program, which finds a server that explain started in EXPLAIN_URL and
 // EXPLAIN_MODEL.
@@ -110,7 +111,7 @@ func (b *book) client(argv []string) Sender {
 		if l.URL != "" {
 			env = []string{"EXPLAIN_URL=" + l.URL, "EXPLAIN_MODEL=" + l.Model}
 		}
-		return b.tool(ctx, "client", argv, clientLimit, env...)
+		return b.tool(ctx, clientName, argv, clientLimit, env...)
 	}
 }
 
@@ -150,11 +151,12 @@ func (r *Run) Track(j *Job, profiler string) error {
 
 const overheadDir = "overhead"
 
-// Unprofiled runs the same load once more, without nsys, and leaves what the sender measured in overhead/.
-func (r *Run) Unprofiled(j *Job) error {
+// Unprofiled runs the same load once more, without nsys, and leaves what the sender measured in overhead/. It returns how
+// long the client ran while nsys recorded, and without nsys; 0 if it did not run.
+func (r *Run) Unprofiled(j *Job) (client [2]time.Duration, err error) {
 	p, err := r.phase(j, "unprofiled", 0)
 	if err != nil {
-		return err
+		return client, err
 	}
 	what := "program"
 	if j.Server != nil {
@@ -163,24 +165,18 @@ func (r *Run) Unprofiled(j *Job) error {
 	r.say("Starting the " + what + " again, without nsys, to measure what profiling costs")
 	p.load.Dir = filepath.Join(r.Dir, overheadDir)
 	if err := os.MkdirAll(p.load.Dir, 0o755); err != nil {
-		return err
+		return client, err
 	}
-	return r.plain(p)
+	if err := r.plain(p); err != nil {
+		return client, err
+	}
+	for _, rec := range r.book.copies() { // the last two
+		if rec.Name == clientName {
+			client = [2]time.Duration{client[1], time.Duration(rec.Seconds * float64(time.Second))}
+		}
+	}
+	return client, nil
 }
 
 // OverheadLoad is the file in the folder of a capture where Unprofiled leaves the result of explain's own load.
 const OverheadLoad = overheadDir + "/load.json"
-
-// ClientTimes returns how long the client ran while nsys recorded, and without nsys.
-func (r *Run) ClientTimes() (both [2]time.Duration, err error) {
-	var times []time.Duration
-	for _, rec := range r.book.copies() {
-		if rec.Name == "client" && rec.ExitCode != nil && *rec.ExitCode == 0 {
-			times = append(times, time.Duration(rec.Seconds*float64(time.Second)))
-		}
-	}
-	if len(times) < 2 {
-		return both, errors.New("the client did not run twice")
-	}
-	return [2]time.Duration{times[0], times[len(times)-1]}, nil
-}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -21,7 +22,11 @@ func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 	if !r.Overhead || run.Interrupted || r.soft.Err() != nil {
 		return
 	}
-	o, err := r.overhead(run, job)
+	client, err := run.Unprofiled(job)
+	var o *report.Overhead
+	if err == nil {
+		o, err = overheadOf(run.Dir, client)
+	}
 	if err == nil {
 		err = atomicfile.File(filepath.Join(run.Dir, capture.OverheadFile), atomicfile.Any, func(w io.Writer) error {
 			return json.NewEncoder(w).Encode(o)
@@ -34,35 +39,25 @@ func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 	run.Note(present.OverheadText(o))
 }
 
-// overhead runs the load again and compares both: their requests, where explain sent them, else how long the user's
-// client ran.
-func (r *Session) overhead(run *capture.Run, job *capture.Job) (*report.Overhead, error) {
-	if err := run.Unprofiled(job); err != nil {
-		return nil, err
-	}
+// overheadOf compares two loads: how long the user's client ran, else the requests that explain sent.
+func overheadOf(dir string, client [2]time.Duration) (*report.Overhead, error) {
 	of, sides := "client", [2]report.Summary{}
-	if r.Of != nil && len(r.Window.Client) == 0 {
+	for i, path := range []string{"evidence/load.json", capture.OverheadLoad} {
+		if client[1] > 0 {
+			sides[i] = report.Summary{N: 1, Mean: float64(client[i])}
+			continue
+		}
 		of = "request"
-		for i, path := range []string{"evidence/load.json", capture.OverheadLoad} {
-			f, err := os.Open(filepath.Join(run.Dir, filepath.FromSlash(path)))
-			if err != nil {
-				return nil, fmt.Errorf("a load has no result: %w", err)
-			}
-			res, err := loadfile.Read(f)
-			f.Close()
-			if err != nil || res.Latency.E2E == nil {
-				return nil, errors.New("no request of a load succeeded")
-			}
-			sides[i] = res.Latency.E2E.Summary
-		}
-	} else {
-		times, err := run.ClientTimes()
+		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(path)))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("a load has no result: %w", err)
 		}
-		for i, took := range times {
-			sides[i] = report.Summary{N: 1, Mean: float64(took)}
+		res, err := loadfile.Read(f)
+		f.Close()
+		if err != nil || res.Latency.E2E == nil {
+			return nil, errors.New("no request of a load succeeded")
 		}
+		sides[i] = res.Latency.E2E.Summary
 	}
 	o := report.NewOverhead(of, sides[0], sides[1])
 	if o == nil {
