@@ -132,6 +132,17 @@ func findingText(section, id string) string {
 // cudaCall is the name of a function of the CUDA runtime (cudaFree) or of the driver (cuLaunchKernel).
 var cudaCall = regexp.MustCompile(`^(cuda|cu)[A-Z][A-Za-z0-9_]+$`)
 
+// callKinds are kinds of CUDA calls by words in their names, the first that matches: what they do, and the section that
+// shows them.
+var callKinds = []struct{ words, what, section string }{
+	{"Synchronize", ", in which the host waits for the GPU", "sync"},
+	{"Memcpy Memset", " that copies or fills memory", "memcpy"},
+	{"GraphLaunch", " that starts a CUDA graph", "graphs"},
+	{"Launch", " that starts a kernel", "launches"},
+	{"Malloc Alloc Free", " that allocates or frees memory", "gpu_memory"},
+	{"cu", "", "launches"},
+}
+
 // callText returns the kind of a CUDA call, and the sections that show such calls; empty for any other name.
 func callText(name string) string {
 	m := cudaCall.FindStringSubmatch(name)
@@ -142,24 +153,13 @@ func callText(name string) string {
 	if m[1] == "cuda" {
 		api = "the CUDA runtime"
 	}
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
-	}
-	what, section := "", "launches"
-	switch {
-	case has("Synchronize"):
-		what, section = ", in which the host waits for the GPU", "sync"
-	case has("Memcpy", "Memset"):
-		what, section = " that copies or fills memory", "memcpy"
-	case has("GraphLaunch"):
-		what, section = " that starts a CUDA graph", "graphs"
-	case has("Launch"):
-		what = " that starts a kernel"
-	case has("Malloc", "Alloc", "Free"):
-		what, section = " that allocates or frees memory", "gpu_memory"
-	}
-	return "by its name a call of " + api + what + ", described in NVIDIA's documentation. Section " + section + " of the report (explain doc " +
-		section + ") shows such calls, whatif those worth removing, and a comparison those that changed, in the table of host calls"
+	i := slices.IndexFunc(callKinds, func(kind struct{ words, what, section string }) bool {
+		return slices.ContainsFunc(strings.Fields(kind.words), func(w string) bool { return strings.Contains(name, w) })
+	})
+	kind := callKinds[i]
+	return "by its name a call of " + api + kind.what + ", described in NVIDIA's documentation. Section " + kind.section +
+		" of the report (explain doc " + kind.section + ") shows such calls, whatif those worth removing, and a comparison those " +
+		"that changed, in the table of host calls"
 }
 
 // presetText returns the comment at the beginning of a preset's file.
