@@ -161,24 +161,21 @@ func (s *Server) metrics(ctx context.Context, a arguments) (string, error) {
 	if m, _, ok := docs.Metric(id); ok { // unit.time.p50: the statistic is beside the value
 		id = m.ID
 	}
+	words := docs.SearchMetrics(a.ID)
 	var found []*report.Metric
-	exact := false
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		if strings.HasPrefix(m.ID, id) && matches(report.MetricKey(m.ID, m.Labels), a.Match) {
-			found = append(found, m)
-			exact = exact || m.ID == id
-		}
-	}
-	if exact { // only the metric of this id, not those that it prefixes
-		found = slices.DeleteFunc(found, func(m *report.Metric) bool { return m.ID != id })
-	}
-	if len(found) == 0 { // search by words
-		ids := docs.SearchMetrics(a.ID)
+	for _, asked := range []func(of string) bool{ // the first that finds any
+		func(of string) bool { return of == id },
+		func(of string) bool { return strings.HasPrefix(of, id) },
+		func(of string) bool { return slices.Contains(words, of) },
+	} {
 		for i := range r.Metrics {
-			if m := &r.Metrics[i]; slices.Contains(ids, m.ID) && matches(report.MetricKey(m.ID, m.Labels), a.Match) {
+			m := &r.Metrics[i]
+			if asked(m.ID) && matches(report.MetricKey(m.ID, m.Labels), a.Match) {
 				found = append(found, m)
 			}
+		}
+		if len(found) > 0 {
+			break
 		}
 	}
 	slices.SortStableFunc(found, func(a, b *report.Metric) int {
@@ -228,39 +225,31 @@ func (s *Server) table(ctx context.Context, a arguments) (string, error) {
 		return "", err
 	}
 	var out answer
-	if a.Table == "" {
-		var list []string
-		for i := range r.Sections {
-			for j := range r.Sections[i].Tables {
-				if t := &r.Sections[i].Tables[j]; len(t.Rows) > 0 {
-					list = append(list, t.ID+": "+t.Title)
-				}
-			}
-		}
-		add(&out, "tables", list, 0)
-		return out.text(nil, nil), nil
-	}
-	for i := range r.Sections {
-		sec := &r.Sections[i]
-		for j := range sec.Tables {
-			if sec.Tables[j].ID == a.Table {
-				return s.rows(&out, sec, &sec.Tables[j], a)
-			}
-		}
-	}
+	var list []string
 	unknown := Unknown{"table " + plain(a.Table), "no_such_name", "this report has no such table", "ask table without a name for the list"}
 	for i := range r.Sections {
-		if sec := &r.Sections[i]; sec.ID == a.Table {
-			unknown = Unknown{"section " + sec.ID, string(sec.Status), cmp.Or(plain(sec.Reason), "it has no table of that name"),
-				""}
-			var names []string
-			for j := range sec.Tables {
-				names = append(names, sec.Tables[j].ID)
+		sec := &r.Sections[i]
+		var names []string
+		for j := range sec.Tables {
+			t := &sec.Tables[j]
+			if t.ID == a.Table {
+				return s.rows(&out, sec, t, a)
 			}
+			names = append(names, t.ID)
+			if len(t.Rows) > 0 {
+				list = append(list, t.ID+": "+t.Title)
+			}
+		}
+		if sec.ID == a.Table {
+			unknown = Unknown{"section " + sec.ID, string(sec.Status), cmp.Or(plain(sec.Reason), "it has no table of that name"), ""}
 			if len(names) > 0 {
 				unknown.Do = "ask for one of its tables: " + strings.Join(names, ", ")
 			}
 		}
+	}
+	if a.Table == "" {
+		add(&out, "tables", list, 0)
+		return out.text(nil, nil), nil
 	}
 	return out.text([]Unknown{unknown}, []Next{{"table", map[string]any{"file": a.File}, "the tables of this report"}}),
 		nil
