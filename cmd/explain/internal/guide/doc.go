@@ -36,13 +36,9 @@ a flag. Other words are searched in the text of all pages.`,
   explain doc --fail-on        a flag
   explain doc straggler        a word of the pages`,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, p := range docs.Pages() {
-				names = append(names, p.Name+"\t"+p.Title)
-			}
-			names = slices.Concat(names, analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words())
-			slices.Sort(names)
-			return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+			list := names(func(p docs.Page) string { return p.Name + "\t" + p.Title })
+			slices.Sort(list)
+			return slices.Compact(list), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -135,14 +131,19 @@ func commandOf(root *cobra.Command, name string) *cobra.Command {
 
 // nearest returns the page, command, finding, metric or table word with the fewest edits from a name.
 func nearest(root *cobra.Command, name string) string {
-	var names []string
-	for _, p := range docs.Pages() {
-		names = append(names, p.Name)
-	}
+	var list []string
 	for _, c := range root.Commands() {
-		names = append(names, c.Name())
+		list = append(list, c.Name())
 	}
-	return help.Nearest(name, slices.Concat(names, analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words()))
+	return help.Nearest(name, append(list, names(func(p docs.Page) string { return p.Name })...))
+}
+
+// names are those of pages, as written, and of findings, metrics and rows of tables.
+func names(written func(docs.Page) string) (list []string) {
+	for _, p := range docs.Pages() {
+		list = append(list, written(p))
+	}
+	return slices.Concat(list, analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words())
 }
 
 // flagNotes are the help of a flag, given with or without its dashes; commands with the same help text share one note.

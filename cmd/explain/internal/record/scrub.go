@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -115,11 +116,7 @@ func leftBehind(done *analyze.Scrubbed) string {
 	add(int64(len(done.LeftTables)), "table")
 	add(int64(done.LeftColumns), "column")
 	add(done.LeftRows, "row")
-	text := "Left behind: "
-	if len(list) == 0 {
-		text += "nothing"
-	}
-	text += strings.Join(list, ", ")
+	text := "Left behind: " + cmp.Or(strings.Join(list, ", "), "nothing")
 	var named []string
 	codes := int64(0)
 	for _, t := range done.LeftTables {
