@@ -2,7 +2,7 @@
 //
 // A run has these phases, in order: wait until the server is healthy (health.go); ask for its model; send warm-up
 // requests; send the measured ones when they are due (run.go, schedule.go), each read as it streams in (client.go,
-// sse.go, event.go); compute (analyze/loadfile). Latency counts from the moment a request was due, so that a server
+// sse.go); compute (analyze/loadfile). Latency counts from the moment a request was due, so that a server
 // that holds up the load cannot hide it. Failed requests are not retried.
 package load
 

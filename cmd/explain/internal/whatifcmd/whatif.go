@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -94,15 +93,14 @@ func (f *flags) scenarios() ([][]analyze.Change, error) {
 		}
 		return nil
 	}
-	var host, graph []string
+	err := errors.Join(add("remove", f.remove...), add("speedup", f.speedup...), add("no-sync", f.noSync...),
+		add("overlap", f.overlap...))
 	if f.hostFree {
-		host = []string{""}
+		err = errors.Join(err, add("host-free", ""))
 	}
 	if f.graph {
-		graph = []string{""}
+		err = errors.Join(err, add("graph", ""))
 	}
-	err := errors.Join(add("remove", f.remove...), add("speedup", f.speedup...), add("no-sync", f.noSync...),
-		add("overlap", f.overlap...), add("host-free", host...), add("graph", graph...))
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -116,8 +114,10 @@ func (f *flags) scenarios() ([][]analyze.Change, error) {
 }
 
 func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
-	if f.format != "" && !slices.Contains(formats, f.format) {
-		return usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
+	if f.format != "" {
+		if err := cmdenv.Format(f.format, formats); err != nil {
+			return err
+		}
 	}
 	scenarios, err := f.scenarios()
 	if err != nil {
