@@ -42,3 +42,18 @@ func TestGatesJudgeTheNumbersOfTheirRows(t *testing.T) {
 		t.Errorf("%d rows with gates, %d of single devices: %+v", compared, devices, c.Primary)
 	}
 }
+
+// A copy in every seventh step is told with these steps, though the program makes such copies anyway.
+func TestCopiesInSomeStepsAreToldWithThese(t *testing.T) {
+	capture, err := mutant.Recipes()[1].Capture(t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := mutantReport(t, capture, nil)
+	head := mutantReport(t, capture, []mutant.Edit{mutant.Copy(mutant.On{Every: 7}, false, 600_000)})
+	c := compareSides(t, []*report.Report{base}, []*report.Report{head})
+	if c.Verdict != comparison.Fail {
+		t.Errorf("verdict %s", c.Verdict)
+	}
+	says(t, c, "copies in 5 of ", "every 7th")
+}

@@ -1,9 +1,11 @@
 package comparison
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // SchemaID names the format of a comparison.
@@ -316,6 +318,29 @@ type PartHits struct {
 	Of    int64   `json:"of"`
 	Every int64   `json:"every"` // 0: at no even distance
 	Times float64 `json:"times"` // how many times as long the part is in them; 0: the others have none of it
+}
+
+// String says which units: 3 of 26 units, every 7th.
+func (h *PartHits) String() string {
+	text := unit.Int(h.Units) + " of " + unit.Int(h.Of) + " units"
+	if h.Every > 0 {
+		text += ", every " + ordinal(h.Every)
+	}
+	return text
+}
+
+func ordinal(n int64) string {
+	end := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		end = "st"
+	case n%10 == 2:
+		end = "nd"
+	case n%10 == 3:
+		end = "rd"
+	}
+	return fmt.Sprint(n) + end
 }
 
 // Gate is one judged rule.

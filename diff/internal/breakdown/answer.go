@@ -329,7 +329,8 @@ func (x *Parts) blocked(d float64) []string {
 }
 
 // copied returns the copies that increase or decrease along with exposed copies; for each direction, only the pageable
-// ones if those changed. A copy that the base never makes is named however rare it is.
+// ones if those changed. A copy that the base never makes is named however rare it is, and copies in some units only with
+// these.
 func (x *Parts) copied(d float64) []string {
 	var list []string
 	for i := range x.C.Structure {
@@ -342,12 +343,17 @@ func (x *Parts) copied(d float64) []string {
 		}
 		list = append(list, s.Text)
 	}
-	if len(list) > 0 || d <= 0 {
+	if d <= 0 {
 		return list
 	}
 	for _, way := range x.directions() {
-		if b, h, ok := x.copiesOf(way, false); ok && b.Count == 0 && h.Count > 0 {
+		if b, h, ok := x.copiesOf(way, false); ok && b.Count == 0 && h.Count > 0 && len(list) == 0 {
 			list = append(list, "new "+way+" copies, "+count(h.Count)+" per unit, "+unit.Format(h.Bytes, report.Bytes))
+		}
+	}
+	for i := range x.C.Parts {
+		if p := &x.C.Parts[i]; p.Kind == report.PartCopy && p.Unit == x.Chosen.Kind.String() && p.Hits != nil && p.Delta >= d/2 {
+			list = append(list, p.Name+" copies in "+p.Hits.String())
 		}
 	}
 	return list

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
-	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -422,26 +421,9 @@ func (m *mixed) pool(common []partKey) {
 func PartText(p *comparison.Part) string {
 	text := fmt.Sprintf("%s %s per unit", partName(p), unit.Delta(p.Delta, report.Nanoseconds))
 	if h := p.Hits; h != nil {
-		text += fmt.Sprintf(", in %d of %s", h.Units, wording.Count(h.Of, "unit"))
-		if h.Every > 0 {
-			text += ", every " + ordinal(h.Every)
-		}
+		text += ", in " + h.String()
 	}
 	return text
-}
-
-func ordinal(n int64) string {
-	end := "th"
-	switch {
-	case n%100 >= 11 && n%100 <= 13:
-	case n%10 == 1:
-		end = "st"
-	case n%10 == 2:
-		end = "nd"
-	case n%10 == 3:
-		end = "rd"
-	}
-	return fmt.Sprint(n) + end
 }
 
 func partName(p *comparison.Part) string {
