@@ -2,9 +2,12 @@ package diff_test
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -56,4 +59,28 @@ func TestCopiesInSomeStepsAreToldWithThese(t *testing.T) {
 		t.Errorf("verdict %s", c.Verdict)
 	}
 	says(t, c, "copies in 5 of ", "every 7th")
+}
+
+// Every other step of a real capture waits for its input. A median between two lengths of step says nothing of its halves;
+// the mean is judged, and neither half fails nor stays open.
+func TestAMedianBetweenTwoLengthsIsNotJudged(t *testing.T) {
+	whole := sharedReport(t, "aip_opt1")
+	if whole == nil {
+		t.Skip("the shared captures are not there")
+	}
+	middle, _ := middleStep(whole)
+	half := func(from, to time.Duration) []*report.Report {
+		path := filepath.Join("..", "..", "shared", "traces", "aip_opt1.sqlite")
+		result, err := analyze.Run(t.Context(), path, analyze.Options{Window: analyze.WindowOptions{From: &from, To: &to}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []*report.Report{result.Report}
+	}
+	first, second := half(0, middle), half(middle, time.Duration(whole.Window.Length))
+	for _, sides := range [][2][]*report.Report{{first, second}, {second, first}} {
+		if c := compareSides(t, sides[0], sides[1]); exitOf(c) != 0 {
+			t.Errorf("%s: %s, %s", c.Verdict, c.Cause, failing(c))
+		}
+	}
 }

@@ -15,9 +15,6 @@ type slowSteps struct {
 	Every int     // their even distance: 8 says "1 in 8"; 0 if distances differ, or there are fewer than 3
 }
 
-// stalled is the multiple of the median above which a unit is a stall.
-const stalled = 2
-
 // stallsOf describes the slow units of one capture, in run order. Distances are even if none differs from their median
 // by more than a quarter of it and by more than 1.
 func stallsOf(units []float64) slowSteps {
@@ -27,7 +24,7 @@ func stallsOf(units []float64) slowSteps {
 	var gaps []float64
 	last := -1
 	for i, v := range units {
-		if v <= stalled*middle {
+		if v <= significance.Stalled*middle {
 			continue
 		}
 		e.Units++

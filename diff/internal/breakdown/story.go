@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
 // story describes what happened to the units of one kind.
@@ -359,7 +360,7 @@ func (s *story) bimodal() bool {
 	}
 	for _, x := range []*side.Side{s.Base, s.Head} {
 		for _, v := range x.Views {
-			if e := stallsOf(times(v)); 4*e.Units > e.Of {
+			if significance.TwoLengths(times(v)) {
 				return true
 			}
 		}

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -138,6 +139,10 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 		}
 		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
 	case significance.Undecided:
+		if s.row.Metric == "unit.time.p50" && j.means[s.row.Labels.String()] && twoLengths(n) {
+			g.Verdict, g.Reason = comparison.Pass, text+"; steps are of two lengths, and the median lies between them: the mean is judged"
+			break
+		}
 		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
 	}
 	if v.Class == significance.Unsettled || v.Few {
@@ -149,6 +154,13 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 		g.Open(comparison.BlindGate, fmt.Sprintf("%s; the measured noise hides changes of up to %s, and above %s this gate "+
 			"could not fail", text, unit.Percent(floor), unit.Percent(most)))
 	}
+}
+
+// twoLengths reports whether the units of a capture have two lengths.
+func twoLengths(n *significance.Number) bool {
+	return slices.ContainsFunc(slices.Concat(n.Base, n.Head), func(c significance.Capture) bool {
+		return significance.TwoLengths(c.Units)
+	})
 }
 
 // ofStep reports whether a number belongs to a kernel, a call or a range of the steps.

@@ -384,6 +384,12 @@ func TestStalls(t *testing.T) {
 	if v := judge(significance.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(many)}); v.Outcome != significance.Fails {
 		t.Errorf("every eighth: %+v", v)
 	}
+	// One of 15 steps of the base is cut short, and the head's are all a little longer: +7.8 % is that step's.
+	short, whole := series(rng, 15, 1, 0.001), series(rng, 15, 1.01, 0.001)
+	short[14] *= 0.05
+	if v := judge(significance.Number{Tolerance: 0.05, Timer: 1, Base: captures(short), Head: captures(whole)}); v.Outcome != significance.Warns || !v.Few {
+		t.Errorf("one of 15 cut short: %+v", v)
+	}
 	// Five of 39 steps take 1.8 times as long and one of them 2.1 times: +11 % is not what one stall did. It fails.
 	base, slow := series(rng, 39, 1, 0.01), series(rng, 39, 1, 0.01)
 	for _, i := range []int{7, 15, 23, 31} {
@@ -392,6 +398,18 @@ func TestStalls(t *testing.T) {
 	slow[38] *= 2.1
 	if v := judge(significance.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(slow)}); v.Outcome != significance.Fails {
 		t.Errorf("five of 39: %+v", v)
+	}
+}
+
+// More than a quarter of the units take more than twice the median.
+func TestTwoLengths(t *testing.T) {
+	for _, c := range []struct {
+		units []float64
+		want  bool
+	}{{[]float64{10, 230, 10, 230, 10, 230, 10}, true}, {[]float64{10, 10, 10, 30}, false}, {[]float64{10, 19, 10, 19, 10}, false}, {nil, false}} {
+		if got := significance.TwoLengths(c.units); got != c.want {
+			t.Errorf("%v: %v", c.units, got)
+		}
 	}
 }
 

@@ -22,12 +22,28 @@ func Even(gaps []float64) int {
 	return int(math.Round(g))
 }
 
+// Stalled is the multiple of the median from which a unit is a stall.
+const Stalled = 2
+
+// TwoLengths reports whether more than a quarter of the units are stalls: then the median lies between two lengths of
+// unit, and describes neither.
+func TwoLengths(units []float64) bool {
+	long, middle := 0, order.Median(slices.Clone(units))
+	for _, v := range units {
+		if v > Stalled*middle {
+			long++
+		}
+	}
+	return 4*long > len(units)
+}
+
 // outliers returns the most units of n that prove nothing about the program: fewer than two, or fewer than 2 %.
 func outliers(n int) int { return max(2, (n+49)/50) - 1 }
 
 // forgive eases the outcome of a mean that outliers alone carry. It warns if the mean holds without the slowest units
-// of the slower side, so few that they may be accidents, and has then changed by less than half as much. An undecided
-// mean holds if that is so without the fastest units of the faster side.
+// of the slower side, so few that they may be accidents, and has then changed by less than half as much. If that is so
+// without the fastest units of the faster side, such as one that is cut short, a failure warns and an undecided mean
+// holds.
 func (q *question) forgive(o Options) {
 	if !(q.d > 0) {
 		return
@@ -81,7 +97,7 @@ func (q *question) forgive(o Options) {
 		return v.Outcome == Holds && math.Log(v.Ratio) < q.d/2
 	}
 	switch {
-	case holds(true):
+	case holds(true), q.v.Outcome == Fails && holds(false):
 		q.v.Outcome, q.v.Code, q.v.Few = Warns, "", true
 	case q.v.Outcome == Undecided && holds(false):
 		q.v.Outcome, q.v.Code, q.v.Loose = Holds, "", true
