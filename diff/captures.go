@@ -158,7 +158,8 @@ func whatIsMissing(x *side.Capture) []string {
 		what = append(what, unit.Percent(v)+" of the launches of CUDA graphs have no GPU time under them")
 	}
 	for _, t := range x.Report.Trace.Tables {
-		if t.Rows > 0 && float64(t.Skipped) >= skippedRows*float64(t.Rows) && t.Skipped > 0 && !besideGPU(t.Name) {
+		beside := besideGPU(t.Name) || t.Name == "NVTX_EVENTS" && x.Report.Unit.Kind != "nvtx"
+		if t.Rows > 0 && float64(t.Skipped) >= skippedRows*float64(t.Rows) && t.Skipped > 0 && !beside {
 			what = append(what, fmt.Sprintf("%s of %s rows of %s cannot be used", unit.Int(t.Skipped), unit.Int(t.Rows), t.Name))
 		}
 	}

@@ -130,6 +130,22 @@ func TestIncompleteCaptures(t *testing.T) {
 	}
 }
 
+// Ranges that cannot be used make a capture incomplete only where its units are ranges.
+func TestRangesThatCannotBeUsed(t *testing.T) {
+	base := engineReport(t, engine{})
+	for _, kind := range []string{"kernel", "nvtx"} {
+		sides := [2]report.Report{*base, *identified(base, "head", "other")}
+		for i := range sides {
+			sides[i].Unit.Kind = kind
+			sides[i].Trace.Tables = append(slices.Clone(base.Trace.Tables), report.TableCount{Name: "NVTX_EVENTS", Rows: 100, Skipped: 2})
+		}
+		c := diffOf(t, &sides[0], &sides[1], diff.Options{})
+		if c.Has(comparison.IncompleteCapture) != (kind == "nvtx") {
+			t.Errorf("units by %s: %v", kind, c.Reasons)
+		}
+	}
+}
+
 // What nsys says of its own work is told once and decides nothing, and so are units that were left out, or launches
 // outside of units that have no kernel.
 func TestMessagesDecideNothing(t *testing.T) {
