@@ -109,16 +109,7 @@ func (x *Sides) Check() bool {
 	}
 	x.ranks()
 	x.Environment()
-	if empty {
-		return false
-	}
-	if !x.haveUnits() {
-		return false
-	}
-	if !x.Choose() {
-		return false
-	}
-	return true
+	return !empty && x.haveUnits() && x.Choose()
 }
 
 // ranks compares the number of ranks of the runs: another number is different work. Reports of single captures state
