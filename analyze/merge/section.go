@@ -251,28 +251,33 @@ func (s *rankSection) totals() {
 func (x *runFold) missing(below int64) string {
 	have := map[int64]bool{}
 	for i := range x.ranks {
-		have[x.ranks[i].number] = true
-	}
-	var list []string
-	n := 0
-	for r := range max(0, below) {
-		if have[r] {
-			continue
+		if n := x.ranks[i].number; n >= 0 && n < below {
+			have[n] = true
 		}
-		if n++; n <= 10 {
+	}
+	n := max(0, below-int64(len(have)))
+	var list []string
+	for r := int64(0); int64(len(list)) < min(n, 10); r++ {
+		if !have[r] {
 			list = append(list, strconv.FormatInt(r, 10))
 		}
 	}
-	text := strings.Join(list, ", ")
 	switch {
 	case n == 0:
 		return ""
 	case n == 1:
-		return "rank " + text
-	case n > 10:
-		text += fmt.Sprintf(" and %d more", n-10)
+		return "rank " + list[0]
 	}
-	return "ranks " + text
+	return "ranks " + some(list, n)
+}
+
+// some lists the first of n names.
+func some(names []string, n int64) string {
+	text := strings.Join(names, ", ")
+	if more := n - int64(len(names)); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // heldUp reports how long ranks wait for others, if all clocks are known.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -249,4 +250,18 @@ func FuzzPartial(f *testing.F) {
 			t.Skip()
 		}
 	})
+}
+
+// A damaged track may state any size of its run: the ranks that are missing are counted, and only the first are named.
+func TestMissingRanksOfARunWithoutEnd(t *testing.T) {
+	c := tiny(1)
+	c.Tracks[0].World = 1 << 60
+	r, err := Report(context.Background(), from(written(t, c)), Options{Rules: testRules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("1 of %d ranks were merged; no capture of ranks 0, 2, 3, 4, 5, 6, 7, 8, 9, 10 and %d more.", 1<<60, 1<<60-11)
+	if !slices.ContainsFunc(r.Warnings, func(w report.Warning) bool { return strings.HasPrefix(w.Text, want) }) {
+		t.Errorf("%+v, want %q", r.Warnings, want)
+	}
 }

@@ -105,15 +105,11 @@ func (s *rankSection) residual() float64 {
 
 // ranksNamed lists ranks by their labels, only the first three if there are many.
 func (x *runFold) ranksNamed(list []int) string {
-	names := make([]string, 0, len(list))
+	names := make([]string, 0, 3)
 	for _, i := range list[:min(len(list), 3)] {
 		names = append(names, x.ranks[i].label)
 	}
-	text := strings.Join(names, ", ")
-	if n := len(list) - 3; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
+	return some(names, int64(len(list)))
 }
 
 // acts are what a rank does while others wait, and how to say that it does it longer than they.

@@ -154,37 +154,24 @@ func linesAre(n int64) string {
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
 	list := []report.Warning{}
-	warn := func(code, format string, args ...any) {
-		list = append(list, report.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	warn := func(is bool, code, format string, args ...any) {
+		if is {
+			list = append(list, report.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+		}
 	}
-	if len(d.damaged) > 0 {
-		warn("log_damaged", "Read up to where the data ends or is damaged: %s", strings.Join(d.damaged, ", "))
-	}
-	if d.long > 0 {
-		warn("log_long_lines", "%s longer than 1 MiB; only the beginning was read", linesAre(d.long))
-	}
-	if d.malformed > 0 {
-		warn("log_malformed",
-			"%s broken in the middle, as if two programs wrote at once, and ignored",
-			linesAre(d.malformed))
-	}
-	if n := d.Iterations.Dropped; n > 0 {
-		warn("log_iterations_dropped", "The log has more than %d iterations; %d more are not counted",
-			maxIterations, n)
-	}
-	if d.DroppedSamples > 0 {
-		warn("log_samples_dropped",
-			"The log has more lines of statistics than are kept; %d are not counted", d.DroppedSamples)
-	}
-	if n := d.Requests.Dropped; n > 0 {
-		warn("log_requests_dropped",
-			"%d requests were not followed: the log has more than %d, or their ids are too long", n, maxRequests)
-	}
-	if what := d.differ(); what != "" {
-		warn("log_starts_differ",
-			"The log holds %d starts of a server, which differ in %s; statistics are over all of them, facts are of the last complete one",
-			len(d.Starts), what)
-	}
+	warn(len(d.damaged) > 0, "log_damaged", "Read up to where the data ends or is damaged: %s", strings.Join(d.damaged, ", "))
+	warn(d.long > 0, "log_long_lines", "%s longer than 1 MiB; only the beginning was read", linesAre(d.long))
+	warn(d.malformed > 0, "log_malformed", "%s broken in the middle, as if two programs wrote at once, and ignored",
+		linesAre(d.malformed))
+	warn(d.Iterations.Dropped > 0, "log_iterations_dropped", "The log has more than %d iterations; %d more are not counted",
+		maxIterations, d.Iterations.Dropped)
+	warn(d.DroppedSamples > 0, "log_samples_dropped",
+		"The log has more lines of statistics than are kept; %d are not counted", d.DroppedSamples)
+	warn(d.Requests.Dropped > 0, "log_requests_dropped",
+		"%d requests were not followed: the log has more than %d, or their ids are too long", d.Requests.Dropped, maxRequests)
+	what := d.differ()
+	warn(what != "", "log_starts_differ", "The log holds %d starts of a server, which differ in %s; statistics are over all "+
+		"of them, facts are of the last complete one", len(d.Starts), what)
 	return list
 }
 
