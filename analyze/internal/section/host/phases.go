@@ -282,19 +282,26 @@ func (x *phaseSums) addWall() {
 	}
 	for th := range threads {
 		if w := &threads[th]; w.any {
-			w.claimed += w.advance(w.reached, func(p int32, ns int64) { x.at(w.proc, p).wall += ns })
+			w.advance(x, w.reached)
 			x.at(w.proc, trace.None).wall += w.inside - w.claimed
 		}
 	}
 }
 
-// threadWall is the host time of one thread.
+// threadWall is the host time of one thread: it moves through the thread's time with the open ranges that map to a
+// phase, the nearest last.
 type threadWall struct {
-	wallSweep
 	proc            int32
 	any             bool
+	now             int64
+	stack           []openPhase
 	reached         int64 // end of the ranges that are open
 	inside, claimed int64 // time inside some range, and inside one that maps to a phase
+}
+
+type openPhase struct {
+	phase int32
+	end   int64
 }
 
 func (w *threadWall) add(x *phaseSums, start, end int64, phase int32) {
@@ -307,29 +314,18 @@ func (w *threadWall) add(x *phaseSums, start, end int64, phase int32) {
 	}
 	x.at(w.proc, phase).ranges++
 	if phase != trace.None {
-		w.claimed += w.advance(start, func(p int32, ns int64) { x.at(w.proc, p).wall += ns })
+		w.advance(x, start)
 		w.stack = append(w.stack, openPhase{phase, end})
 	}
 }
 
-// wallSweep moves through one thread's time with the open ranges that map to a phase, the nearest last.
-type wallSweep struct {
-	now   int64
-	stack []openPhase
-}
-
-type openPhase struct {
-	phase int32
-	end   int64
-}
-
 // advance moves to the given time and attributes the time since to the nearest range open at each moment.
-func (w *wallSweep) advance(to int64, give func(phase int32, ns int64)) (given int64) {
+func (w *threadWall) advance(x *phaseSums, to int64) {
 	for len(w.stack) > 0 && w.now < to {
 		top := w.stack[len(w.stack)-1]
 		if until := min(top.end, to); until > w.now {
-			give(top.phase, until-w.now)
-			given += until - w.now
+			x.at(w.proc, top.phase).wall += until - w.now
+			w.claimed += until - w.now
 			w.now = until
 		}
 		if top.end <= w.now {
@@ -337,5 +333,4 @@ func (w *wallSweep) advance(to int64, give func(phase int32, ns int64)) (given i
 		}
 	}
 	w.now = max(w.now, to)
-	return given
 }
