@@ -153,8 +153,9 @@ func overheadSet(in *kit.Input) interval.Set {
 	return interval.Of(list)
 }
 
-// deviceIdle holds the numbers about one device's gaps.
+// deviceIdle visits the gaps of one device, and holds the numbers about them.
 type deviceIdle struct {
+	timeline.Visitor
 	summary    *report.Summary
 	histogram  *report.Histogram
 	long       int
@@ -165,27 +166,17 @@ type deviceIdle struct {
 }
 
 // idleByDevice is by device.
-func idleByDevice(in *kit.Input) []deviceIdle {
-	return kit.Once(in, "idle", func() []deviceIdle {
+func idleByDevice(in *kit.Input) []*deviceIdle {
+	return kit.Once(in, "idle", func() []*deviceIdle {
 		looks := idleLooks(in)
 		in.Visit(in.Timeline, visitors(looks))
-		list := make([]deviceIdle, len(looks))
-		for i := range list {
-			list[i] = looks[i].deviceIdle
-		}
-		return list
+		return looks
 	})
 }
 
-// idleLook visits the gaps of one device.
-type idleLook struct {
-	timeline.Visitor
-	deviceIdle
-}
-
-func idleLooks(in *kit.Input) []*idleLook {
-	return kit.Once(in, "idle looks", func() []*idleLook {
-		list := make([]*idleLook, len(in.Timeline.Devices))
+func idleLooks(in *kit.Input) []*deviceIdle {
+	return kit.Once(in, "idle looks", func() []*deviceIdle {
+		list := make([]*deviceIdle, len(in.Timeline.Devices))
 		overhead, at, held := overheadSet(in), newIdleMoments(in.Span), newHeldWork(in.Trace)
 		for i := range list {
 			list[i] = newIdleLook(in, &in.Timeline.Devices[i], overhead, at, held)
@@ -210,7 +201,7 @@ func newIdleMoments(window interval.Interval) *idleMoments {
 	return at
 }
 
-func visitors(looks []*idleLook) []*timeline.Visitor {
+func visitors(looks []*deviceIdle) []*timeline.Visitor {
 	list := make([]*timeline.Visitor, len(looks))
 	for i, x := range looks {
 		list[i] = &x.Visitor
@@ -218,8 +209,8 @@ func visitors(looks []*idleLook) []*timeline.Visitor {
 	return list
 }
 
-func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments, held heldWork) *idleLook {
-	x := &idleLook{Visitor: timeline.Visitor{Moments: at.all}}
+func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments, held heldWork) *deviceIdle {
+	x := &deviceIdle{Visitor: timeline.Visitor{Moments: at.all}}
 	room := spill.Make[uint32](in.Trace.Memory(), d.GapCount)
 	lengths := stat.NewCollector(room)
 	x.Gap = func(g *timeline.Gap) {
@@ -363,7 +354,7 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 	return t
 }
 
-func idleFindings(in *kit.Input, out *kit.Output, found []deviceIdle) {
+func idleFindings(in *kit.Input, out *kit.Output, found []*deviceIdle) {
 	for i := range found {
 		if found[i].long > 0 {
 			d := &in.Timeline.Devices[i]

@@ -167,7 +167,7 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 // hostFuncShare is the share of the window, 0..1, held by host functions from which it is a finding.
 const hostFuncShare = 0.01
 
-func hostFuncFinding(in *kit.Input, out *kit.Output, found []deviceIdle) {
+func hostFuncFinding(in *kit.Input, out *kit.Output, found []*deviceIdle) {
 	for i := range found {
 		if float64(found[i].held) < hostFuncShare*float64(in.Span.Len()) {
 			continue
