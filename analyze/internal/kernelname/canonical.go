@@ -37,7 +37,7 @@ func Canonical(name string) string {
 		return prev
 	}
 	for range maxPasses {
-		next := canonicalPass(prev)
+		next := strings.TrimSpace(canonicalPass(prev))
 		if next == prev {
 			return next
 		}

@@ -168,7 +168,7 @@ func closing(s string) int {
 	return -1
 }
 
-// field returns the number of "key=N" among s's fields.
+// field returns the number of "key=N" among s's fields, which are outside of its lists.
 func field(s, key string) (int64, bool) {
 	for at := 0; ; {
 		i := strings.Index(s[at:], key)
@@ -177,7 +177,8 @@ func field(s, key string) (int64, bool) {
 		}
 		i += at
 		at = i + len(key)
-		if (i == 0 || s[i-1] == ' ') && at < len(s) && s[at] == '=' {
+		inList := strings.Count(s[:i], "[") > strings.Count(s[:i], "]")
+		if (i == 0 || s[i-1] == ' ') && at < len(s) && s[at] == '=' && !inList {
 			n, _, ok := leadingNumber(s[at+1:])
 			if !ok {
 				return Unknown, false

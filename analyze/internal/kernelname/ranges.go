@@ -55,6 +55,12 @@ func AppendRangeCanonical(dst []byte, text string) []byte {
 	for len(dst) > base && dst[len(dst)-1] == ' ' {
 		dst = dst[:len(dst)-1]
 	}
+	if mayMark(text) { // what had too many digits for a marker may be one now
+		key := string(dst[base:])
+		if m, ok := ParseMarker(key); ok {
+			return appendMarker(dst[:base], key, m)
+		}
+	}
 	return dst
 }
 
