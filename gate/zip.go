@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,8 +51,8 @@ func readZip(b []byte) ([]File, error) {
 		if err := checkEntry(f); err != nil {
 			return nil, err
 		}
-		// On file systems that fold case, two such names are one file.
-		if name := strings.ToLower(f.Name); seen[name] {
+		// Two such names are one file: slashes in a row count once everywhere, and some file systems fold case.
+		if name := strings.ToLower(path.Clean(f.Name)); seen[name] {
 			return nil, fmt.Errorf("the zip has %q twice", oneLine(f.Name, 80))
 		} else {
 			seen[name] = true
