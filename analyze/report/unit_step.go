@@ -35,7 +35,7 @@ const stepCauses = 5
 // UnitStep is one kind of unit on one device: the sequence of its kernels in the median unit, each of which is a
 // position. Every nanosecond of its units belongs to a position, to the end (the time after a unit's last kernel until
 // the next unit starts), or to the rest (kernels of other units, and kernels without a position). All sums are over the
-// kept units, or if there are more than 1,024 over so many of them, evenly spread, and add up:
+// kept units, or if there are more than 4,096 over so many of them, evenly spread, and add up:
 //
 //	Time = Σ (gaps + copies + alone) over positions + gaps and copies at the end + rest
 //

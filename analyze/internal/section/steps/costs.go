@@ -218,7 +218,7 @@ type unitSet struct {
 }
 
 // mostUnits bounds how many units of a set are looked at kernel by kernel, or along their critical paths.
-const mostUnits = 1024
+const mostUnits = 4096
 
 // sample is the set without units beyond mostUnits, evenly spread.
 func (s *unitSet) sample() *unitSet {

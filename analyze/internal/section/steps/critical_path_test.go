@@ -94,24 +94,24 @@ func TestPathOfASteadyStep(t *testing.T) {
 //	gemm 0-40 · all-reduce 42-90 on stream 21, after event 1 · copy 42-60 on stream 13, after event 1 · gemm 92-120, after event 2
 //
 // The second gemm was launched at 30. 40-42 and 90-92 are latencies of events. The copy took a launch of its own.
-// 5,000 starts are 4,999 whole steps. 1,024 of them are looked at kernel by kernel and along their paths, and the report
+// 5,000 starts are 4,999 whole steps. 4,096 of them are looked at kernel by kernel and along their paths, and the report
 // says so; times of units are of all.
 func TestVeryManySteps(t *testing.T) {
 	l := sectiontest.Look(t, steps(5000), analyze.Options{Unit: "kernel:gemm"})
 	sectiontest.Metric(t, l.Report, 60*sectiontest.Us, "unit.path_time", "part", "compute")
-	if n := l.Report.Find("unit.path_time", report.Labels{"part": "compute"}).N; n != 1024 {
+	if n := l.Report.Find("unit.path_time", report.Labels{"part": "compute"}).N; n != 4096 {
 		t.Errorf("the paths of %d units were walked", n)
 	}
-	if notes := l.Section("critical_path").Notes; !slices.Contains(notes, "Critical paths are of 1024 of 4999 units, evenly spread.") {
+	if notes := l.Section("critical_path").Notes; !slices.Contains(notes, "Critical paths are of 4096 of 4999 units, evenly spread.") {
 		t.Errorf("notes %q", notes)
 	}
 	if notes := l.Section("unit_positions").Notes; !slices.ContainsFunc(notes, func(n string) bool {
-		return strings.HasPrefix(n, "Means and medians are over 1024 units on GPU 0 of the 4999, evenly spread;")
+		return strings.HasPrefix(n, "Means and medians are over 4096 units on GPU 0 of the 4999, evenly spread;")
 	}) {
 		t.Errorf("notes %q", notes)
 	}
 	time := l.Report.Find("unit.time", nil)
-	if s := l.Report.Unit.Steps.List[0]; s.Units != 1024 || time.Summary.N != 4999 || *time.Value != float64(s.Time)/1024 {
+	if s := l.Report.Unit.Steps.List[0]; s.Units != 4096 || time.Summary.N != 4999 || *time.Value != float64(s.Time)/4096 {
 		t.Errorf("positions of %d units of %d ns, unit.time of %d units", s.Units, s.Time, time.Summary.N)
 	}
 }
