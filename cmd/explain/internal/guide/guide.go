@@ -1,4 +1,4 @@
-// Package guide is the commands that help people and agents: doc, demo, mcp.
+// Package guide is the commands that help people and agents: doc, demo, mcp, and the manual pages.
 package guide
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
-// Commands are the commands in the order of the help.
+// Commands are the commands in the order of the help, those that it does not list last.
 func Commands(e *cmdenv.Env) []*cobra.Command {
-	return []*cobra.Command{newDoc(e), newDemo(e), newMCP(e)}
+	return []*cobra.Command{newDoc(e), newDemo(e), newMCP(e), newMan(e)}
 }

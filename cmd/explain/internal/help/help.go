@@ -3,7 +3,6 @@
 package help
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -16,12 +15,8 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
-// noGroup is the title of flags that are in no group.
-const noGroup = "Flags"
-
 // groups are the flags of all commands, in the order in which help lists them. One flag means one thing everywhere.
 var groups = []struct{ title, flags string }{
-	{noGroup, ""},
 	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
 		"rank role index of good bad name resume checkout study"},
 	{"Evidence", "ncu server-log prometheus evidence gpu-price on"},
@@ -126,7 +121,7 @@ func writeWindow(w io.Writer, root *cobra.Command, width int) error {
 
 // write prints the help of one command, with all its flags or with those that most people need.
 func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
-	groups := byGroup(cmd) // before the line of usage, which says [flags]
+	groups := Flags(cmd) // before the line of usage, which says [flags]
 	var b strings.Builder
 	section := func(title string) { b.WriteString("\n" + title + ":\n") }
 	text := cmd.Long
@@ -153,18 +148,18 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	}
 	left := 0
 	for _, g := range groups {
-		shown, text := g.flags, ""
+		shown, text := g.Flags, ""
 		if !all {
 			var folded int
-			shown, folded = common(cmd, g.flags)
+			shown, folded = common(cmd, g.Flags)
 			left += folded
-			text = windowLine(cmd, g.flags)
+			text = windowLine(cmd, g.Flags)
 		}
 		if shown.HasAvailableFlags() {
 			text += shown.FlagUsagesWrapped(width)
 		}
 		if text != "" {
-			section(g.title)
+			section(g.Title)
 			b.WriteString(text)
 		}
 	}
@@ -229,19 +224,19 @@ func windowLine(cmd *cobra.Command, flags *pflag.FlagSet) string {
 	return "      " + strings.Join(names, " ") + "\n          explained by: explain help window\n"
 }
 
-// flagGroup is a group of a command's flags with its title.
-type flagGroup struct {
-	title string
-	flags *pflag.FlagSet
+// FlagGroup is a group of a command's flags with its title.
+type FlagGroup struct {
+	Title string
+	Flags *pflag.FlagSet
 }
 
-// byGroup returns the visible flags of a command, its own and those of the program; flags of no group come first.
-func byGroup(cmd *cobra.Command) (list []flagGroup) {
+// Flags are the visible flags of a command by group, its own and those of the program; flags of no group come first.
+func Flags(cmd *cobra.Command) []FlagGroup {
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
 	sets := map[string]*pflag.FlagSet{}
 	add := func(f *pflag.Flag) {
-		title := cmp.Or(Group(f.Name), noGroup)
+		title := Group(f.Name)
 		if title == "Requests" && cmd.Flags().Lookup("load-mode") == nil { // a time of capture, say
 			title = "Recording"
 		}
@@ -255,9 +250,13 @@ func byGroup(cmd *cobra.Command) (list []flagGroup) {
 	}
 	cmd.LocalFlags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
+	var list []FlagGroup
+	if s := sets[""]; s != nil && s.HasAvailableFlags() {
+		list = append(list, FlagGroup{"Flags", s})
+	}
 	for _, g := range groups {
 		if s := sets[g.title]; s != nil && s.HasAvailableFlags() {
-			list = append(list, flagGroup{g.title, s})
+			list = append(list, FlagGroup{g.title, s})
 		}
 	}
 	return list
