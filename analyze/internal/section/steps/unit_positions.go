@@ -16,9 +16,9 @@ import (
 // Positions is the unit of work kernel by kernel.
 var Positions = kit.Section{
 	ID: "unit_positions", Group: report.GroupStep, Title: "The step, kernel by kernel",
-	Derivation: "The kernels of every kept unit are aligned with those of the median unit, stream by stream; a kernel " +
-		"without a partner has no position. Each nanosecond of a unit goes to one running kernel (compute " +
-		"before communication, then the one that started first), or, if none runs, to the next kernel: idle " +
+	Derivation: "The kernels of every kept unit, or of 4,096 of them, evenly spread, are aligned with those of the median " +
+		"unit, stream by stream; a kernel without a partner has no position. Each nanosecond of a unit goes to one " +
+		"running kernel (compute before communication, then the one that started first), or, if none runs, to the next kernel: idle " +
 		"time by cause, and time in which only copies ran. Time after the last kernel is the end, kernels of " +
 		"other units are the rest. All positions, the end and the rest sum to unit.time, to the nanosecond.",
 	Metrics: []report.MetricDef{
