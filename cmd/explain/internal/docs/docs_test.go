@@ -168,10 +168,26 @@ func TestFind(t *testing.T) {
 		"PAIRED BY":                            "how the kernel of the base was matched",
 		"tables/gpu_time.csv":                  "table gpu_time (Time by class) of section gpu_time",
 		"unit.time.p99{phase=decode}":          "p99: 90th and 99th percentile",
+		"far tail":                             "rule of the preset llm-serving: unit.time.p99",
+		"unknown":                              "without the scheduler's switches",
 	} {
 		list := Find(name)
 		if !slices.ContainsFunc(list, func(e Entry) bool { return strings.Contains(e.Text, want) }) {
 			t.Errorf("%s: %+v, want %q", name, list, want)
+		}
+	}
+	for name, want := range map[string]Entry{ // words that outputs print, first of all that has their name
+		"per call":      {"diff", "as what a change is: each run of the kernel"},
+		"not answered":  {"diff", "gates whose rules could not be applied"},
+		"assumed":       {"diff", "the floor of 5 % that applies where nobody measured"},
+		"comm.":         {"diff", "communication that no compute hides"},
+		"NVTX coverage": {"words", "share of the kernel time"},
+		"api":           {"host_idle", "the launching thread was in another CUDA call"},
+		"os call":       {"host_idle", "the launching thread was in a call of the operating system"},
+		"running":       {"host_idle", "the launching thread was on a CPU"},
+	} {
+		if list := Find(name); len(list) == 0 || list[0].Page != want.Page || !strings.HasPrefix(list[0].Text, want.Text) {
+			t.Errorf("%s: %+v, want %+v first", name, list, want)
 		}
 	}
 	for _, name := range []string{"dependency", "exposed copy"} {
@@ -198,6 +214,7 @@ func TestSearch(t *testing.T) {
 		"Bubbles":         {MetricsPage, "metric rank.bubble_ratio: "},
 		"tensor parallel": {"comm", "tensor-parallel group"},
 		"since":           {"policy", "A budget with `since` counts from a release"},
+		"classes":         {"diff", "Classes\n\n| class | meaning |\n|---|---|\n| `improved` | the head is better"},
 	} {
 		list := Search(asked)
 		if len(list) == 0 || len(list) > maxEntries || list[0].Page != want.Page || !strings.Contains(list[0].Text, want.Text) {
@@ -207,6 +224,15 @@ func TestSearch(t *testing.T) {
 	for _, asked := range []string{"", " ", "…", "no_such_word", "tensor xyzzy"} {
 		if list := Search(asked); len(list) != 0 {
 			t.Errorf("%q: %+v", asked, list)
+		}
+	}
+}
+
+// TestHeadersAreNoPassages: the header of a table explains nothing.
+func TestHeadersAreNoPassages(t *testing.T) {
+	for _, p := range passages() {
+		if p.row && (p.text == "class; meaning" || p.text == "code; meaning; what to do") {
+			t.Errorf("page %s, %s: %s", p.page, p.heading, p.text)
 		}
 	}
 }
@@ -284,7 +310,7 @@ func TestPageNamesEveryFieldOfAStudy(t *testing.T) {
 	page, _ := ByName("diff")
 	rows := ""
 	for line := range strings.Lines(page.Text) {
-		if strings.Contains(line, " | a study: ") {
+		if strings.Contains(line, " | in a study: ") {
 			rows += line
 		}
 	}

@@ -26,8 +26,8 @@ type Entry struct {
 // maxEntries bounds an answer: a common word is in the first columns of many tables.
 const maxEntries = 6
 
-// Find explains a name: of a page, a metric with or without a statistic and labels, a finding, a preset, a table or
-// column of the report, a word in a table of any page, a CUDA call. It ignores case. It returns nil if nothing explains
+// Find explains a name: of a page, a metric with or without a statistic and labels, a finding, a preset, a rule
+// of the default one, a table or column of the report, a word in a table of any page, a CUDA call. It ignores case. It returns nil if nothing explains
 // the name.
 func Find(name string) []Entry {
 	name = strings.TrimSpace(name)
@@ -48,6 +48,13 @@ func Find(name string) []Entry {
 		list = append(list, Entry{"policy", presetText(text)})
 	}
 	list = append(list, index()[strings.ToLower(name)]...)
+	for _, rule := range policy.DefaultRules() {
+		if strings.EqualFold(rule.ID, name) {
+			for _, r := range rule.Each() {
+				list = append(list, Entry{"policy", "rule of the preset llm-serving: " + r.Selects() + " " + r.Does()})
+			}
+		}
+	}
 	list = append(list, columns()[strings.ToLower(name)]...)
 	if text := callText(name); text != "" {
 		list = append(list, Entry{"diff", text})

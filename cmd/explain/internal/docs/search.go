@@ -37,7 +37,11 @@ var passages = sync.OnceValue(func() []passage {
 			case strings.HasPrefix(line, "```"):
 				end()
 				fenced = !fenced
-			case fenced || line == "" || strings.HasPrefix(line, "|--") || strings.HasPrefix(line, "|:-"):
+			case strings.HasPrefix(line, "|--") || strings.HasPrefix(line, "|:-"): // the row above is the table's header
+				if last := len(list) - 1; !fenced && last >= 0 && list[last].row {
+					list = list[:last]
+				}
+			case fenced || line == "":
 				end()
 			case strings.HasPrefix(line, "#"):
 				end()
@@ -111,9 +115,17 @@ func SearchMetrics(words string) []string {
 	return ids
 }
 
-// Search returns the passages of all pages that contain all words, and the first passage below a heading that does.
-// Passages that mark the words as a term come first, then those below such a heading; it returns at most as many as
-// Find.
+// section is the text below the first heading of a page that reads so.
+func section(page, heading string) string {
+	p, _ := ByName(page)
+	_, text, _ := strings.Cut(p.Text, "# "+heading+"\n")
+	text, _, _ = strings.Cut(text, "\n#")
+	return heading + "\n\n" + strings.TrimSpace(text)
+}
+
+// Search returns the passages of all pages that contain all words, and the first passage below a heading that does; a
+// section whose heading is these words it returns as a whole. Passages that mark the words as a term come first, then
+// those below such a heading; it returns at most as many as Find.
 func Search(name string) []Entry {
 	asked := wordsOf(name)
 	if len(asked) == 0 {
@@ -124,15 +136,20 @@ func Search(name string) []Entry {
 		Entry
 	}
 	var hits []hit
-	last := ""
+	last, whole := "", ""
 	phrase := " " + strings.Join(asked, " ") + " "
 	for _, p := range passages() {
 		below := holds(wordsOf(p.heading), asked)
 		place := p.page + "#" + p.heading
-		if !holds(p.words, asked) && (!below || place == last) {
+		if !holds(p.words, asked) && (!below || place == last) || place == whole {
 			continue
 		}
 		last = place
+		if slices.Equal(wordsOf(p.heading), asked) {
+			whole = place
+			hits = append(hits, hit{0, Entry{p.page, section(p.page, p.heading)}})
+			continue
+		}
 		rank := 3
 		switch {
 		case slices.Contains(p.marked, strings.ToLower(strings.TrimSpace(name))):
