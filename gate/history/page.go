@@ -170,7 +170,7 @@ func changeBlocks(f *Found) []doc.Block {
 		fields.Add("Cause", render.Visible(f.Cause))
 	}
 	if f.Bisect != "" && f.Open {
-		fields.Add("Find it", doc.Code(f.Bisect+" -- ./capture.sh"))
+		fields.Add("Find it", doc.Code(f.Bisect+` -- "$PWD/capture.sh"`))
 	}
 	for i, c := range f.Commits {
 		if i == listedCauses {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -56,11 +57,11 @@ prints the result so far.
 Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
 nothing changed.`,
 		Example: `  printf '%s\n' 'set -e' 'make' 'explain capture --out "$EXPLAIN_OUT" -- python bench.py' > capture.sh && chmod +x capture.sh
-  explain bisect --good v1.4.0 --bad main -- ./capture.sh
+  explain bisect --good v1.4.0 --bad main -- "$PWD/capture.sh"
   explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh -c 'make && explain capture --out "$EXPLAIN_OUT" -- ./bench'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return usage.Errorf("name the command that captures after --: explain bisect --good A --bad B -- ./capture.sh")
+				return usage.Errorf("name the command that captures after --: explain bisect --good A --bad B -- \"$PWD/capture.sh\"")
 			}
 			return nil
 		},
@@ -340,9 +341,17 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 	c.Env = append(os.Environ(), "EXPLAIN_OUT="+out, "EXPLAIN_COMMIT="+commit)
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
-	if err := c.Run(); err != nil {
+	err := c.Run()
+	switch program := b.program[0]; {
+	case errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(program) && !input.Exists(filepath.Join(b.tree, program)):
+		return nil, fmt.Errorf("%s is not in commit %s; give an absolute path or commit it", program, history.Short(commit))
+	case err != nil:
+		err = fmt.Errorf("%s: %w", capture.Shell(b.program), err)
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-		return nil, fmt.Errorf("%s: %w: %s", capture.Shell(b.program), err, lines[len(lines)-1])
+		if last := lines[len(lines)-1]; last != "" {
+			err = fmt.Errorf("%w: %s", err, last)
+		}
+		return nil, err
 	}
 	if !input.Exists(out) {
 		return nil, errors.New("the command has to leave a report, a trace or a folder of explain --out at $EXPLAIN_OUT")
