@@ -47,7 +47,8 @@ file (--policy) can set all of this: explain policy --help.
 Sides that differ on purpose are compared with --study FIELD, which shows the difference and gives no
 verdict. FIELD is gpu (another model or number of GPUs), parallelism, dtype, batch (another size),
 engine (or its version), work (other kernels), … ("explain doc diff" has them all). Without it, diff
-refuses such sides and prints the FIELD to name.
+refuses such sides and prints the FIELD to name, except for another engine or version, which it
+compares and names.
 
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4
 inconclusive. A study exits with 0, or with 4 if its sides cannot be compared.`,
@@ -105,7 +106,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
 	fl.StringSliceVar(&f.study, "study", nil,
 		"the sides differ in this `FIELD` on purpose: compare them without a verdict ("+strings.Join(diff.StudyFields(), ", ")+"; repeatable)")
-	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, into this `FILE` for ui.perfetto.dev")
 	cmdenv.Force(fl, &f.force)
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.Register(cmd)

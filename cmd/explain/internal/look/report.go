@@ -95,11 +95,11 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	f.RegisterFor(cmd, "")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
-	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI server: `FILE`")
+	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add this log `FILE` of a vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI server")
 	fl.StringSliceVar(&f.prometheus, "prometheus", nil,
-		"add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
+		"add this `FILE`, a dump of the server's /metrics; two are compared, later minus earlier")
 	fl.StringSliceVar(&f.evidence, "evidence", nil,
-		"add a folder or file of evidence of any kind, recognised by content: `DIR`")
+		"add evidence of any kind, recognised by content, from this `DIR` or file")
 	fl.IntVar(&f.top, "top", 30, "rows of ranked tables, `N` at most")
 	fl.BoolVar(&f.allRows, "all-rows", false, "write every row of the tables with a row per event (default the 10,000 longest)")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
@@ -109,7 +109,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&f.gpuPrice, "gpu-price", 0,
 		"show the cost of a million generated tokens if a GPU costs this `PRICE` an hour, in any currency")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
-	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, into this `FILE` for ui.perfetto.dev")
 	fl.StringVar(&f.ncuTargets, "ncu-targets", "",
 		"write the kernels worth measuring with Nsight Compute, 10 or --top, into this YAML `FILE`, and print the ncu command")
 	cmdenv.Force(fl, &f.force)

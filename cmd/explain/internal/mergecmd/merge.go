@@ -87,7 +87,7 @@ func (f *Run) register(cmd *cobra.Command) {
 // RegisterRanks adds the flags that assign captures of a run to ranks.
 func RegisterRanks(fl *pflag.FlagSet, rank *string, roles *[]string) {
 	fl.StringVar(rank, "rank", "", "read the rank from the names of captures: the first group of `REGEX`")
-	fl.StringArrayVar(roles, "role", nil, "`REGEX=NAME` names the ranks whose captures match: prefill, decode, …")
+	fl.StringArrayVar(roles, "role", nil, "for each `REGEX=NAME`, name the ranks whose captures match: prefill, decode, …")
 }
 
 // options turns flags into the options of a merged report.

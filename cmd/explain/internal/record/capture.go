@@ -54,8 +54,9 @@ something fails after the recording, everything is in DIR.failed, and "explain c
 DIR.failed" continues; if nothing was recorded, DIR.failed holds the logs. If explain itself is
 killed, the same happens within 45 s, and nothing keeps running.
 
-Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed (the trace of a
-failed program is kept), nothing was recorded, or the capture was interrupted.`,
+Exit codes: 0 done, 1 --pair: a rule failed, or the head is slower, 2 wrong usage, 3 the program, nsys
+or the analysis failed (the trace of a failed program is kept), nothing was recorded, or the capture
+was interrupted, 4 --pair: inconclusive, or not decided.`,
 		Example: `  explain capture --delay 60s --duration 10s --out run/ -- python bench.py
   explain capture --nvtx 'decode@*' --repeat 3 --out run/ -- python bench.py
   explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL --port 8000
