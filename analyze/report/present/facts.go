@@ -271,7 +271,7 @@ func stepFact(v *View) fact {
 
 // steadyFact is the part of the window that findings cover.
 func steadyFact(v *View) fact {
-	detail := doc.Spans("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) + ": the findings are of it")
+	detail := doc.Spans("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) + ": findings refer to it")
 	return fact{label: "Steady part", value: v.value("steady.window"), detail: detail, tabled: true}
 }
 

@@ -205,7 +205,7 @@ func (l layout) findings() []doc.Block {
 		none = doc.P("No rule found anything to report that is worth 1 % of the time or more.")
 	}
 	return []doc.Block{list, none, doc.Fold("", wording.Count(len(remarks.Items), "remark")+
-		": worth less than 1 %, part of a finding, or of no worth that is known", remarks)}
+		": worth less than 1 %, part of a finding, or of unknown worth", remarks)}
 }
 
 // grounds is a finding or a remark with its evidence and advice.

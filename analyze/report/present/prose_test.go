@@ -38,8 +38,9 @@ func TestClip(t *testing.T) {
 	long := strings.Repeat("word ", 60)
 	for text, want := range map[string]string{
 		"short": "short",
-		"One sentence that says quite enough of it. " + long: "One sentence that says quite enough of it.",
-		strings.Repeat("ab ", 30) + "ab: " + long:            strings.Repeat("ab ", 30) + "ab …",
+		"One sentence that says quite enough of it. " + long:                            "One sentence that says quite enough of it.",
+		strings.Repeat("ab ", 30) + "ab: " + long:                                       strings.Repeat("ab ", 30) + "ab …",
+		strings.Repeat("ab ", 25) + "load ahead (more workers, a longer queue, " + long: strings.Repeat("ab ", 25) + "load ahead (more workers, a longer queue …)",
 	} {
 		if got := clip(text); got != want {
 			t.Errorf("%q, want %q", got, want)

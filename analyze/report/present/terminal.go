@@ -343,7 +343,8 @@ func termEnd(o TerminalOptions) doc.Fields {
 	return f
 }
 
-// clip shortens a text: to whole sentences, else whole clauses, else whole words.
+// clip shortens a text: to whole sentences, else whole clauses, else whole words; it closes what it cuts: code, a
+// bracket.
 func clip(s string) string {
 	if utf8.RuneCountInString(s) <= termText {
 		return s
@@ -361,6 +362,9 @@ func clip(s string) string {
 	s = strings.TrimRight(s, " ,;:.")
 	if strings.Count(s, "`")%2 == 1 {
 		s += "`"
+	}
+	if strings.Count(s, "(") > strings.Count(s, ")") {
+		return s + " …)"
 	}
 	return s + " …"
 }
