@@ -398,7 +398,7 @@ func (s *figureSubject) judge(at func(string) *figure, name string, base, head *
 	case truth.one:
 		at("one step slower: warn").count(name, there, there.Verdict == comparison.Warn)
 	case every > 1 && truth.without < resolved && truth.without-1 < (truth.ratio-1)/2:
-		at("steps slower, without one of which half and 5 % are not reached: fail or warn").count(name, there, there.Verdict == comparison.Fail || there.Verdict == comparison.Warn)
+		at("some steps slower; without the slowest the mean grows by under 5 % and under half as much: fail or warn").count(name, there, there.Verdict == comparison.Fail || there.Verdict == comparison.Warn)
 	case every == 1:
 		at("every step slower, +5.5 to +30 %: fail").count(name, there, there.Verdict == comparison.Fail)
 		at("and back, faster: exit 0").count(name, back, exitOf(back) == 0)
@@ -538,7 +538,7 @@ func (s *figureSubject) halves(at func(string) *figure) {
 			continue
 		}
 		if d := math.Log(mean(way[1]) / mean(way[0])); math.Abs(d) > math.Log(1.05) { // other work, or the same in another way
-			at("halves of the steps that differ by 5 % and more: slower is no pass, faster no fail").count(s.name, c, c.Verdict != comparison.Fail && d < 0 || exitOf(c) != 0 && d > 0)
+			at("halves of the steps that differ by 5 % and more: no pass if slower, no fail if faster").count(s.name, c, c.Verdict != comparison.Fail && d < 0 || exitOf(c) != 0 && d > 0)
 			continue
 		}
 		at("first half of the steps against the second: pass").count(s.name, c, c.Verdict == comparison.Pass)
