@@ -30,7 +30,7 @@ func forest(c *comparison.Comparison) doc.Chart {
 			label += " " + r.Kind
 		}
 		gate := &c.Gates[g]
-		change, low, high, noise, limit := *r.Ratio-1, math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		change, low, high, noise, limit := comparison.Value(r.Ratio)-1, math.NaN(), math.NaN(), math.NaN(), math.NaN()
 		switch x := r.Interval; {
 		case gate.Tested != nil:
 			change, low, high = gate.Tested.Change, gate.Tested.Low, gate.Tested.High
@@ -38,10 +38,10 @@ func forest(c *comparison.Comparison) doc.Chart {
 			low, high = x.Low-1, x.High-1
 		}
 		if r.NoiseFloor != nil && gate.Tested != nil { // exactly repeating values have no noise
-			noise = *r.NoiseFloor
+			noise = comparison.Value(r.NoiseFloor)
 		}
 		if gate.Limit != nil {
-			limit = *gate.Limit
+			limit = comparison.Value(gate.Limit)
 		}
 		for k, v := range []float64{change, low, high, noise, limit} {
 			chart.Series[k].Add(label, v)
@@ -59,7 +59,7 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 		text := "The mean unit changed by " + delta(c.Attribution.TotalDelta) + " of " +
 			unit.Format(c.Attribution.Base, report.Nanoseconds)
 		if r.NoiseFloor != nil {
-			text += ", which is within the noise floor of " + unit.Percent(*r.NoiseFloor)
+			text += ", which is within the noise floor of " + unit.Percent(comparison.Value(r.NoiseFloor))
 		}
 		blocks = append(blocks, doc.P(text+": there is nothing to explain. The parts below sum to it all the same."))
 	} else {
@@ -132,8 +132,8 @@ func changes(c *comparison.Comparison, r *comparison.Row) doc.Chart {
 	chart := doc.Chart{ID: "changes", Title: "What the change of one unit is made of: " + delta(a.TotalDelta),
 		Kind: "deltas", Unit: report.Nanoseconds, Series: []doc.Series{s}}
 	if r != nil && r.NoiseFloor != nil {
-		chart.Band = &doc.Band{Low: -a.Base * *r.NoiseFloor, High: a.Base * *r.NoiseFloor,
-			Text: "the noise floor, " + unit.Percent(*r.NoiseFloor) + " of the base to both sides"}
+		chart.Band = &doc.Band{Low: -a.Base * comparison.Value(r.NoiseFloor), High: a.Base * comparison.Value(r.NoiseFloor),
+			Text: "the noise floor, " + unit.Percent(comparison.Value(r.NoiseFloor)) + " of the base to both sides"}
 	}
 	return chart
 }
@@ -173,7 +173,7 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 	for _, k := range largestChanges(list, drawnKernels, func(k *comparison.Kernel) float64 { return k.Delta }) {
 		from, to := math.NaN(), math.NaN()
 		if x := k.Interval; x != nil && k.Base != nil {
-			from, to, intervals = (x.Low-1)**k.Base, (x.High-1)**k.Base, true
+			from, to, intervals = (x.Low-1)*comparison.Value(k.Base), (x.High-1)*comparison.Value(k.Base), true
 		}
 		label := kernelLabel(k)
 		low.Add(label, from)

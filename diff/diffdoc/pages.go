@@ -229,13 +229,13 @@ func sides(c *comparison.Comparison) []doc.Span {
 		}
 		text := ""
 		if c.Unit.Batch != nil {
-			text += ", batch " + unit.Int(*c.Unit.Batch)
+			text += ", batch " + unit.Int(comparison.Value(c.Unit.Batch))
 		}
 		if c.Unit.HeadBatch != nil {
-			text += " → " + unit.Int(*c.Unit.HeadBatch)
+			text += " → " + unit.Int(comparison.Value(c.Unit.HeadBatch))
 		}
 		if c.Unit.Tokens != nil {
-			text += ", " + unit.Int(*c.Unit.Tokens) + " prompt tokens"
+			text += ", " + unit.Int(comparison.Value(c.Unit.Tokens)) + " prompt tokens"
 		}
 		text += "): " + unit.Int(c.Unit.BaseN) + " → " + wording.Count(c.Unit.HeadN, "unit")
 		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {

@@ -42,9 +42,9 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 		r := &x.Rows[i]
 		change, ratio, slower := comparison.NoValue, "", comparison.NoValue
 		if r.Delta != nil {
-			change = delta(*r.Delta)
+			change = delta(comparison.Value(r.Delta))
 			if comparison.Value(r.Base) > 0 {
-				ratio = unit.Change(*r.Delta / *r.Base)
+				ratio = unit.Change(comparison.Value(r.Delta) / comparison.Value(r.Base))
 			}
 		}
 		if r.Steps > 0 {

@@ -37,7 +37,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 		}
 		delta := comparison.NoValue
 		if r.Delta != nil {
-			delta = unit.Delta(*r.Delta, r.Unit)
+			delta = unit.Delta(comparison.Value(r.Delta), r.Unit)
 		}
 		name := metricCell(shown(c, r.Metric), labels)
 		if kinds && r.Kind != "" {
@@ -180,7 +180,7 @@ func decisions(c *comparison.Comparison) (l doc.List) {
 		}
 		text := ": " + r.Why
 		if r.NeedCaptures != nil {
-			text += "; " + wording.Count(*r.NeedCaptures, what) + " a side would settle it"
+			text += "; " + wording.Count(comparison.Value(r.NeedCaptures), what) + " a side would settle it"
 		}
 		l.Add(name, text)
 	}
