@@ -29,9 +29,9 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	s := &side.Side{Captures: side.NewCaptures(head)}
 	c.Head = s.Describe()
 	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, pairing.OverlapNeeded
-	text := map[policy.NoBase]string{policy.NotNamed: "no baseline: none was named",
-		policy.NeverMade: "no baseline (first run): there can be none yet",
-		policy.Lost:      "no baseline: the requested one does not exist"}[opt.NoBase]
+	text := map[policy.NoBase]string{policy.NotNamed: "none was named",
+		policy.NeverMade: "there can be none yet (first run)",
+		policy.Lost:      "the requested one does not exist"}[opt.NoBase]
 	if n := opt.Policy.Changes(); n > 0 {
 		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", wording.Count(n, "rule"))
 	}

@@ -113,7 +113,7 @@ func TestEvidenceOfLogs(t *testing.T) {
 		t.Errorf("unit.time.p50: %+v", r)
 	}
 	c = compareReports(t, one(base), one(slow), diff.Options{})
-	if c.Verdict != comparison.Fail || !strings.HasPrefix(c.Cause, "+20.0 % slower, 10 → 12 ms; worse: unit.time.p50 +20") {
+	if c.Verdict != comparison.Fail || !strings.HasPrefix(c.Cause, "+20.0 % slower, 10 → 12 ms, median; worse: unit.time.p50 +20") {
 		t.Errorf("a slower server: %s, %s", c.Verdict, c.Cause)
 	}
 	for metric, want := range map[string]float64{"unit.time.p50": 1.2, "unit.time.mean": 1.2, "serve.generation_throughput.p50": 1 / 1.2} {
@@ -129,7 +129,7 @@ func TestEvidenceOfLogs(t *testing.T) {
 		t.Errorf("the cache is the same: %+v", r)
 	}
 	back := compareReports(t, one(slow), one(base), diff.Options{})
-	if back.Verdict != comparison.Pass || !strings.HasPrefix(back.Cause, "-16.7 % faster, 12 → 10 ms; better: ") {
+	if back.Verdict != comparison.Pass || !strings.HasPrefix(back.Cause, "-16.7 % faster, 12 → 10 ms, median; better: ") {
 		t.Errorf("the other way round: %s, %s", back.Verdict, back.Cause)
 	}
 	a, b := rowOf(t, c, "serve.generation_throughput.p50").Interval, rowOf(t, back, "serve.generation_throughput.p50").Interval

@@ -121,7 +121,10 @@ func (a *Answer) Sides() string {
 	case a.Per != "":
 		text += " per " + a.Per
 	}
-	if _, stat, ok := strings.Cut(a.Metric, "unit.time."); ok && stat != "p50" { // a reader takes it for the median
+	if _, stat, ok := strings.Cut(a.Metric, "unit.time."); ok {
+		if stat == "p50" {
+			stat = "median"
+		}
 		text += ", " + stat
 	}
 	return text

@@ -86,7 +86,7 @@ func TestAnswerOfStudyIsNotUnchanged(t *testing.T) {
 		}
 	}
 	from, to := 1e6, 2e6
-	for metric, want := range map[string]string{"unit.time.p50": "1 → 2 ms per step", "unit.time.mean": "1 → 2 ms per step, mean",
+	for metric, want := range map[string]string{"unit.time.p50": "1 → 2 ms per step, median", "unit.time.mean": "1 → 2 ms per step, mean",
 		"unit.time.p99": "1 → 2 ms per step, p99"} {
 		a := Answer{Metric: metric, From: &from, To: &to, Unit: report.Nanoseconds, Per: "step"}
 		if got := a.Sides(); got != want {

@@ -37,7 +37,7 @@ type StudyField struct {
 	Head string `json:"head"`
 }
 
-// About names the fields, separated by commas, and says which values are not known.
+// About names the fields with both values, separated by commas, and says which are not known.
 func (s *Study) About() string {
 	var list []string
 	for _, f := range s.Fields {
@@ -52,6 +52,8 @@ func (s *Study) About() string {
 			text += " (unknown on the head, not checked" + known(f.Name) + ")"
 		case f.Base == f.Head:
 			text += " (the same on both sides: " + f.Base + ")"
+		default:
+			text += " (" + f.Base + " → " + f.Head + ")"
 		}
 		list = append(list, text)
 	}

@@ -49,6 +49,9 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) doc.T
 			name = doc.Spans(partOf+"kernel ", display(c, r.ID))
 		case comparison.KindHost:
 			name = doc.Spans(partOfPart + words(r.ID))
+			if r.ID == "unknown" {
+				name = doc.Spans(partOfPart + "host, not recorded")
+			}
 		}
 		row := doc.Row(name, scale.Format(r.Base), scale.Format(r.Head), change.Delta(r.Delta), unit.Percent(r.Delta/a.TotalDelta))
 		if effects {

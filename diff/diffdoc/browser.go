@@ -33,6 +33,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)},
 		doc.P(sidesOf(&c.Answer)))
+	d.Add(warnedBy(c))
 	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
 		d.Add(t)
 	} else if n := notes(c); len(n) > 0 {
@@ -80,7 +81,7 @@ func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 		doc.Fold("mix", "Mix of units", mixTable(c)),
 		doc.Fold("unjudged", "Tokens, and time outside the units", named(unjudgedTable(c))))
 	if c.Comparable {
-		list = append(list, doc.Fold("residue", "What differs and was not compared", residue(c, len(c.Residue))))
+		list = append(list, doc.Fold("residue", "What else differs", residue(c, len(c.Residue))))
 	}
 	return list
 }

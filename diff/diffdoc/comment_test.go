@@ -241,7 +241,7 @@ func literal(t *testing.T, page string, links ...string) {
 
 // TestOneLineNamesNothing: it goes where a name could do harm.
 func TestOneLineNamesNothing(t *testing.T) {
-	if got, want := diffdoc.OneLine(difftest.Regression()), "+15.0 % slower, 10 → 11.5 ms; 7 gates checked, 2 failed, 3 warned"; got != want {
+	if got, want := diffdoc.OneLine(difftest.Regression()), "+15.0 % slower, 10 → 11.5 ms, median; 7 gates checked, 2 failed, 3 warned"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := diffdoc.OneLine(difftest.Different()), "not comparable: different_work, environment_mismatch; 0 gates checked"; got != want {
@@ -337,7 +337,7 @@ func firstScreen(page string) (screen string, words int) {
 func TestTheFirstScreen(t *testing.T) {
 	page := diffdoc.Comment(difftest.Regression(), surroundings())
 	screen, _ := firstScreen(page)
-	for _, want := range []string{"### ❌ `h100-decode`: **FAIL** +15.0 % slower, 10 → 11.5 ms per decode step, batch 32\n", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize",
+	for _, want := range []string{"### ❌ `h100-decode`: **FAIL** +15.0 % slower, 10 → 11.5 ms per decode step, batch 32, median\n", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize",
 		"| --- |\n| `step` `unit.time.p50` | 10 ms | 11.5 ms | +15.0 % | 3 % and 10 µs |", "the label `perf:accept`", "- {rule: [step, mean], ceiling: 15%, expires: YYYY-MM-DD, reason: say why}", "explain gate --base base.json --head head.json"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("no %q in\n%s", want, screen)

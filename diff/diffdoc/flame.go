@@ -10,10 +10,10 @@ import (
 
 // flame draws both sides' unit by ranges, kernels and idle time: each box is as wide as on the side where it is longer,
 // red if the head has more of it and green if it has less.
-func flame(c *comparison.Comparison) []doc.Block {
+func flame(c *comparison.Comparison) doc.Chart {
 	s := c.Step
 	if s == nil || !c.Comparable || len(s.Tree) < 2 {
-		return nil
+		return doc.Chart{}
 	}
 	boxes := make([]stacks.Box, len(s.Tree))
 	for i, b := range s.Tree {
@@ -34,9 +34,9 @@ func flame(c *comparison.Comparison) []doc.Block {
 			Labels: []string{"depth", "start", "width", "base", "head"},
 			Values: []float64{float64(depth[i]), start[i], width[i], b.Base, b.Head}})
 	}
-	text := "A box is as wide as the side that has more of it, so that what is gone can be seen. A box that holds others is " +
+	chart.Note = "A box is as wide as the side that has more of it, so that what is gone can be seen. A box that holds others is " +
 		"their sum on each side; the whole is one step, " + unit.Format(s.Base, report.Nanoseconds) + " → " +
 		unit.Format(s.Head, report.Nanoseconds) + ". Idle time counts for the ranges whose calls launched the next work: there " +
 		"the host takes its time."
-	return []doc.Block{chart, doc.P(doc.Text(text).With(doc.Muted))}
+	return chart
 }

@@ -60,7 +60,11 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		if detail {
 			name, more = kernelName(k), doc.Row(change.Delta(k.CountEffect), change.Delta(k.PerCallEffect), k.PairedBy)
 		}
-		row := doc.Row(name, num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k), classWord(k.Class))
+		class := classWord(k.Class)
+		if k.Class != comparison.Unsettled { // of kernels that is the result of a test, also in a study
+			class = changeWord(c, k.Class, k.Delta)
+		}
+		row := doc.Row(name, num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k), class)
 		t.Rows = append(t.Rows, append(row, more...))
 	}
 	andMore(&t, len(kernels)-len(shown))

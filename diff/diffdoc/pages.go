@@ -38,8 +38,8 @@ const (
 // Terminal returns what the command prints.
 func Terminal(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}, doc.P(sidesOf(&c.Answer)), causeList(&c.Answer),
-		doc.P(sentence(notes(c))), doc.P(sides(c)))
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}, doc.P(sidesOf(&c.Answer)), warnedBy(c),
+		causeList(&c.Answer), doc.P(sentence(notes(c))), doc.P(sides(c)))
 	d.Add(reasons(c)...)
 	if shows(c) {
 		d.Add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
@@ -78,6 +78,14 @@ var (
 
 // classWord is the name of a class in its colour.
 func classWord(c comparison.Class) doc.Span { return doc.Text(string(c)).With(classTones[c]) }
+
+// changeWord is the class of a change by d. A study has no better and no worse, so it says the direction.
+func changeWord(c *comparison.Comparison, class comparison.Class, d float64) doc.Span {
+	if c.Study == nil || d == 0 || class == comparison.Same || class == comparison.Added || class == comparison.Removed {
+		return classWord(class)
+	}
+	return doc.Text(string(comparison.DirectionOf("", d)))
+}
 
 // rowClass is the class of a row. A change that is neither better nor worse says its direction: in a study no change is
 // meant to be either, and for some numbers neither way is.
@@ -146,7 +154,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 func budgetsLine(c *comparison.Comparison) []doc.Span {
 	gates, all := standing(c), c.Counts.GatesChecked
 	if len(gates) == 0 {
-		return doc.Spans(" no baseline: " + wording.Count(all, "budget") + " checked")
+		return keptBudgets(c)
 	}
 	text := " " + wording.Count(all, "budget") + ": "
 	if n := len(gates); int64(n) < all {
@@ -157,6 +165,40 @@ func budgetsLine(c *comparison.Comparison) []doc.Span {
 		spans = append(spans, doc.Text(", and "+unit.Int(int64(n))+" more"))
 	}
 	return append(spans, doc.Text("; no baseline to compare with"))
+}
+
+// keptBudgets is the first budget that was checked, and how many there are.
+func keptBudgets(c *comparison.Comparison) []doc.Span {
+	all := c.Counts.GatesChecked
+	i := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Verdict == comparison.Pass && g.Head != nil })
+	if i < 0 {
+		return doc.Spans(" no baseline: " + wording.Count(all, "budget") + " checked")
+	}
+	g := &c.Gates[i]
+	text := " " + format(g.Head, unitOf(c, g)) + ", budget " + strings.TrimPrefix(limitText(g.Threshold), "at most ")
+	if all > 1 {
+		text += ", and " + wording.Count(all-1, "budget") + " more"
+	}
+	return doc.Spans(" ", gateMetric(c, g), text+" (no baseline)")
+}
+
+// warnedBy says which rule makes the verdict a warning, unless the verdict's line or the list of the structure does.
+func warnedBy(c *comparison.Comparison) (p doc.Paragraph) {
+	if c.Verdict != comparison.Warn || !c.Comparable || len(c.Overrides) > 0 {
+		return p
+	}
+	gates := slices.DeleteFunc(standing(c), func(g *comparison.Gate) bool {
+		return g.Metric == comparison.MetricStructure
+	})
+	if len(gates) == 0 {
+		return p
+	}
+	reason, _, _ := strings.Cut(gates[0].Reason, "; ")
+	more := "."
+	if n := len(gates) - 1; n > 0 {
+		more = ", and " + unit.Int(int64(n)) + " more."
+	}
+	return doc.P("Warned by the rule ", doc.Name(gates[0].Rule), ": ", gateMetric(c, gates[0]), " "+clip(reason)+more)
 }
 
 // overBudget reports whether budgets alone decide the verdict: they hold for the head, whatever the change was.
@@ -310,12 +352,16 @@ func gatesText(c *comparison.Comparison) string {
 	if c.Study != nil {
 		return "A study has no verdict: no gate was asked."
 	}
+	passed := "passed"
+	if why := decisive(c); why != nil && why.Code == comparison.SameCapture {
+		passed = "passed, which proves nothing, since base and head are not two captures"
+	}
 	text := wording.Count(c.Counts.GatesChecked, "gate") + " checked"
 	sep := ": "
 	for _, v := range []struct {
 		verdict comparison.Verdict
 		word    string
-	}{{comparison.Pass, "passed"}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
+	}{{comparison.Pass, passed}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
 		inconclusive}} {
 		if n[v.verdict] > 0 {
 			text += sep + unit.Int(n[v.verdict]) + " " + v.word

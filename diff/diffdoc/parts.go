@@ -93,7 +93,7 @@ func detailBlocks(c *comparison.Comparison) []doc.Block {
 		doc.Fold("", "Kernels added or removed ("+unit.Int(int64(len(added)))+")", fresh),
 		doc.Fold("", "Mix of units", mixTable(c)),
 		doc.Fold("", "Tokens, and time outside the units", unjudgedTable(c)),
-		doc.Fold("", "Environment: what differs and was not compared", residues),
+		doc.Fold("", "Environment: what else differs", residues),
 		doc.Fold("", wording.Count(len(c.Waivers), "waiver"), waiverTable(c)),
 		doc.Fold("", wording.Count(len(c.Gates), "gate"), ruleTable(c)),
 		doc.Fold("", "Method: how each number was decided", how...),

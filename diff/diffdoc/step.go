@@ -261,5 +261,5 @@ func stepBlocks(c *comparison.Comparison) []doc.Block {
 	if len(figure.Lanes) > 0 && moved(c) {
 		positions = stepTable(c, pageRows)
 	}
-	return append([]doc.Block{figure, positions}, flame(c)...)
+	return []doc.Block{figure, positions, flame(c)}
 }

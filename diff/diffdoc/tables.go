@@ -216,7 +216,7 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 	for i, a := range calls {
 		row := doc.Row(doc.Name(a.Name), arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)),
 			scale.Format(comparison.Value(a.BaseTime)), scale.Format(comparison.Value(a.HeadTime)),
-			change.Delta(costs[i]), ratioText(a.Ratio), classWord(a.Class))
+			change.Delta(costs[i]), ratioText(a.Ratio), changeWord(c, a.Class, callChange(a)))
 		if !changed {
 			row = append(row, doc.Row(arrow(format(a.BaseMean, report.Nanoseconds), format(a.HeadMean, report.Nanoseconds)))...)
 		}
@@ -225,15 +225,23 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 	return t
 }
 
+// callChange is the change that a call's class is of: of the mean time of one, else of all.
+func callChange(a *comparison.API) float64 {
+	if a.Ratio != nil {
+		return comparison.Value(a.Ratio) - 1
+	}
+	return callCost(a)
+}
+
 // structureList names what changed in the structure of a step.
 func structureList(c *comparison.Comparison) (l doc.List) {
 	for _, s := range c.Structure {
-		l.Add(classWord(s.Class), ": "+s.Text)
+		l.Add(changeWord(c, s.Class, comparison.Value(s.Head)-comparison.Value(s.Base)), ": "+s.Text)
 	}
 	return l
 }
 
-// residue names what differs and was not compared, what causes a warning first.
+// residue names what differs and does not block the comparison, what causes a warning first.
 func residue(c *comparison.Comparison, limit int) doc.Paragraph {
 	list := slices.Clone(c.Residue)
 	slices.SortStableFunc(list, func(a, b comparison.Residue) int {
@@ -259,7 +267,7 @@ func residue(c *comparison.Comparison, limit int) doc.Paragraph {
 	if len(spans) == 0 {
 		return doc.Paragraph{}
 	}
-	return doc.P("Differs and was not compared: ", spans, end)
+	return doc.P("Also differs (no reason to refuse): ", spans, end)
 }
 
 func residueValue(s string) doc.Span {

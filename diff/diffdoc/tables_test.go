@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -169,5 +170,93 @@ func TestWarningsSayWhereTheyStand(t *testing.T) {
 	c.Counts.GatesChecked = 4
 	if got := gatesText(c); got != "4 gates checked: 4 warned (3 of them about structure)." {
 		t.Error(got)
+	}
+}
+
+// A study judges nothing: neither its calls nor its structure are better or worse.
+func TestStudyNamesDirections(t *testing.T) {
+	one, two := 1.0, 2.0
+	for _, at := range []struct {
+		study     *comparison.Study
+		call, own string
+	}{{nil, "inconclusive", "regressed: copies"}, {&comparison.Study{}, "more", "more: copies"}} {
+		c := &comparison.Comparison{Study: at.study,
+			API: []comparison.API{{Name: "f", BaseCount: &one, HeadCount: &one, BaseTime: &one, HeadTime: &two, Ratio: &two,
+				Class: comparison.Unsettled}},
+			Structure: []comparison.Structural{{Text: "copies", Base: &one, Head: &two, Class: comparison.Regressed}}}
+		if got := text(apiTable(c, true).Rows[0][6]); got != at.call {
+			t.Errorf("the call is %q, want %q", got, at.call)
+		}
+		if got := text(structureList(c).Items[0].Spans); got != at.own {
+			t.Errorf("the structure says %q, want %q", got, at.own)
+		}
+	}
+}
+
+// Two tables of one page must not call different things unknown.
+func TestUnrecordedHostTimeIsNotJustUnknown(t *testing.T) {
+	c := &comparison.Comparison{}
+	c.Attribution = comparison.Attribution{TotalDelta: 1e3, Head: 1e3, Rows: []comparison.AttributionRow{
+		{ID: "idle", Kind: comparison.KindClass, Head: 1e3, Delta: 1e3}, {ID: "host", Kind: comparison.KindCause, Head: 1e3, Delta: 1e3},
+		{ID: "api", Kind: comparison.KindHost, Head: 1, Delta: 1}, {ID: "unknown", Kind: comparison.KindHost, Head: 999, Delta: 999}}}
+	if got := text(attributionTable(c, 1, false).Rows[3][0]); got != partOfPart+"host, not recorded" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What cannot show a change is not just passed.
+func TestGatesOfOneCaptureProveNothing(t *testing.T) {
+	c := &comparison.Comparison{Comparable: true, Identical: true, Verdict: comparison.Inconclusive,
+		Gates:   []comparison.Gate{{Verdict: comparison.Pass, CountsAs: comparison.Pass}},
+		Reasons: []comparison.Reason{{Code: comparison.SameCapture, Text: "a copy"}}}
+	c.Counts.GatesChecked = 1
+	if got := gatesText(c); got != "1 gate checked: 1 passed, which proves nothing, since base and head are not two captures." {
+		t.Error(got)
+	}
+}
+
+// A budget that is kept is named with its value, also where there is no baseline.
+func TestKeptBudgetIsNamed(t *testing.T) {
+	v := 2.395e6
+	gate := comparison.Gate{Metric: "unit.time.p50", Threshold: "<=2.5ms", Head: &v, Verdict: comparison.Pass, CountsAs: comparison.Pass}
+	c := &comparison.Comparison{Verdict: comparison.Pass, Gates: []comparison.Gate{gate},
+		Reasons: []comparison.Reason{{Code: comparison.NoBaseline}}}
+	c.Counts.GatesChecked = 1
+	if got := text(verdictLine(c)); got != "PASS unit.time.p50 2.395 ms, budget 2.5 ms (no baseline)" {
+		t.Error(got)
+	}
+	c.Gates, c.Counts.GatesChecked = append(c.Gates, gate, gate), 3
+	if got := text(verdictLine(c)); got != "PASS unit.time.p50 2.395 ms, budget 2.5 ms, and 2 budgets more (no baseline)" {
+		t.Error(got)
+	}
+}
+
+// A warning under the headline of a faster step says which rule warns; one about structure stands in its list.
+func TestWarningNamesItsRule(t *testing.T) {
+	tail := comparison.Gate{Rule: "tail", Metric: "unit.time.p90", Reason: "+49.8 % (+79 ms) is more than +15%; by its interval",
+		Verdict: comparison.Warn, CountsAs: comparison.Warn}
+	other := comparison.Gate{Rule: "structure", Metric: comparison.MetricStructure, Verdict: comparison.Warn, CountsAs: comparison.Warn}
+	c := &comparison.Comparison{Comparable: true, Verdict: comparison.Warn, Gates: []comparison.Gate{other, tail}}
+	if got := text(warnedBy(c).Spans); got != "Warned by the rule tail: unit.time.p90 +49.8 % (+79 ms) is more than +15%." {
+		t.Error(got)
+	}
+	c.Gates = c.Gates[:1]
+	if got := text(warnedBy(c).Spans); got != "" {
+		t.Error(got)
+	}
+}
+
+// Only a page that draws the boxes says how to read them.
+func TestBoxesAreExplainedWhereTheyAreDrawn(t *testing.T) {
+	c := &comparison.Comparison{Comparable: true, Step: &comparison.Step{Base: 1, Head: 2,
+		Tree: []comparison.StepBox{{Parent: -1, Base: 1, Head: 2}, {Base: 1, Head: 2}}}}
+	d := doc.Document{Blocks: stepBlocks(c)}
+	const how = "A box is as wide"
+	if page := markdownText(d); strings.Contains(page, how) {
+		t.Error(page)
+	}
+	var page strings.Builder
+	if err := render.HTML(&page, d, render.HTMLOptions{}); err != nil || !strings.Contains(page.String(), how) {
+		t.Errorf("%v: the page does not say how to read its boxes", err)
 	}
 }

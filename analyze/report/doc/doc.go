@@ -243,6 +243,7 @@ type Chart struct {
 	XTitle string
 	Band   *Band // of deltas
 	Series []Series
+	Note   string // how to read the drawing; only pages that draw it show it
 }
 
 // Band is a stretch of the values' axis that is drawn behind the marks, such as the noise floor.

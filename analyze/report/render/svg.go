@@ -40,6 +40,9 @@ func chart(p *page, c doc.Chart) {
 	if draw := drawings[c.Kind]; draw != nil {
 		draw(f)
 	}
+	if c.Note != "" {
+		p.put("<p class=\"muted\">" + text(c.Note) + "</p>\n")
+	}
 	numbers(f)
 	p.put("</figure>\n")
 }

@@ -1,6 +1,11 @@
 package breakdown
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
 
 func TestSlowSteps(t *testing.T) {
 	many := make([]float64, 64)
@@ -22,5 +27,34 @@ func TestSlowSteps(t *testing.T) {
 	// The median distance from 10 is 0: what counts lies 2 % beyond, as 50 does and 10.1 does not.
 	if n, _, sum, middle := slowUnits([]float64{10, 10, 10.1, 10, 50}); n != 1 || sum != 40 || middle != 10 {
 		t.Errorf("%d, %v, %v", n, sum, middle)
+	}
+}
+
+// Slow steps are those of one side, and the sentence says of which.
+func TestStallsNameTheirSide(t *testing.T) {
+	of := func(every int) *side.Side {
+		v := &side.View{C: &side.Capture{Index: report.NewIndex(&report.Report{})}, Time: &report.Summary{N: 64}}
+		for i := range 64 {
+			u := side.UnitRow{Time: 10}
+			if every > 0 && i%every == every-1 && i > 3 {
+				u.Time = 30
+			}
+			v.Units = append(v.Units, u)
+		}
+		return &side.Side{Views: []*side.View{v}}
+	}
+	for _, c := range []struct {
+		base, head int
+		want       string
+	}{
+		{0, 2, "head: every second step takes 3 times as long as the others"},
+		{0, 8, "head: 1 in 8 steps takes 3 times as long as the others"},
+		{8, 0, "base: 1 in 8 steps takes 3 times as long as the others"},
+		{8, 8, ""}, {0, 0, ""},
+	} {
+		s := &story{Parts: &Parts{Base: of(c.base), Head: of(c.head)}}
+		if got := s.stalls(""); got != c.want {
+			t.Errorf("%d, %d: %q, want %q", c.base, c.head, got, c.want)
+		}
 	}
 }

@@ -368,14 +368,26 @@ func (s *story) bimodal() bool {
 	return false
 }
 
-// stalls describes the slow units of the head, if the base has no such units: "1 in 8 steps takes 3 times as long".
+// stalls describes the slow units that one side has and the other has not: "head: 1 in 8 steps takes 3 times as long as
+// the others".
 func (s *story) stalls(string) string {
 	if s.Parts == nil {
 		return ""
 	}
+	if text := stallsOnly(s.Head, s.Base); text != "" {
+		return "head: " + text
+	}
+	if text := stallsOnly(s.Base, s.Head); text != "" {
+		return "base: " + text
+	}
+	return ""
+}
+
+// stallsOnly describes the slow units of a side, if the other has no such units.
+func stallsOnly(one, other *side.Side) string {
 	worst := slowSteps{}
 	of := "steps"
-	for _, v := range s.Head.Views {
+	for _, v := range one.Views {
 		if e := stallsOf(times(v)); e.Units > worst.Units {
 			worst, of = e, "steps"
 			if int64(e.Of) < v.Time.N {
@@ -383,7 +395,7 @@ func (s *story) stalls(string) string {
 			}
 		}
 	}
-	for _, v := range s.Base.Views {
+	for _, v := range other.Views {
 		if e := stallsOf(times(v)); 2*e.Units*worst.Of > worst.Units*e.Of {
 			return ""
 		}
@@ -391,10 +403,13 @@ func (s *story) stalls(string) string {
 	switch {
 	case worst.Units == 0:
 		return ""
+	case worst.Every == 2:
+		return fmt.Sprintf("every second step takes %.2g times as long as the others", worst.Times)
 	case worst.Every > 0:
 		return fmt.Sprintf("1 in %d steps takes %.2g times as long as the others", worst.Every, worst.Times)
 	}
-	return fmt.Sprintf("%d of %d %s take %.2g times as long as the others", worst.Units, worst.Of, of, worst.Times)
+	return fmt.Sprintf("%s of %s %s take %.2g times as long as the others", unit.Int(int64(worst.Units)),
+		unit.Int(int64(worst.Of)), of, worst.Times)
 }
 
 // times returns the time of every unit if the report lists them all, ns; else of the sample that it lists.

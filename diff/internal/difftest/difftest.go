@@ -130,7 +130,7 @@ func Regression() *comparison.Comparison {
 			HeadValues: []float64{head}, Unreplicated: true}
 	}
 	step := row("unit.time.p50", report.Nanoseconds, 10e6, 11.5e6, comparison.Regressed,
-		"+15.0 %, interval over units +13.9 % to +16.1 %: beyond the noise floor of 5.0 %")
+		"+15.0 %, interval over units +13.9 % to +16.1 %: the estimate exceeds the noise floor of 5.0 %, and the interval excludes 0")
 	step.Interval = &comparison.Interval{Low: 1.139, High: 1.161, Level: 0.95, Method: "block bootstrap"}
 	idle := row("unit.gpu_idle.mean", report.Nanoseconds, 1e6, 2e6, comparison.Unsettled, "units differ as much")
 	idle.NeedCaptures = Whole(3)

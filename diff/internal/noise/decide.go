@@ -175,8 +175,10 @@ func (x *Decider) overUnits(n *significance.Number, v *significance.Verdict) str
 	}
 	beyond := math.Abs(math.Log(v.Ratio)) > math.Log1p(v.Floor)
 	switch {
+	case (v.Class == significance.Regressed || v.Class == significance.Improved) && (v.Low-1)*(v.High-1) > 0:
+		return text + ": the estimate exceeds the " + floor + ", and the interval excludes 0"
 	case v.Class == significance.Regressed || v.Class == significance.Improved:
-		return text + ": beyond the " + floor
+		return text + ", beyond the " + floor
 	case v.Class == significance.Same:
 		return text + ": within the " + floor
 	case v.Code == significance.TooFewUnits:
