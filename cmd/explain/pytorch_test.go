@@ -76,8 +76,8 @@ func TestPyTorchProfiles(t *testing.T) {
 		t.Errorf("other JSON: exit %d: %s", code, said)
 	}
 	for pair, study := range map[[2]string][2]string{ // what is asked for, and how the head line says it
-		{"hta_control", "hta_test"}: {"gpu", "gpu"},
-		{"h100_qwen", "mi300_qwen"}: {"gpu,source", "gpu (unknown on the head, not checked), source"},
+		{"hta_control", "hta_test"}: {"gpu", "gpu (NVIDIA A100-PG509-200 → Tesla V100-SXM2-16GB)"},
+		{"h100_qwen", "mi300_qwen"}: {"gpu,source", "gpu (unknown on the head, not checked), source (pytorch → pytorch-rocm)"},
 	} {
 		files := []string{"../../../shared/kineto/" + pair[0] + ".json.gz", "../../../shared/kineto/" + pair[1] + ".json.gz"}
 		if _, err := os.Stat(files[0]); err != nil {
