@@ -145,7 +145,7 @@ func (o *Options) fill() (base string, err error) {
 	}
 	switch {
 	case o.Mode != "" && !isMode(o.Mode):
-		return bad("mode %q is unknown; it is prefill, decode or mixed", o.Mode)
+		return bad("--load-mode %s is unknown; it is prefill, decode or mixed", o.Mode)
 	case o.PromptTokens < 0 || o.PromptTokens > maxTokens || o.OutputTokens < 0 || o.OutputTokens > maxTokens:
 		return bad("a number of tokens is between 1 and %d", maxTokens)
 	case !(o.Rate >= 0 && o.Rate <= maxRate): // also refuses NaN
