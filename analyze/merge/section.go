@@ -207,7 +207,7 @@ func (s *rankSection) totals() {
 			highest = max(highest, s.ranks[i].number)
 		}
 		if gaps := s.missing(highest); gaps != "" && gaps != "rank 0" { // names may count from 1
-			s.warn("missing_ranks", "No capture of %s was merged, perhaps of more: nothing says how many ranks there are. All that follows is of those that were.", gaps)
+			s.warn("missing_ranks", "Missing: %s; the total number of ranks is unknown. All that follows is of the merged ranks.", gaps)
 		}
 	}
 	s.int("ranks.clocks", nil, int64(len(s.aligned.Clocks)), n)

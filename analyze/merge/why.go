@@ -56,7 +56,11 @@ func (s *rankSection) findFirst(c *chain) {
 	if len(held) > 1 {
 		who = "ranks "
 	}
-	title := "Rank " + r.label + " holds up " + who + s.ranksNamed(held) + ": "
+	title := "Rank " + r.label
+	if r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N {
+		title += fmt.Sprintf(" arrives last in %s of collectives and", unit.Format(float64(r.sum.Last)/float64(r.sum.N), report.Ratio))
+	}
+	title += " holds up " + who + s.ranksNamed(held) + ": "
 	if len(c.Causes) > 0 && c.Causes[0].Act != "" {
 		title += doing(c.Causes[0].Act) + " "
 	} else {
@@ -66,12 +70,9 @@ func (s *rankSection) findFirst(c *chain) {
 	if c.Number > 0 {
 		call += fmt.Sprintf(" #%d", c.Number)
 	}
-	title += fmt.Sprintf("before %s, %s in %d of %d", call, unit.Format(float64(c.Time), report.Nanoseconds), c.N, c.Of)
+	title += fmt.Sprintf("before %s, in %s of %s", call, unit.Int(int64(c.N)), unit.Int(int64(c.Of)))
 	if c.Kind != c.In {
 		title += " of " + c.Kind
-	}
-	if r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N {
-		title += fmt.Sprintf("; it arrives last in %s of collectives", unit.Format(float64(r.sum.Last)/float64(r.sum.N), report.Ratio))
 	}
 	l := report.Labels{"rank": r.label}
 	evidence := []report.MetricRef{{ID: "rank.first_time", Labels: l}}

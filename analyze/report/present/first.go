@@ -62,9 +62,9 @@ func stepAnswer(v *View) []doc.Span {
 	if len(parts) == 0 || m == nil || m.Value == nil {
 		return nil
 	}
-	mean := *m.Value // the parts are those of the mean, so the answer is the mean too
+	mean, of := *m.Value, "" // the parts are those of the mean, so the answer is the mean too
 	if m.Summary != nil {
-		mean = m.Summary.Mean
+		mean, of = m.Summary.Mean, "mean of "+unit.Int(m.Summary.N)
 	}
 	spans := doc.Spans(doc.Strong(unit.Format(mean, m.Unit)), " per ")
 	if g := v.mainGroup(); g.Phase != "" && g.Phase != "step" {
@@ -76,7 +76,10 @@ func stepAnswer(v *View) []doc.Span {
 		if few == "" || many == "" { // merged reports of a run
 			few, many = "some", "some"
 		}
-		spans = append(spans, doc.Text(" on average, "+few+" of them about "+short+" and "+many+" about "+long))
+		of += "; " + few + " of them about " + short + " and " + many + " about " + long
+	}
+	if of = strings.TrimPrefix(of, "; "); of != "" {
+		spans = append(spans, doc.Text(" ("+of+")"))
 	}
 	idle, cause := 0.0, stepPart{}
 	sep := ": "

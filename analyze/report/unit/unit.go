@@ -138,7 +138,8 @@ func thousands(number string) string {
 }
 
 // Percent writes a ratio as percent with one decimal, two where it is within a percent of 0 or of 100: "13.8 %",
-// "0.68 %", "99.97 %", "<0.01 %". Exactly 0 and exactly 1 are "0 %" and "100 %".
+// "0.68 %", "99.97 %", "<0.01 %". Exactly 0 is "0 %", as is a negative ratio that rounds to it; 1, and more that rounds to
+// it, is "100 %".
 func Percent(ratio float64) string {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return "unknown"
@@ -151,11 +152,11 @@ func Percent(ratio float64) string {
 	switch {
 	case a == 0:
 		return "0 %"
-	case a == 1:
+	case a >= 1 && a < 1.0005:
 		return sign + "100 %"
 	case p < 0.005:
 		if sign != "" {
-			return ">-0.01 %"
+			return "0 %"
 		}
 		return "<0.01 %"
 	case a < 1 && p >= 99.995:
@@ -184,14 +185,13 @@ func Delta(v float64, u string) string {
 // Change writes a relative change, head ÷ base − 1, in percent with its sign: "+3.4 %". One that rounds to nothing is
 // "±<0.01 %".
 func Change(relative float64) string {
-	if relative > 0.99 && relative < 1 { // a change has nothing that it could round to
-		return "+" + strconv.FormatFloat(relative*100, 'f', 1, 64) + " %"
-	}
-	s := Percent(relative)
-	if s == "<0.01 %" || s == ">-0.01 %" {
+	if relative != 0 && math.Abs(relative) < 0.00005 {
 		return "±<0.01 %"
 	}
-	return signed(s, relative)
+	if relative > 0.99 && relative < 0.9995 { // a change has nothing that it could round to
+		return "+" + strconv.FormatFloat(relative*100, 'f', 1, 64) + " %"
+	}
+	return signed(Percent(relative), relative)
 }
 
 func signed(s string, v float64) string {

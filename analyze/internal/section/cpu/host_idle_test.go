@@ -141,7 +141,7 @@ func TestFindingsNameTheReason(t *testing.T) {
 			th.Ran(0, 0, 1200*us)
 			th.Range("short", 200*us, 210*us)
 		},
-		"the main thread does not launch, and the capture does not say why": func(*tracetest.Builder, *tracetest.Thread) {},
+		"the main thread does not launch, and no reason was recorded": func(*tracetest.Builder, *tracetest.Thread) {},
 	} {
 		l := sectiontest.Look(t, gapWith(say), analyze.Options{})
 		l.Finding("gpu_idle", report.High)

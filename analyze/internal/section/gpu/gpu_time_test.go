@@ -372,7 +372,7 @@ func TestShortGapsAreTold(t *testing.T) {
 // are a thread that launches too slowly; five are not, nor are twenty of which one is more than a third of the time. In the
 // last case twelve gaps of 10 µs are in the first 180 µs, and the last kernel lasts to the end of the step.
 func TestSlowLaunchesAreTold(t *testing.T) {
-	const us, unexplained = sectiontest.Us, "the main thread does not launch, and the capture does not say why"
+	const us, unexplained = sectiontest.Us, "the main thread does not launch, and no reason was recorded"
 	same := func(n int, work, gap int64) (list [][2]int64) {
 		for range n {
 			list = append(list, [2]int64{work, gap})

@@ -233,11 +233,12 @@ func joins(in *kit.Input) bool {
 // doubted lists the subjects of nsys' own messages.
 var doubted = []struct{ code, what string }{
 	{"not_started", "tracing may not have started in some process"},
-	{"cuda_incomplete", "CUDA events may be missing"},
 	{"events_dropped", "events were dropped"},
 	{"out_of_memory", "the profiler ran out of memory"},
-	{"nvtx_incomplete", "NVTX events may be missing"},
 }
+
+// incomplete lists the kinds of events that such a message says may be missing.
+var incomplete = []struct{ code, what string }{{"cuda_incomplete", "CUDA"}, {"nvtx_incomplete", "NVTX"}}
 
 // checkMessages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive it:
 // only missing events are evidence of loss.
@@ -254,12 +255,21 @@ func checkMessages(in *kit.Input, out *kit.Output) *checked {
 			errors++
 		}
 	}
-	var said []string
+	var said, missing []string
 	for _, m := range doubted {
 		if n := counts[m.code]; n > 0 {
 			lost += n
 			said = append(said, m.what)
 		}
+	}
+	for _, m := range incomplete {
+		if n := counts[m.code]; n > 0 {
+			lost += n
+			missing = append(missing, m.what)
+		}
+	}
+	if len(missing) > 0 {
+		said = append(said, strings.Join(missing, " and ")+" events may be missing")
 	}
 	out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
 		Rows: int64(len(list))})
@@ -268,14 +278,16 @@ func checkMessages(in *kit.Input, out *kit.Output) *checked {
 		return passed(counted(0, nil))
 	}
 	if lost > 0 {
-		measured := "no unit of work misses any"
+		measured := "all steps are complete"
 		switch n, _ := in.Units.Incomplete(); {
 		case n > 0 && in.Has(trace.RoleAPI) && joins(in):
-			measured = "some are missing"
+			measured = "some steps miss events"
 		case len(in.Units.Units) == 0:
-			measured = "there is no unit of work to check"
+			measured = "there is no step to check"
+		case !in.Has(trace.RoleAPI) || !joins(in):
+			measured = "whether steps miss any is unknown"
 		}
-		out.Warn("lost_data", "nsys says ("+wording.Count(lost, "message")+") that "+strings.Join(said, ", ")+": "+measured+".")
+		out.Warn("lost_data", "nsys ("+wording.Count(lost, "message")+"): "+strings.Join(said, ", ")+"; "+measured+".")
 	}
 	if errors > 0 {
 		out.Warn("nsys_errors", "nsys recorded "+wording.Count(errors, "error")+" that explain does not know: look at the diagnostics summary in the Nsight Systems window.")

@@ -103,7 +103,11 @@ func TestQualityWarnings(t *testing.T) {
 		{"lost data", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Diagnostic(tt.Diagnostic{Severity: 2, Text: "Not all CUDA events might have been collected."})
 			b.Diagnostic(tt.Diagnostic{Severity: 1, Text: "Process was launched by the profiler, see /home/me/x.log"})
-		}), "lost_data", "nsys says (1 message) that CUDA events may be missing: no unit of work misses any.", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1, "quality.lost_data_messages") }},
+		}), "lost_data", "nsys (1 message): CUDA events may be missing; all steps are complete.", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1, "quality.lost_data_messages") }},
+		{"lost data of two kinds", broken(func(b *tt.Builder, _ *tt.Thread) {
+			b.Diagnostic(tt.Diagnostic{Severity: 2, Text: "Not all NVTX events might have been collected."})
+			b.Diagnostic(tt.Diagnostic{Severity: 2, Text: "Not all CUDA events might have been collected."})
+		}), "lost_data", "nsys (2 messages): CUDA and NVTX events may be missing; all steps are complete.", nil},
 		{"unknown errors", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Diagnostic(tt.Diagnostic{Severity: 3, Text: "Something broke in /home/me"})
 		}), "nsys_errors", "1 error that explain", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 0, "quality.lost_data_messages") }},

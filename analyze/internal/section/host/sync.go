@@ -250,8 +250,15 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	title := "The host waits in blocking synchronisation calls"
 	if site != "" {
 		title = "No work is queued ahead: after each wait in " + kit.Quoted(site) + " the GPU idles"
-		if 2*step.SyncIdle() >= step.Idle {
+		after := timeline.CauseHost
+		if step.Cause[timeline.CauseLaunch] > step.Cause[after] {
+			after = timeline.CauseLaunch
+		}
+		switch {
+		case 2*step.SyncIdle() >= step.Idle:
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
+		case step.Cause[after] > step.Cause[timeline.CauseSync]:
+			title += ", which counts as idle: " + timeline.CauseNames[after]
 		}
 	}
 	out.FindAs("sync", title, evidence, advice...).At(site).OfIdle(step, step.SyncIdle(), barrierIdle...)

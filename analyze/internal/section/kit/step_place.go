@@ -234,7 +234,7 @@ func (s *Step) Each(ns int64) string {
 var hostDoes = [timeline.HostCauses]string{
 	timeline.HostAPI: " is in", timeline.HostProfiler: " is held up by the profiler", timeline.HostOS: " sits in",
 	timeline.HostNotScheduled: " is on no CPU", timeline.HostRunning: " runs code between launches",
-	timeline.HostUnknown: " does not launch, and the capture does not say why",
+	timeline.HostUnknown: " does not launch, and no reason was recorded",
 }
 
 // Title says what the thread does and where, and how long.
@@ -242,16 +242,20 @@ func (x *IdleSite) Title(in *Input) string {
 	s := in.Step()
 	text := "GPU idle " + unit.Percent(s.Share(s.Idle))
 	if left := s.IdleLeft(); left < s.Idle {
-		text += ", " + unit.Percent(s.Share(left)) + " besides read-backs"
+		text += ": " + unit.Percent(s.Share(s.Idle-left)) + " after read-backs; "
+		if x.Cause != timeline.CauseDependency { // which has its own share
+			text += "in the other " + unit.Percent(s.Share(left)) + ", "
+		}
+	} else {
+		text += ": "
 	}
-	text += ": "
 	who := cmp.Or(x.Thread, "the launching thread")
 	calls := Quoted(x.Calls...)
 	switch x.Cause {
 	case timeline.CauseDependency:
 		return text + unit.Percent(s.Share(x.Time)) + s.BehindLaunch(in)
 	case timeline.CauseUnknown:
-		return text + "the capture does not say why"
+		return text + "no reason was recorded"
 	case timeline.CauseSync:
 		text += who + " is blocked"
 		if calls != "" {
@@ -297,7 +301,7 @@ func (x *IdleSite) Title(in *Input) string {
 	case x.Chain != "":
 		text += " (" + quoted(x.Chain) + ")"
 	case x.Most != "":
-		text += "; " + Quoted(x.Most) + " has the largest part of it, " + s.Each(x.In)
+		text += "; " + Quoted(x.Most) + " has the largest part of that, " + s.Each(x.In)
 	case s.hasRanges:
 		text += "; no range inside the step covers it"
 	case in.Trace.Ranges.Len() > 0:
@@ -396,7 +400,7 @@ func (x *IdleSite) Advice(in *Input) []string {
 	}
 	switch {
 	case x.named("dataload", "data_load", "dataset", "next_batch", "prefetch", "fetch", "reader", "_next_data", "[dali]", "loader"):
-		return []string{"The step waits for its input: load ahead (more workers, a longer prefetch queue, decoded data in memory) so that it finds the next batch ready.", where}
+		return []string{"The step waits for its input: load ahead, with more workers, a longer prefetch queue or decoded data in memory.", where}
 	case x.Loads != "" || x.named("compile", "nvrtc", "inductor", "ptxas", "cicc", "autotun"):
 		return []string{"Code is compiled or tuned while the program runs: do it before what is measured (warm-up), and keep the compiler's cache between runs.", where}
 	}

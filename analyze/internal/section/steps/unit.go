@@ -151,7 +151,7 @@ var Section = kit.Section{
 			kit.MeanCol("p50", "p50", "p50_ms"),
 			kit.MeanCol("mean", "Mean", "mean_ms"),
 			kit.MeanCol("p90", "p90", "p90_ms"),
-			kit.FloatCol("token_rate", "Tokens/s/GPU", report.PerSecond),
+			kit.FloatCol("token_rate", "Tokens per GPU", report.PerSecond),
 			kit.Wide(kit.MeanCol("min", "Min", "min_ms")),
 			kit.Wide(kit.MeanCol("max", "Max", "max_ms")),
 			kit.MeanCol("busy", "Busy, mean", "mean_busy_ms"),

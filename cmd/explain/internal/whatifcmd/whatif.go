@@ -195,14 +195,15 @@ func page(r *analyze.WhatIfResult) doc.Document {
 	}
 	d.Add(t)
 	p := &r.Replay
-	fit := "How well the replay fits: with typical latencies alone, steps are " + unit.Percent(p.Error) + " off (median); host, calls and " +
-		"latencies are " + unit.Percent(p.OnHost) + " of the critical path, and a replay without them gains " +
-		unit.Percent(p.Bare) + " (these two should agree); " + unit.Percent(p.Unknown) + " of the path is unknown."
+	fit := "The replay with typical latencies is " + unit.Percent(p.Error) + " off the measured steps (median). Host, calls and " +
+		"latencies are " + unit.Percent(p.OnHost) + " of the critical path; a replay without them gains " +
+		unit.Percent(p.Bare) + ", which should be about as much. " + unit.Percent(p.Unknown) + " of the path is unknown."
 	if p.Unlaunched > 0 {
 		fit += " What launched " + unit.Percent(p.Unlaunched) + " of the GPU work is not known."
 	}
 	if p.Fits {
-		d.Add(doc.P("These are upper bounds, the upper ends of the intervals over the steps: a real change rarely reaches them. " + fit))
+		d.Add(doc.P("These are upper bounds, the upper ends of the intervals over the steps: a real change rarely reaches them. " +
+			"Gains overlap: do not add them. " + fit))
 	} else {
 		d.Add(doc.Note{Kind: doc.Caution,
 			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: the capture lacks a part of what held steps back. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})
