@@ -135,14 +135,14 @@ func doing(act string) string {
 		return "its host is in " + call
 	}
 	if call, ok := strings.CutPrefix(act, ranks.Transfer); ok {
-		return "a slow " + call + " (no captured rank came late to it)"
+		return "a slow " + call
 	}
 	return act
 }
 
 const usualReasons = "Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)."
 
-const linkReasons = "Usual reasons: a slow link (nvidia-smi topo -m, nvidia-smi nvlink -s, NCCL_DEBUG=INFO, the network's counters), or a late rank that was not captured."
+const linkReasons = "No captured rank came late to that call. Usual reasons: a slow link (nvidia-smi topo -m, nvidia-smi nvlink -s, NCCL_DEBUG=INFO, the network's counters), or a late rank that was not captured."
 
 // reasonsOf names the usual reasons for a chain's largest cause.
 func reasonsOf(c *chain) string {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 )
 
@@ -43,6 +44,25 @@ func TestClip(t *testing.T) {
 		strings.Repeat("ab ", 25) + "load ahead (more workers, a longer queue, " + long: strings.Repeat("ab ", 25) + "load ahead (more workers, a longer queue …)",
 	} {
 		if got := clip(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The number of a finding is not said twice where it is what the finding is worth.
+func TestBriefSaysItsNumberOnce(t *testing.T) {
+	for ns, want := range map[float64]string{
+		467.7e6: " (worth up to 467.7 ms of the 5 s window)",
+		12e6:    " (12 ms; worth up to 467.7 ms of the 5 s window)",
+	} {
+		f := report.Finding{Title: "Rank 3 arrives last", Evidence: []report.MetricRef{{ID: "rank.first_time"}},
+			Worth: &report.Worth{Time: 467_700_000, Of: 5_000_000_000}}
+		r := &report.Report{Metrics: []report.Metric{{ID: "rank.first_time", Value: &ns, Unit: report.Nanoseconds}}}
+		got := ""
+		for _, s := range brief(NewView(r), f) {
+			got += s.Text
+		}
+		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -266,13 +266,17 @@ func worth(w *report.Worth) string {
 		unit.Format(times[1], report.Nanoseconds) + per
 }
 
-// brief is the text in brackets after a finding: its number, unless the title states it with the place, and its worth.
+// brief is the text in brackets after a finding: its number, unless the title states it with the place or it is the
+// worth, and its worth.
 func brief(v *View, f report.Finding) []doc.Span {
 	var spans []doc.Span
 	if f.Place == "" || !strings.Contains(f.Title, f.Place) {
 		spans = headline(v, f)
 	}
 	if w := worth(f.Worth); w != "" {
+		if len(spans) == 1 && strings.HasPrefix(w, "worth up to "+spans[0].Text+" ") {
+			spans = nil
+		}
 		if len(spans) > 0 {
 			w = "; " + w
 		}
