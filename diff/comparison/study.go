@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -53,11 +54,20 @@ func (s *Study) About() string {
 		case f.Base == f.Head:
 			text += " (the same on both sides: " + f.Base + ")"
 		default:
-			text += " (" + f.Base + " → " + f.Head + ")"
+			text += " (" + counted(f.Base) + " → " + counted(f.Head) + ")"
 		}
 		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
+}
+
+// counted is a list of equal names, such as those of GPUs, as their number and one name.
+func counted(list string) string {
+	names := strings.Split(list, ", ")
+	if n := len(names); n > 1 && len(slices.Compact(names)) == 1 {
+		return fmt.Sprintf("%d × %s", n, names[0])
+	}
+	return list
 }
 
 // known says where the value of a field can be read; empty if it is not in the server's log.
