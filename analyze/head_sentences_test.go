@@ -72,7 +72,7 @@ func (h *head) mean(id string, pairs ...string) float64 {
 }
 
 var (
-	stepSentence = regexp.MustCompile(`^(\S+ \S+) per (?:\S+ )?step \(mean of [0-9,]+(?:; (\S+ %) of them about (\S+ \S+) and (\S+ %) about (\S+ \S+))?\): ` +
+	stepSentence = regexp.MustCompile(`^(\S+ \S+) per (?:\S+ )?step(?: \((?:mean of [0-9,]+)?(?:; )?(?:(\S+ %) of them about (\S+ \S+) and (\S+ %) about (\S+ \S+))?\))?: ` +
 		`(\S+ %) compute(?: \((.+?) (\S+ %)\))?(?:, (\S+ %) exposed communication(?: \([^)]*\))?)?(?:, (\S+ %) exposed copy)?, ` +
 		`GPU idle (\S+ %)(?:, (mostly|the largest part) ([^.]+))?\.$`)
 	windowSentence = regexp.MustCompile(`^(\S+ \S+) of GPU work: idle (\S+ %)(?:, (mostly|the largest part) ([^;.]+))?(?:; (\S+ %) of the kernel time is (.+))?\.$`)

@@ -69,6 +69,7 @@ func stepAnswer(v *View) []doc.Span {
 	spans := doc.Spans(doc.Strong(unit.Format(mean, m.Unit)), " per ")
 	if g := v.mainGroup(); g.Phase != "" && g.Phase != "step" {
 		spans = append(spans, v.word(g.Phase), doc.Text(" "))
+		of = "" // the table of kinds has the number, and the first screen little room
 	}
 	spans = append(spans, doc.Text("step"))
 	if short, long := v.value("unit.mode_time", "mode", "short"), v.value("unit.mode_time", "mode", "long"); short != "" && long != "" {
