@@ -401,6 +401,26 @@ func TestStalls(t *testing.T) {
 	}
 }
 
+// One of 23 steps is 1.7 steps longer and another one 0.57: +9.9 %, a third of it in the second. It comes back, so it is
+// not an accident, and two steps are too few to be certain: undecided. If the second is 0.2 longer, less than a quarter of
+// the first, the first alone carries the mean (+8.3 %, without it +0.9 %): a warning.
+func TestAnOutlierThatComesBack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 2))
+	base := series(rng, 23, 1, 0.0005)
+	for _, c := range []struct {
+		second float64
+		want   significance.Outcome
+	}{{0.57, significance.Undecided}, {0.2, significance.Warns}} {
+		head := series(rng, 23, 1, 0.0005)
+		head[1] *= 2.7
+		head[2] *= 1 + c.second
+		v := judge(significance.Number{Tolerance: 0.05, Timer: 1e-6, Tie: significance.TieNumber, Base: captures(base), Head: captures(head)})
+		if v.Outcome != c.want {
+			t.Errorf("second %.2f: %+v", c.second, v)
+		}
+	}
+}
+
 // More than a quarter of the units take more than twice the median.
 func TestTwoLengths(t *testing.T) {
 	for _, c := range []struct {

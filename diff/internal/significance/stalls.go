@@ -40,6 +40,17 @@ func TwoLengths(units []float64) bool {
 // outliers returns the most units of n that prove nothing about the program: fewer than two, or fewer than 2 %.
 func outliers(n int) int { return max(2, (n+49)/50) - 1 }
 
+// again reports whether more units of the one slower capture than may be outliers are longer than every unit of the
+// other, and by at least a quarter as much as the longest: then the slowness comes back.
+func (q *question) again() bool {
+	if len(q.base) != 1 || len(q.head) != 1 || len(q.base[0].Units) == 0 {
+		return false
+	}
+	h, most := slices.Sorted(slices.Values(q.head[0].Units)), slices.Max(q.base[0].Units)
+	next := len(h) - 1 - outliers(len(h))
+	return next >= 0 && h[next]-most >= (h[len(h)-1]-most)/4 && h[next] > most*math.Exp(q.tau)
+}
+
 // forgive eases the outcome of a mean that outliers alone carry. It warns if the mean holds without the slowest units
 // of the slower side, so few that they may be accidents, and has then changed by less than half as much. If that is so
 // without the fastest units of the faster side, such as one that is cut short, a failure warns and an undecided mean
@@ -52,6 +63,9 @@ func (q *question) forgive(o Options) {
 		if !q.n.HigherBetter && math.Log(t) <= min(q.tau, q.d/2) {
 			q.v.Outcome, q.v.Code, q.v.Few = Warns, "", true
 		}
+		return
+	}
+	if q.again() {
 		return
 	}
 	holds := func(head bool) bool {
