@@ -14,7 +14,7 @@ const LeastUnits = 3
 func (q *question) measure(o Options) {
 	q.v.Base, q.v.Head = Trend{Range: 1}, Trend{Range: 1}
 	if q.several() {
-		if q.unitsOf(q.base) > 0 && !q.enough() {
+		if unitsOf(q.base) > 0 && !(q.n.Stat.Enough(unitsOf(q.base)) && q.n.Stat.Enough(unitsOf(q.head))) {
 			q.few, q.v.Code = true, TooFewUnits
 		}
 		return
@@ -24,7 +24,7 @@ func (q *question) measure(o Options) {
 		q.byFloor(o)
 		return
 	}
-	if !q.enough() {
+	if short := func(c Capture) bool { return !q.n.Stat.Enough(c.units()) }; slices.ContainsFunc(q.base, short) || slices.ContainsFunc(q.head, short) {
 		q.few, q.v.Code = true, TooFewUnits
 		return
 	}
@@ -53,7 +53,7 @@ func (q *question) measure(o Options) {
 	q.overUnits = true
 	sb, sh := Deviation(lb), Deviation(lh)
 	n, m := float64(len(lb)), float64(len(lh))
-	q.welch([]float64{sb * sb / n, sh * sh / m}, []float64{n, m}, o)
+	q.c = welch(q.d, []float64{sb * sb / n, sh * sh / m}, []float64{n, m}, q.n.Stat, q.timer(), o.Alpha)
 	q.v.Units = q.unitsFor(sb, sh, o)
 }
 
@@ -76,26 +76,7 @@ func (q *question) unitsFor(base, head float64, o Options) int {
 	return 0
 }
 
-// enough reports whether each side has enough units for a tail: over all its captures if several are compared, else in
-// each of them.
-func (q *question) enough() bool {
-	for _, side := range [][]Capture{q.base, q.head} {
-		if q.several() {
-			if !q.n.Stat.Enough(q.unitsOf(side)) {
-				return false
-			}
-			continue
-		}
-		for i := range side {
-			if !q.n.Stat.Enough(side[i].units()) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func (q *question) unitsOf(side []Capture) int {
+func unitsOf(side []Capture) int {
 	n := 0
 	for i := range side {
 		n += side[i].units()
@@ -193,13 +174,13 @@ func (q *question) summaries(o Options) bool {
 			variance, units = append(variance, sd*sd/n/(k*k)), append(units, n)
 		}
 	}
-	q.welch(variance, units, o)
+	q.c = welch(q.d, variance, units, q.n.Stat, q.timer(), o.Alpha)
 	return true
 }
 
-// welch contrasts means of ln by Welch's t interval around d, from their variances and the units behind each. It scales
-// the width to that of the statistic, see [Statistic.width].
-func (q *question) welch(variance, units []float64, o Options) {
+// welch contrasts means of ln by Welch's t interval around d, from their variances and the units behind each. The width
+// is scaled to that of the statistic, see [Statistic.width], and at least that of the standard error least, ln.
+func welch(d float64, variance, units []float64, stat Statistic, least, alpha float64) contrast {
 	var total, pooled float64
 	for i, v := range variance {
 		total += v
@@ -209,7 +190,7 @@ func (q *question) welch(variance, units []float64, o Options) {
 	if pooled > 0 {
 		df = min(max(total*total/pooled, 1), student.MaxDF)
 	}
-	half := student.Quantile(o.Alpha, df) * max(q.n.Stat.width()*math.Sqrt(total), q.timer())
-	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: df, alpha: o.Alpha,
+	half := student.Quantile(alpha, df) * max(stat.width()*math.Sqrt(total), least)
+	return contrast{d: d, low: d - half, high: d + half, least: math.Abs(d), df: df, alpha: alpha,
 		method: "Welch's t interval over units"}
 }

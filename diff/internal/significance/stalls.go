@@ -40,15 +40,15 @@ func TwoLengths(units []float64) bool {
 // outliers returns the most units of n that prove nothing about the program: fewer than two, or fewer than 2 %.
 func outliers(n int) int { return max(2, (n+49)/50) - 1 }
 
-// again reports whether more units of the one slower capture than may be outliers are longer than every unit of the
-// other, and by at least a quarter as much as the longest: then the slowness comes back.
-func (q *question) again() bool {
-	if len(q.base) != 1 || len(q.head) != 1 || len(q.base[0].Units) == 0 {
+// comesBack reports whether more units of the head's one capture than may be outliers exceed every unit of base's one by
+// more than tau, ln, and by at least a quarter as much as the longest does.
+func comesBack(base, head []Capture, tau float64) bool {
+	if len(base) != 1 || len(head) != 1 || len(base[0].Units) == 0 {
 		return false
 	}
-	h, most := slices.Sorted(slices.Values(q.head[0].Units)), slices.Max(q.base[0].Units)
+	h, most := slices.Sorted(slices.Values(head[0].Units)), slices.Max(base[0].Units)
 	next := len(h) - 1 - outliers(len(h))
-	return next >= 0 && h[next]-most >= (h[len(h)-1]-most)/4 && h[next] > most*math.Exp(q.tau)
+	return next >= 0 && h[next]-most >= (h[len(h)-1]-most)/4 && h[next] > most*math.Exp(tau)
 }
 
 // forgive eases the outcome of a mean that outliers alone carry. It warns if the mean holds without the slowest units
@@ -65,7 +65,7 @@ func (q *question) forgive(o Options) {
 		}
 		return
 	}
-	if q.again() {
+	if comesBack(q.base, q.head, q.tau) {
 		return
 	}
 	holds := func(head bool) bool {

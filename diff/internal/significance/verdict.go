@@ -93,7 +93,7 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Code = TooFewUnits
 	case q.drifts:
 		v.Code = Drifting
-	case q.loose && (q.v.Base.drifts(q.unitsOf(q.base)) || q.v.Head.drifts(q.unitsOf(q.head))):
+	case q.loose && (q.v.Base.drifts(unitsOf(q.base)) || q.v.Head.drifts(unitsOf(q.head))):
 		v.Code = Drifting
 	default:
 		v.Code = WideInterval
