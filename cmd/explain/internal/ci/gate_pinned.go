@@ -17,8 +17,8 @@ import (
 
 // pinned reads the file of a flag, which is called as what it holds. If the base cannot be read, nothing is judged; any
 // other error is one of usage.
-func (f *gateFlags) pinned(ctx context.Context, what, path string) (*gate.Pinned, error) {
-	file, err := f.pins.Read(ctx, what, path)
+func pinned(ctx context.Context, pins *gate.Pins, what, path string) (*gate.Pinned, error) {
+	file, err := pins.Read(ctx, what, path)
 	if err != nil && !errors.As(err, new(gate.UnreadError)) {
 		err = usage.Errorf("--%s: %w", strings.ReplaceAll(what, " ", "-"), err)
 	}
@@ -34,7 +34,7 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 		}
 		return policy.Default(), source, nil
 	}
-	file, err := f.pinned(ctx, "policy", f.rules.Policy)
+	file, err := pinned(ctx, &f.pins, "policy", f.rules.Policy)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -66,7 +66,7 @@ func (f *gateFlags) readNoise(ctx context.Context) (*diff.Noise, error) {
 	if f.rules.Noise == "" {
 		return nil, nil
 	}
-	file, err := f.pinned(ctx, "noise", f.rules.Noise)
+	file, err := pinned(ctx, &f.pins, "noise", f.rules.Noise)
 	if err != nil || !file.There() {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (f *gateFlags) pinMaps(ctx context.Context, dir string) error {
 		if *m.path == "" {
 			continue
 		}
-		file, err := f.pinned(ctx, m.what, *m.path)
+		file, err := pinned(ctx, &f.pins, m.what, *m.path)
 		if err != nil {
 			return err
 		}
