@@ -102,10 +102,11 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 		noise: noise.NewDecider(c, both.Base, both.Head, opt.Policy, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
 	c.Unit.OverlapNeeded = pairing.OverlapNeeded
-	c.Identical = both.IdenticalSides()
-	both.Residue()
+	c.Identical = pairing.Identical(base, head)
+	c.Residue = append(c.Residue, pairing.Residue(x.Base, x.Head, opt.Policy.Environment)...)
+	evidence := pairing.EvidenceOnly(x.Base, x.Head)
 	switch {
-	case both.EvidenceOnly():
+	case evidence:
 		x.noise.Policy = opt.Policy.ForEvidence()
 		both.Opt.Policy = x.noise.Policy
 		x.evidence()
@@ -114,7 +115,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	default:
 		x.totals()
 	}
-	if !both.EvidenceOnly() {
+	if !evidence {
 		x.beside()
 	}
 	x.failedRequests()
@@ -122,13 +123,13 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	incomplete(c, base, head)
 	overhead(c, opt.Policy.Stats.MaxOverhead, base, head)
 	doubt(c)
-	both.Mix()
+	c.Mix = both.Mix()
 	c.Ranks = compareRanks(x.Base, x.Head)
 	c.Comparable = c.Comparable || c.Identical // even without a unit: nothing differs
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
-	both.NameKernels()
+	pairing.NameKernels(c.Kernels, x.Base, x.Head)
 	rules.All(x.noise, x.onlyNames, opt.Today)
 	if len(opt.Study) > 0 {
 		x.unjudge()
@@ -177,7 +178,9 @@ func (x *comparer) compare() {
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
 	x.sides.Work()
-	x.sides.Coverage()
+	for _, text := range pairing.Coverage(x.Base, x.Head) {
+		c.Refuse(comparison.LowCoverage, text)
+	}
 	x.noise.Rows(x.sides.Chosen())
 	if c.Depth == comparison.DepthKernel {
 		base, _ := x.Base.Merged()

@@ -14,13 +14,15 @@ func (x *comparer) evidence() {
 	c := x.C
 	c.Comparable = true
 	x.sides.Environment()
-	x.sides.KindsOfEvidence()
+	if text := pairing.OtherEvidence(x.Base, x.Head); text != "" {
+		c.Refuse(comparison.DifferentWork, text)
+	}
 	x.iterations()
 	x.noise.Measured()
 	if len(c.Primary) > 0 {
 		c.Depth = comparison.DepthEvidence
 	} else if c.Comparable {
-		x.sides.Refuse(comparison.MissingMetric, "base and head have no metric in common")
+		c.Refuse(comparison.MissingMetric, "base and head have no metric in common")
 	}
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
@@ -40,8 +42,7 @@ func (x *comparer) iterations() {
 	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.sides.CommonKind() {
 		x.C.Reason(
 			comparison.DifferentWork,
-			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",
-				pairing.KindsText(x.sides.BaseKinds()), pairing.KindsText(x.sides.HeadKinds())),
+			"no kind of iteration occurs on both sides: "+x.sides.KindsText(),
 		)
 		return
 	}

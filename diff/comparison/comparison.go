@@ -95,6 +95,12 @@ func (c *Comparison) Reason(code Code, text string) {
 	c.Reasons = append(c.Reasons, Reason{Code: code, Text: text})
 }
 
+// Refuse adds a reason why the sides are not comparable.
+func (c *Comparison) Refuse(code Code, text string) {
+	c.Comparable = false
+	c.Reason(code, text)
+}
+
 // Has reports whether a reason is among those of the comparison.
 func (c *Comparison) Has(code Code) bool {
 	return slices.ContainsFunc(c.Reasons, func(r Reason) bool { return r.Code == code })

@@ -63,13 +63,9 @@ func (o *Options) onPurpose(fields ...string) string {
 
 // New pairs the captures of both sides for the comparison c.
 func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sides {
-	return &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
-}
-
-// Refuse records why the sides are not comparable.
-func (x *Sides) Refuse(code comparison.Code, text string) {
-	x.C.Comparable = false
-	x.C.Reason(code, text)
+	x := &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
+	x.Kinds = matchKinds(x.Base, x.Head, opt.Study)
+	return x
 }
 
 // differentWork records that the sides do different work, which makes them not comparable unless that is studied.
@@ -78,7 +74,7 @@ func (x *Sides) differentWork(text string) {
 		x.C.Reason(comparison.DifferentWork, text)
 		return
 	}
-	x.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(comparison.StudyWork))
+	x.C.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(comparison.StudyWork))
 }
 
 // Check verifies what every comparison needs: work on both sides, the same environment, a unit of work, and a kind of
@@ -93,7 +89,7 @@ func (x *Sides) Check() bool {
 		for _, c := range s.side.Captures {
 			if c.EvidenceOnly() {
 				empty = true
-				x.Refuse(
+				x.C.Refuse(
 					comparison.EmptySide,
 					fmt.Sprintf(
 						"%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs",
@@ -103,31 +99,39 @@ func (x *Sides) Check() bool {
 				)
 			} else if !c.HasGPUWork() {
 				empty = true
-				x.Refuse(comparison.EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.Report.Trace.Name))
+				x.C.Refuse(comparison.EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.Report.Trace.Name))
 			}
 		}
 	}
-	x.ranks()
+	if text := otherRanks(x.Base, x.Head); text != "" {
+		x.differentWork(text)
+	}
 	x.Environment()
-	return !empty && x.haveUnits() && x.Choose()
+	if empty {
+		return false
+	}
+	if text := lackUnits(x.Base, x.Head); text != "" {
+		x.C.Refuse(comparison.NoUnit, text)
+		return false
+	}
+	return x.Choose()
 }
 
-// ranks compares the number of ranks of the runs: another number is different work. Reports of single captures state
+// otherRanks says how the numbers of ranks of the runs differ, which is different work. Reports of single captures state
 // none.
-func (x *Sides) ranks() {
-	first, ok := x.Base.Captures[0].Value("ranks.count", nil)
-	for _, s := range []*side.Side{x.Base, x.Head} {
+func otherRanks(base, head *side.Side) string {
+	first, ok := base.Captures[0].Value("ranks.count", nil)
+	for _, s := range []*side.Side{base, head} {
 		for _, c := range s.Captures {
 			if n, other := c.Value("ranks.count", nil); other != ok || n != first {
-				text := fmt.Sprintf("one run has %v ranks and the other %v: a rank does a different share of the work", first, n)
 				if other != ok {
-					text = "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
+					return "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
 				}
-				x.differentWork(text)
-				return
+				return fmt.Sprintf("one run has %v ranks and the other %v: a rank does a different share of the work", first, n)
 			}
 		}
 	}
+	return ""
 }
 
 // differing keeps the parts that differ of two lists of equal length, so that a message names the option and not the
@@ -167,7 +171,7 @@ func (x *Sides) Environment() {
 					b,
 				)
 			}
-			x.Refuse(code, text)
+			x.C.Refuse(code, text)
 			r := &x.C.Reasons[len(x.C.Reasons)-1]
 			r.Field, r.Base, r.Head = field, a, b
 			if code == comparison.GraphCaptureMismatch { // no study needs that
@@ -201,7 +205,9 @@ func (x *Sides) Environment() {
 					say(code, f.Name, fieldText(f.Name), a, b)
 				}
 			}
-			x.unitOfPolicy(c.Report)
+			if text := otherUnit(x.Opt.Policy, c.Report); text != "" {
+				x.C.Refuse(comparison.NoUnit, text)
+			}
 		}
 	}
 	if len(fields) > 0 {
@@ -209,25 +215,18 @@ func (x *Sides) Environment() {
 	}
 }
 
-// unitOfPolicy refuses a report that was made with another kind of unit than the policy asks for.
-func (x *Sides) unitOfPolicy(r *report.Report) {
-	want, have := x.Opt.Policy.UnitKind(), r.Unit.Kind
-	if have == "" {
-		have = "none"
+// otherUnit says that a report was made with another kind of unit than the policy asks for; empty if it was not.
+func otherUnit(p *policy.Policy, r *report.Report) string {
+	want, have := p.UnitKind(), cmp.Or(r.Unit.Kind, "none")
+	if want == "" || want == have {
+		return ""
 	}
 	how := "was analysed per " + have
 	if have == "none" {
 		how = "has no unit of work"
 	}
-	if want != "" && want != have {
-		x.Refuse(
-			comparison.NoUnit,
-			fmt.Sprintf(
-				"the policy asks for the unit of work %s, and %s %s: analyse its trace with --unit, or change the policy",
-				x.Opt.Policy.Unit, r.Trace.Name, how,
-			),
-		)
-	}
+	return fmt.Sprintf("the policy asks for the unit of work %s, and %s %s: analyse its trace with --unit, or change the policy",
+		p.Unit, r.Trace.Name, how)
 }
 
 // fieldText names a field of the environment in a sentence.
@@ -244,10 +243,10 @@ func fieldText(name string) string {
 	return "the " + strings.ReplaceAll(name, "_", " ")
 }
 
-// haveUnits says which sides lack a unit of work, and what would give them one.
-func (x *Sides) haveUnits() bool {
+// lackUnits says which side lacks a unit of work, and what would give it one; empty if none does.
+func lackUnits(base, head *side.Side) string {
 	var lacking, having *report.Report
-	for _, s := range []*side.Side{x.Base, x.Head} {
+	for _, s := range []*side.Side{base, head} {
 		for _, c := range s.Captures {
 			if len(c.Kinds) == 0 {
 				if lacking == nil {
@@ -259,20 +258,17 @@ func (x *Sides) haveUnits() bool {
 		}
 	}
 	if lacking == nil {
-		return true
+		return ""
 	}
 	text := fmt.Sprintf("%s has no unit of work", lacking.Trace.Name)
 	if why := strings.TrimSuffix(lacking.Unit.Why, "."); why != "" {
 		text += " (" + clip(why, mostWhy) + ")"
 	}
 	if having != nil {
-		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
+		return text + fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
 			having.Trace.Name, unitText(&having.Unit), unitOption(&having.Unit))
-	} else {
-		text += ": totals grow with the length of a capture, so nothing can be compared; capture more steps, or name the unit with --unit nvtx:REGEX or kernel:REGEX"
 	}
-	x.Refuse(comparison.NoUnit, text)
-	return false
+	return text + ": totals grow with the length of a capture, so nothing can be compared; capture more steps, or name the unit with --unit nvtx:REGEX or kernel:REGEX"
 }
 
 func unitText(u *report.Unit) string {
@@ -303,25 +299,22 @@ func clip(s string, most int) string {
 	return s
 }
 
-// Choose matches the kinds of unit and picks the one to attribute, among those that all captures have: of the phase
-// with most time, the kind with most time. Time is the sum of both sides' shares of unit time.
+// Choose picks the kind of unit to attribute, among those that all captures have: of the phase with most time, the kind
+// with most time. Time is the sum of both sides' shares of unit time.
 func (x *Sides) Choose() bool {
-	if x.Kinds == nil {
-		x.matchKinds()
-	}
 	phases := map[string]float64{}
 	for i := range x.Kinds {
-		if k := &x.Kinds[i]; x.common(k) && x.asked(k) {
-			phases[k.phase()] += x.time(k)
+		if k := &x.Kinds[i]; x.common(k) && x.Opt.asks(k) {
+			phases[k.phase()] += k.time(x.Base, x.Head)
 		}
 	}
 	for i := range x.Kinds {
 		k := &x.Kinds[i]
-		if !x.common(k) || !x.asked(k) {
+		if !x.common(k) || !x.Opt.asks(k) {
 			continue
 		}
 		if x.Main == nil || cmp.Or(cmp.Compare(phases[k.phase()], phases[x.Main.phase()]),
-			cmp.Compare(x.time(k), x.time(x.Main))) > 0 {
+			cmp.Compare(k.time(x.Base, x.Head), x.Main.time(x.Base, x.Head))) > 0 {
 			x.Main = k
 		}
 	}
@@ -330,13 +323,12 @@ func (x *Sides) Choose() bool {
 		if x.Opt.Phase != "" || x.Opt.Batch != nil {
 			text = "no kind of unit of the requested phase and batch size occurs on both sides"
 		}
-		x.Refuse(comparison.DifferentWork, fmt.Sprintf("%s: base has %s; head has %s", text,
-			KindsText(x.BaseKinds()), KindsText(x.HeadKinds())))
+		x.C.Refuse(comparison.DifferentWork, text+": "+x.KindsText())
 		return false
 	}
 	x.Kind = x.Main.Name
 	if !x.Main.Both() {
-		x.Refuse(comparison.MissingMetric, fmt.Sprintf(
+		x.C.Refuse(comparison.MissingMetric, fmt.Sprintf(
 			"not every capture lists the parts of a unit of %s; analyse them again with this version", x.Kind))
 		return false
 	}
@@ -348,12 +340,10 @@ func (x *Sides) Choose() bool {
 func (x *Sides) HeadKind() side.Kind { return x.Head.Captures[0].Kinds[x.Main.Head[0]].Kind }
 
 // common reports whether every capture has units of the kind, with metrics.
-func (x *Sides) common(k *Kind) bool {
-	return x.known(x.Base, k.Base) && x.known(x.Head, k.Head)
-}
+func (x *Sides) common(k *Kind) bool { return known(x.Base, k.Base) && known(x.Head, k.Head) }
 
 // known reports whether every capture of a side has metrics of the kind that row points to.
-func (x *Sides) known(s *side.Side, row []int) bool {
+func known(s *side.Side, row []int) bool {
 	for i, at := range row {
 		if at < 0 {
 			return false
@@ -373,26 +363,26 @@ func (k *Kind) phase() string {
 	return k.Name.Phase
 }
 
-// Coverage refuses captures most of whose units were dropped because their work does not recur, and sides of unequal
-// coverage.
-func (x *Sides) Coverage() {
-	for _, s := range []*side.Side{x.Base, x.Head} {
+// Coverage says why the units do not represent their captures: most of a capture's units were dropped because their work
+// does not recur, or the sides' coverage is unequal.
+func Coverage(base, head *side.Side) (texts []string) {
+	for _, s := range []*side.Side{base, head} {
 		for _, v := range s.Views {
 			var kept int64
 			for _, g := range v.C.Kinds {
 				kept += g.Count
 			}
 			if t := v.C.Report.Unit.Trimmed; t.Other > kept {
-				x.Refuse(
-					comparison.LowCoverage,
-					fmt.Sprintf(
-						"%s: %d units of work do not recur and only %d do: too few to represent the capture",
-						v.C.Report.Trace.Name, t.Other, kept),
-				)
+				texts = append(texts, fmt.Sprintf(
+					"%s: %d units of work do not recur and only %d do: too few to represent the capture",
+					v.C.Report.Trace.Name, t.Other, kept))
 			}
 		}
 	}
-	x.unequalCoverage()
+	if text := unequalCoverage(base, head); text != "" {
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 func Optional(v int64) *int64 {

@@ -59,72 +59,79 @@ func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	return b, h
 }
 
-// oneDevice picks the same device on both sides: the one whose median units take longest over all captures. Each report
-// shows its own slowest device, which is a coin toss if the ranks are nearly equal. If the slowest device changed, a
-// finding says so. A device that the caller names is used instead; the result is false if no units ran there.
+// oneDevice picks the same device on both sides: the one that the caller names, else the slowest. The result is false if
+// no units ran there.
 func (x *Sides) oneDevice() bool {
-	if want := x.Opt.Device; want != nil {
-		return x.thisDevice(*want)
-	}
 	var base, head *side.Side
-	most, device := 0.0, int64(-1)
-	for _, d := range devices(x.Base, x.Head) {
-		onBase, onHead := On(x.Base, x.Head, d)
-		if onBase == nil {
-			continue
+	var device int64
+	if want := x.Opt.Device; want != nil {
+		var text string
+		device = *want
+		if base, head, text = onDevice(x.Base, x.Head, device); text != "" {
+			x.C.Refuse(comparison.NoUnit, text)
+			return false
 		}
-		median := func(v *side.View) (float64, bool) { return v.Time.P50, true }
-		b, _ := onBase.Mean(median)
-		h, _ := onHead.Mean(median)
-		if b+h > most {
-			most, base, head, device = b+h, onBase, onHead, d
-		}
+	} else {
+		base, head, device, x.Moved = slowest(x.Base, x.Head)
 	}
-	if base == nil {
-		return true
+	if base != nil {
+		x.Main.BaseViews, x.Main.HeadViews = base.Views, head.Views
+		x.Base.Views, x.Head.Views, x.Device = base.Views, head.Views, device
 	}
-	slowest := func(s *side.Side) int64 { return s.Views[0].Device() }
-	if b, h := slowest(x.Base), slowest(x.Head); b != h {
-		x.Moved = fmt.Sprintf("the slowest device moved from %d to %d; device %d is compared, the slowest over both sides", b, h, device)
-	}
-	x.settle(base, head, device)
 	return true
 }
 
-func (x *Sides) settle(base, head *side.Side, device int64) {
-	x.Main.BaseViews, x.Main.HeadViews = base.Views, head.Views
-	x.Base.Views, x.Head.Views = base.Views, head.Views
-	x.Device = device
+// slowest returns both sides on the device whose median units take longest over all captures; nil unless there are
+// several. Each report shows its own slowest device, which is a coin toss if the ranks are nearly equal. moved says that
+// the slowest device changed.
+func slowest(base, head *side.Side) (b, h *side.Side, device int64, moved string) {
+	most := 0.0
+	median := func(v *side.View) (float64, bool) { return v.Time.P50, true }
+	for _, d := range devices(base, head) {
+		onBase, onHead := On(base, head, d)
+		if onBase == nil {
+			continue
+		}
+		was, _ := onBase.Mean(median)
+		is, _ := onHead.Mean(median)
+		if was+is > most {
+			most, b, h, device = was+is, onBase, onHead, d
+		}
+	}
+	if b == nil {
+		return nil, nil, 0, ""
+	}
+	if was, is := base.Views[0].Device(), head.Views[0].Device(); was != is {
+		moved = fmt.Sprintf("the slowest device moved from %d to %d; device %d is compared, the slowest over both sides", was, is, device)
+	}
+	return b, h, device, moved
 }
 
-// thisDevice picks the device that the caller named, and refuses if no units of both sides ran there.
-func (x *Sides) thisDevice(device int64) bool {
-	list := devices(x.Base, x.Head)
+// onDevice returns both sides on a device; nil if it is the only one. refused says that no units of both sides ran there.
+func onDevice(base, head *side.Side, device int64) (b, h *side.Side, refused string) {
+	list := devices(base, head)
 	if slices.Contains(list, device) {
-		if base, head := On(x.Base, x.Head, device); base != nil {
-			x.settle(base, head, device)
-			return true
+		if b, h = On(base, head, device); b != nil {
+			return b, h, ""
 		}
 	}
 	if list == nil {
-		list = []int64{x.Base.Views[0].Device()}
-		if device == list[0] && device == x.Head.Views[0].Device() {
-			return true
+		list = []int64{base.Views[0].Device()}
+		if device == list[0] && device == head.Views[0].Device() {
+			return nil, nil, ""
 		}
 	}
 	var ran []string
 	for _, d := range list {
 		ran = append(ran, strconv.FormatInt(d, 10))
 	}
-	x.Refuse(comparison.NoUnit, fmt.Sprintf("no units of both sides ran on GPU %d: compare GPU %s (--device)", device,
-		strings.Join(ran, " or ")))
-	return false
+	return nil, nil, fmt.Sprintf("no units of both sides ran on GPU %d: compare GPU %s (--device)", device, strings.Join(ran, " or "))
 }
 
-// unequalCoverage refuses two cases: the units of one side hold more than twice the other's share of the compute time;
+// unequalCoverage describes two cases: the units of one side hold more than twice the other's share of the compute time;
 // or a unit of one side seems to hold several of the other's, as there are at most 0.7 times as many, each with at
 // least a third more kernels.
-func (x *Sides) unequalCoverage() {
+func unequalCoverage(base, head *side.Side) string {
 	type cover struct{ share, units, kernels float64 }
 	of := func(s *side.Side) (c cover, ok bool) {
 		for _, v := range s.Views {
@@ -146,10 +153,10 @@ func (x *Sides) unequalCoverage() {
 		}
 		return c, true
 	}
-	b, ok := of(x.Base)
-	h, ok2 := of(x.Head)
+	b, ok := of(base)
+	h, ok2 := of(head)
 	if !ok || !ok2 || b.kernels <= 0 || h.kernels <= 0 {
-		return
+		return ""
 	}
 	name, of2, few, many := "head", "base", h, b
 	if h.units > b.units {
@@ -157,15 +164,15 @@ func (x *Sides) unequalCoverage() {
 	}
 	const halfAsMany, moreKernels = 0.7, 4.0 / 3
 	if ratio := few.kernels / many.kernels; few.units <= halfAsMany*many.units && ratio >= moreKernels && ratio < 1.9 {
-		x.Refuse(comparison.LowCoverage, fmt.Sprintf(
+		return fmt.Sprintf(
 			"a unit of %s holds %.3g times the kernels of one of %s, and there are %.0f instead of %.0f: half of the steps are of another kind, or steps were taken together; name the unit on both sides with --unit",
-			name, ratio, of2, few.units, many.units))
-		return
+			name, ratio, of2, few.units, many.units)
 	}
 	const fewUnits = 8 // below this, warm-up and cut units are too large a part
 	if few.units >= fewUnits && (b.share > 2*h.share || h.share > 2*b.share) {
-		x.Refuse(comparison.LowCoverage, fmt.Sprintf(
+		return fmt.Sprintf(
 			"units of work hold %.0f %% of the GPU's compute time on base and %.0f %% on head: what lies outside them differs too much to compare the rest",
-			100*b.share, 100*h.share))
+			100*b.share, 100*h.share)
 	}
+	return ""
 }

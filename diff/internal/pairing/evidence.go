@@ -5,12 +5,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-func KindsText(kinds []side.Kind) string {
+// KindsText names the kinds of unit that all captures of a side have, for both sides.
+func (x *Sides) KindsText() string {
+	return "base has " + kindsOf(x.Kinds, x.Base, func(k *Kind) []int { return k.Base }) + "; head has " +
+		kindsOf(x.Kinds, x.Head, func(k *Kind) []int { return k.Head })
+}
+
+func kindsOf(all []Kind, s *side.Side, of func(k *Kind) []int) string {
 	const most = 6
+	var kinds []side.Kind
+	for i := range all {
+		if known(s, of(&all[i])) {
+			kinds = append(kinds, all[i].Name)
+		}
+	}
 	var list []string
 	for _, k := range kinds[:min(len(kinds), most)] {
 		list = append(list, k.String())
@@ -25,8 +36,8 @@ func KindsText(kinds []side.Kind) string {
 }
 
 // EvidenceOnly reports whether no report of either side comes from a trace.
-func (x *Sides) EvidenceOnly() bool {
-	for _, s := range []*side.Side{x.Base, x.Head} {
+func EvidenceOnly(base, head *side.Side) bool {
+	for _, s := range []*side.Side{base, head} {
 		for _, c := range s.Captures {
 			if !c.EvidenceOnly() {
 				return false
@@ -36,8 +47,8 @@ func (x *Sides) EvidenceOnly() bool {
 	return true
 }
 
-// KindsOfEvidence refuses sides that have no kind of evidence in common.
-func (x *Sides) KindsOfEvidence() {
+// OtherEvidence says that the sides have no kind of evidence in common; empty if they have one.
+func OtherEvidence(base, head *side.Side) string {
 	kinds := func(s *side.Side) []string {
 		var list []string
 		for _, c := range s.Captures {
@@ -49,39 +60,15 @@ func (x *Sides) KindsOfEvidence() {
 		}
 		return list
 	}
-	b, h := kinds(x.Base), kinds(x.Head)
-	if !slices.ContainsFunc(b, func(k string) bool { return slices.Contains(h, k) }) {
-		x.Refuse(
-			comparison.DifferentWork,
-			fmt.Sprintf("base is %s and head is %s, which measure different things: compare files of one kind",
-				strings.Join(b, ", "), strings.Join(h, ", ")),
-		)
+	b, h := kinds(base), kinds(head)
+	if slices.ContainsFunc(b, func(k string) bool { return slices.Contains(h, k) }) {
+		return ""
 	}
+	return fmt.Sprintf("base is %s and head is %s, which measure different things: compare files of one kind",
+		strings.Join(b, ", "), strings.Join(h, ", "))
 }
 
 // CommonKind reports whether some kind of unit occurs in all captures.
 func (x *Sides) CommonKind() bool {
-	if x.Kinds == nil {
-		x.matchKinds()
-	}
 	return slices.ContainsFunc(x.Kinds, func(k Kind) bool { return x.common(&k) })
-}
-
-// BaseKinds and HeadKinds name the kinds of unit that all captures of a side have.
-func (x *Sides) BaseKinds() []side.Kind {
-	return x.everyKind(x.Base, func(k *Kind) []int { return k.Base })
-}
-
-func (x *Sides) HeadKinds() []side.Kind {
-	return x.everyKind(x.Head, func(k *Kind) []int { return k.Head })
-}
-
-func (x *Sides) everyKind(s *side.Side, of func(k *Kind) []int) []side.Kind {
-	var list []side.Kind
-	for i := range x.Kinds {
-		if x.known(s, of(&x.Kinds[i])) {
-			list = append(list, x.Kinds[i].Name)
-		}
-	}
-	return list
 }

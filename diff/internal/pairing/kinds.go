@@ -29,42 +29,42 @@ const judgedShare = 0.02
 
 // matchKinds finds which kinds of unit are the same on both sides. It matches each capture with its side's first, and
 // the head's first with the base's first, see [kindMatcher.score].
-func (x *Sides) matchKinds() {
+func matchKinds(base, head *side.Side, study []string) (kinds []Kind) {
 	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, places: map[*side.Capture][]int{},
-		sizes: !slices.Contains(x.Opt.Study, comparison.StudyBatch)}
-	base, head := m.lineUp(x.Base.Captures), m.lineUp(x.Head.Captures)
+		sizes: !slices.Contains(study, comparison.StudyBatch)}
+	inBase, inHead := m.lineUp(base.Captures), m.lineUp(head.Captures)
 	first := func(s *side.Side, rows [][]int) []kindRef {
 		list := make([]kindRef, len(rows))
 		for i, row := range rows {
-			c := slices.IndexFunc(row, func(at int) bool { return at >= 0 })
-			list[i] = kindRef{s.Captures[c], row[c]}
+			list[i] = firstOf(s, row)
 		}
 		return list
 	}
-	b, h := first(x.Base, base), first(x.Head, head)
+	b, h := first(base, inBase), first(head, inHead)
 	of := m.assign(b, h)
 	if !slices.ContainsFunc(of, func(k int) bool { return k >= 0 }) {
 		// Pair the main kinds although their kernels differ: [Sides.Work] says how.
 		i, k := mainOf(b), mainOf(h)
-		if i >= 0 && k >= 0 && (len(x.Opt.Study) > 0 || b[i].group().Kind.Plain() && h[k].group().Kind.Plain()) {
+		if i >= 0 && k >= 0 && (len(study) > 0 || b[i].group().Kind.Plain() && h[k].group().Kind.Plain()) {
 			of[i] = k
 		}
 	}
 	taken := make([]bool, len(h))
 	for i, k := range of {
-		kind := Kind{Name: b[i].group().Kind, Base: base[i]}
+		kind := Kind{Name: b[i].group().Kind, Base: inBase[i]}
 		if k >= 0 {
-			kind.Head, taken[k] = head[k], true
-			kind.BaseViews, kind.HeadViews = m.all(x.Base, base[i]), m.all(x.Head, head[k])
+			kind.Head, taken[k] = inHead[k], true
+			kind.BaseViews, kind.HeadViews = m.all(base, inBase[i]), m.all(head, inHead[k])
 		}
-		x.Kinds = append(x.Kinds, kind)
+		kinds = append(kinds, kind)
 	}
 	for k := range h {
 		if !taken[k] {
-			x.Kinds = append(x.Kinds, Kind{Name: h[k].group().Kind, Head: head[k]})
+			kinds = append(kinds, Kind{Name: h[k].group().Kind, Head: inHead[k]})
 		}
 	}
-	x.variants(m)
+	m.variants(kinds, base, head)
+	return kinds
 }
 
 // leastVariant is the least share of a kind's kernels that a unit must run to be priced as one unit of it: two halves
@@ -74,29 +74,25 @@ const leastVariant = 0.8
 // variants finds the kinds of one side that do the work of a kind of both sides: steps that run one more kernel now and
 // then, or many more with names that the kind of both sides lacks. The kind of both sides is looked at on either side,
 // since its kernels may have other names on the other.
-func (x *Sides) variants(m *kindMatcher) {
-	ref := func(s *side.Side, row []int) kindRef {
-		c := slices.IndexFunc(row, func(at int) bool { return at >= 0 })
-		return kindRef{s.Captures[c], row[c]}
-	}
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+func (m *kindMatcher) variants(kinds []Kind, base, head *side.Side) {
+	for i := range kinds {
+		k := &kinds[i]
 		var own kindRef
 		switch {
 		case k.Base != nil && k.Head != nil:
 			continue
 		case k.Base != nil:
-			own = ref(x.Base, k.Base)
+			own = firstOf(base, k.Base)
 		default:
-			own = ref(x.Head, k.Head)
+			own = firstOf(head, k.Head)
 		}
 		best := -1.0
-		for j := range x.Kinds {
-			o := &x.Kinds[j]
+		for j := range kinds {
+			o := &kinds[j]
 			if o.Base == nil || o.Head == nil {
 				continue
 			}
-			for _, other := range []kindRef{ref(x.Base, o.Base), ref(x.Head, o.Head)} {
+			for _, other := range []kindRef{firstOf(base, o.Base), firstOf(head, o.Head)} {
 				score, ok := m.score(own, other)
 				if ok && float64(own.group().Kernels) < leastVariant*float64(other.group().Kernels) {
 					ok = false
@@ -119,6 +115,12 @@ type kindRef struct {
 }
 
 func (r kindRef) group() *side.Group { return &r.c.Kinds[r.at] }
+
+// firstOf points to the kind that row points to, in the first capture of a side that has it.
+func firstOf(s *side.Side, row []int) kindRef {
+	c := slices.IndexFunc(row, func(at int) bool { return at >= 0 })
+	return kindRef{s.Captures[c], row[c]}
+}
 
 // mainOf returns the index of the kind of the report's unlabelled metrics, else of the one with most time; -1 if there
 // is none.
@@ -389,7 +391,7 @@ type Chosen struct {
 // Chosen returns what the comparison uses.
 func (x *Sides) Chosen() Chosen {
 	c := Chosen{Kind: x.Kind, Kinds: x.Kinds, Device: x.Device, Moved: x.Moved}
-	c.Whole = x.Opt.Phase == "" && x.Opt.Batch == nil && !x.EvidenceOnly()
+	c.Whole = x.Opt.Phase == "" && x.Opt.Batch == nil && !EvidenceOnly(x.Base, x.Head)
 	if x.Main != nil {
 		c.Judged, c.Devices = x.judged(), devices(x.Base, x.Head)
 	}
@@ -399,23 +401,22 @@ func (x *Sides) Chosen() Chosen {
 // judged returns the kinds of unit with rows of their own, the attributed one first: those that every capture has, that
 // do the same work, and that take 2 % of either side's unit time.
 func (x *Sides) judged() []*Kind {
-	list := []*Kind{x.Main}
+	list, tied := []*Kind{x.Main}, tied(x.Base, x.Head)
 	for i := range x.Kinds {
 		k := &x.Kinds[i]
-		if k != x.Main && k.Both() && x.asked(k) && max(x.share(x.Base, k.Base), x.share(x.Head, k.Head)) >= judgedShare &&
-			x.sameWork(k) {
+		if k != x.Main && k.Both() && x.Opt.asks(k) && max(share(x.Base, k.Base), share(x.Head, k.Head)) >= judgedShare &&
+			k.sameWork(tied) {
 			list = append(list, k)
 		}
 	}
 	rest := list[1:]
-	slices.SortStableFunc(rest, func(a, b *Kind) int { return cmp.Compare(x.time(b), x.time(a)) })
+	slices.SortStableFunc(rest, func(a, b *Kind) int { return cmp.Compare(b.time(x.Base, x.Head), a.time(x.Base, x.Head)) })
 	return list
 }
 
-// sameWork reports whether the units of a kind are the same step on both sides: because they are tied, or by their work
-// as far as it is known.
-func (x *Sides) sameWork(k *Kind) bool {
-	tied := x.tied()
+// sameWork reports whether the units of a kind are the same step on both sides: because the sides are tied, or by their
+// work as far as it is known.
+func (k *Kind) sameWork(tied bool) bool {
 	for _, b := range k.BaseViews {
 		for _, h := range k.HeadViews {
 			if b.HasWork && h.HasWork && !b.Hidden && !h.Hidden && overlap(b.Work, h.Work) < OverlapNeeded &&
@@ -427,13 +428,13 @@ func (x *Sides) sameWork(k *Kind) bool {
 	return true
 }
 
-// asked reports whether a kind has the phase and batch size that were asked for.
-func (x *Sides) asked(k *Kind) bool {
-	return (x.Opt.Phase == "" || k.Name.Phase == x.Opt.Phase) && (x.Opt.Batch == nil || k.Name.Batch == *x.Opt.Batch)
+// asks reports whether a kind has the phase and batch size that are asked for.
+func (o *Options) asks(k *Kind) bool {
+	return (o.Phase == "" || k.Name.Phase == o.Phase) && (o.Batch == nil || k.Name.Batch == *o.Batch)
 }
 
 // share returns the share of a side's unit time in units of a kind, 0 to 1, averaged over its captures.
-func (x *Sides) share(s *side.Side, row []int) float64 {
+func share(s *side.Side, row []int) float64 {
 	var sum float64
 	for i, at := range row {
 		if at >= 0 {
@@ -443,5 +444,5 @@ func (x *Sides) share(s *side.Side, row []int) float64 {
 	return sum / float64(len(s.Captures))
 }
 
-// time returns the sum of both sides' shares of unit time in a kind, 0 to 2.
-func (x *Sides) time(k *Kind) float64 { return x.share(x.Base, k.Base) + x.share(x.Head, k.Head) }
+// time returns the sum of both sides' shares of unit time in the kind, 0 to 2.
+func (k *Kind) time(base, head *side.Side) float64 { return share(base, k.Base) + share(head, k.Head) }

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // maxMix is the most rows of the mix.
@@ -15,10 +16,8 @@ const maxMix = 40
 
 // Mix counts the units of each kind on both sides, the kinds with most time first. If the program was asked for other
 // work, these counts change, and with them every total, but no row of the compared kind.
-func (x *Sides) Mix() {
-	if x.Kinds == nil {
-		x.matchKinds()
-	}
+func (x *Sides) Mix() []comparison.Mix {
+	var list []comparison.Mix
 	for i := range x.Kinds {
 		k := &x.Kinds[i]
 		m := comparison.Mix{Phase: k.Name.Phase, Batch: Optional(k.Name.Batch), Tokens: Optional(k.Name.Tokens),
@@ -28,26 +27,26 @@ func (x *Sides) Mix() {
 		if m.BaseTime != nil && m.HeadTime != nil && comparison.Value(m.BaseTime) > 0 {
 			m.Ratio = new(comparison.Value(m.HeadTime) / comparison.Value(m.BaseTime))
 		}
-		x.C.Mix = append(x.C.Mix, m)
+		list = append(list, m)
 	}
-	slices.SortStableFunc(x.C.Mix, func(a, b comparison.Mix) int {
+	slices.SortStableFunc(list, func(a, b comparison.Mix) int {
 		return cmp.Compare(comparison.Value(b.BaseShare)+comparison.Value(b.HeadShare),
 			comparison.Value(a.BaseShare)+comparison.Value(a.HeadShare))
 	})
-	x.C.Mix = x.C.Mix[:min(len(x.C.Mix), maxMix)]
+	return list[:min(len(list), maxMix)]
 }
 
 // Residue lists what differs between the sides and was not compared. It marks soft fields for a warning, unless one
 // side does not state the field.
-func (x *Sides) Residue() {
+func Residue(base, head *side.Side, env policy.Environment) (list []comparison.Residue) {
 	add := func(name string, soft bool, of func(c *side.Capture) string) {
-		if b, h := x.Base.Texts(of), x.Head.Texts(of); b != h {
-			x.C.Residue = append(x.C.Residue,
+		if b, h := base.Texts(of), head.Texts(of); b != h {
+			list = append(list,
 				comparison.Residue{Field: name, Base: b, Head: h, Soft: soft && b != unknown && h != unknown})
 		}
 	}
 	for _, f := range report.EnvironmentFields() { // a hard field is a reason and needs no warning
-		soft := x.Opt.Policy.Environment.Class(f.Name) == report.SoftField
+		soft := env.Class(f.Name) == report.SoftField
 		add(f.Name, soft, func(c *side.Capture) string { return cmp.Or(f.Get(&c.Report.Environment), unknown) })
 	}
 	add("window", true, func(c *side.Capture) string { return c.Report.Window.Mode })
@@ -74,19 +73,20 @@ func (x *Sides) Residue() {
 		return cmp.Or(strings.Join(list, ", "), "none")
 	})
 	add("tool_version", false, func(c *side.Capture) string { return c.Report.Tool.Version })
+	return list
 }
 
 const unknown = "unknown"
 
-// IdenticalSides reports whether both sides hold GPU work and the same numbers: one capture, analysed or exported
+// Identical reports whether both sides hold GPU work and the same numbers: one capture, analysed or exported
 // twice. It skips metrics that one side lacks entirely, because its export lacks the columns, and those of a process
 // with another name. A kernel or a call that only one side has makes them differ.
-func (x *Sides) IdenticalSides() bool {
-	if len(x.Base.Captures) != len(x.Head.Captures) {
+func Identical(base, head []*side.Capture) bool {
+	if len(base) != len(head) {
 		return false
 	}
-	for i, b := range x.Base.Captures {
-		h := x.Head.Captures[i]
+	for i, b := range base {
+		h := head[i]
 		if !b.HoldsWork() || !h.HoldsWork() || b.Report.Unit.Kind != h.Report.Unit.Kind {
 			return false
 		}

@@ -177,7 +177,7 @@ func (x *Sides) Work() {
 				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are "+
 					"compared, and only their length shows that both sides do the same work; capture with --cuda-graph-trace=node "+
 					"to see kernels",
-				x.hiddenSide(),
+				hiddenSide(x.Base),
 			),
 		)
 		if r := h.Time.P50 / b.Time.P50; !(r <= hiddenRange && r >= 1/hiddenRange) {
@@ -197,7 +197,7 @@ func (x *Sides) Work() {
 	x.C.Unit.Overlap = &least
 	switch {
 	case least >= OverlapNeeded:
-	case x.C.Comparable && x.tied() && !moreOfTheSame(b.Work, h.Work):
+	case x.C.Comparable && tied(x.Base, x.Head) && !moreOfTheSame(b.Work, h.Work):
 		text := func(list []side.Work) string {
 			return fmt.Sprintf("%.4g a unit (%s)", total(list), topCategories(list))
 		}
@@ -266,8 +266,8 @@ const (
 
 // tied reports whether the program shows that units of both sides are the same step, whatever kernels do its work: by
 // markers or ranges of one name, or by equally many units. Optimisers often replace a kernel that takes most of a step.
-func (x *Sides) tied() bool {
-	first := &x.Base.Captures[0].Report.Unit
+func tied(base, head *side.Side) bool {
+	first := &base.Captures[0].Report.Unit
 	units := func(u *report.Unit) (n int64) {
 		for i := range u.Groups {
 			n += u.Groups[i].Count
@@ -275,7 +275,7 @@ func (x *Sides) tied() bool {
 		return n + u.Trimmed.Cut + u.Trimmed.Warmup + u.Trimmed.Other
 	}
 	named, equal, n := first.Kind == "nvtx", units(first) >= leastTied, units(first)
-	for _, s := range []*side.Side{x.Base, x.Head} {
+	for _, s := range []*side.Side{base, head} {
 		for _, c := range s.Captures {
 			u := &c.Report.Unit
 			named = named && u.Kind == first.Kind && u.Name == first.Name
@@ -285,11 +285,10 @@ func (x *Sides) tied() bool {
 	return named || equal
 }
 
-func (x *Sides) hiddenSide() string {
-	for _, v := range x.Base.Views {
-		if v.Hidden {
-			return "base"
-		}
+// hiddenSide names the side whose kernels are hidden, if one's are.
+func hiddenSide(base *side.Side) string {
+	if slices.ContainsFunc(base.Views, func(v *side.View) bool { return v.Hidden }) {
+		return "base"
 	}
 	return "head"
 }

@@ -311,8 +311,8 @@ func (m *matcher) gaps() (base, head []int) {
 
 // NameKernels fills in the display names of kernels from the kernels section of each report. Kernels of one side that
 // share a display name are numbered in row order.
-func (x *Sides) NameKernels() {
-	short := [2]map[string]string{x.Base.DisplayNames(), x.Head.DisplayNames()}
+func NameKernels(kernels []comparison.Kernel, base, head *side.Side) {
+	short := [2]map[string]string{base.DisplayNames(), head.DisplayNames()}
 	var seen [2]map[string]int
 	for i := range seen {
 		seen[i] = map[string]int{}
@@ -331,8 +331,8 @@ func (x *Sides) NameKernels() {
 		}
 		return &text
 	}
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
+	for i := range kernels {
+		k := &kernels[i]
 		k.BaseShort, k.HeadShort = name(0, k.BaseName), name(1, k.HeadName)
 	}
 }
