@@ -45,7 +45,6 @@ var widerTypes = map[string]int{
 	"diff/internal/breakdown.Parts":               62,
 	"diff/internal/breakdown.story":               81,
 	"diff/internal/noise.Decider":                 47,
-	"diff/internal/rules.judge":                   41,
 	"diff/internal/side.Capture":                  27,
 	"diff/policy.policyDoc":                       29,
 	"gate.Session":                                27,

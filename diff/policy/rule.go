@@ -211,12 +211,11 @@ func (m *MetricFacts) checkLabels(r *Rule) error {
 // what only says how long somebody recorded.
 func (m *MetricFacts) checkLimits(r *Rule) error {
 	_, stat := SplitStat(r.Metric)
-	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !Fits(r.AbsUnit, m.Unit) {
+	if !r.FitsAbs(m.Unit) {
 		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
 			bare(r.AbsUnit, m.Unit))
 	}
-	if r.LimitUnit != "" && r.Since == "" && !Fits(r.LimitUnit, m.Unit) &&
-		!(r.LimitUnit == report.Count && r.ZeroBounds()) {
+	if r.Since == "" && !r.FitsLimits(m.Unit) {
 		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
 			bare(r.LimitUnit, m.Unit))
 	}
@@ -229,10 +228,21 @@ func (m *MetricFacts) checkLimits(r *Rule) error {
 	return nil
 }
 
-// Fits reports whether a value in one unit can be compared with a metric in the other. Metrics that count bytes per
+// fits reports whether a value in one unit can be compared with a metric in the other. Metrics that count bytes per
 // second say per_second, and values GB/s.
-func Fits(given, metric string) bool {
+func fits(given, metric string) bool {
 	return given == metric || given == report.BytesPerSec && metric == report.PerSecond
+}
+
+// FitsAbs reports whether the rule's absolute change can be compared with a metric in this unit.
+func (r *Rule) FitsAbs(metric string) bool {
+	return r.Abs == nil || *r.Abs == 0 || r.AbsUnit == "" || fits(r.AbsUnit, metric)
+}
+
+// FitsLimits reports whether the rule's bounds can be compared with a metric in this unit, as bounds of 0 always can.
+func (r *Rule) FitsLimits(metric string) bool {
+	return r.LimitUnit == "" || fits(r.LimitUnit, metric) ||
+		r.LimitUnit == report.Count && comparison.Value(r.Max) == 0 && comparison.Value(r.Min) == 0
 }
 
 // bare says what a number without a unit lacks.
@@ -249,10 +259,6 @@ func bare(given, wanted string) string {
 func PerUnit(metric string) bool {
 	id, _ := SplitStat(metric)
 	return strings.HasPrefix(id, "unit.") && id != "unit.count" || strings.HasSuffix(id, "_per_unit")
-}
-
-func (r *Rule) ZeroBounds() bool {
-	return (r.Max == nil || *r.Max == 0) && (r.Min == nil || *r.Min == 0)
 }
 
 // PerUnit reports whether the metric is of one unit of work, so that nothing can be said of it where a side has none.

@@ -10,19 +10,19 @@ import (
 )
 
 // change judges a change by its class and its size.
-func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
-	row := &s.row
+func (j *judge) change(g *comparison.Gate, q *question) {
+	r, s, row := q.r, q.s, &q.s.row
 	inconclusive := func(c comparison.Code, text string) { g.Class = comparison.Unsettled; g.Open(c, text) }
 	switch {
 	case s.length:
 		id, stat := policy.SplitStat(s.metric)
 		g.Open(comparison.NothingMatched, policy.LengthReason(id, stat, s.stats))
 		return
-	case r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !policy.Fits(r.AbsUnit, s.unit):
+	case !r.FitsAbs(s.unit):
 		inconclusive(comparison.NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
 		return
 	case !j.c.Comparable && !j.c.Identical:
-		inconclusive(j.why())
+		inconclusive(why(j.c))
 		return
 	case j.c.Has(comparison.IncompleteCapture) && comparison.CountsEvents(s.metric):
 		inconclusive(comparison.IncompleteCapture, "events are missing from a capture: what it counts is a lower bound")
@@ -44,14 +44,14 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 		return
 	}
 	if r.Improve {
-		j.improved(g, r, s)
+		q.improved(g)
 		return
 	}
 	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a constant count has no noise
-		j.noisy(g, r, s)
+		j.noisy(g, q)
 		return
 	}
-	exceeds, text := j.exceeds(r, s)
+	exceeds, text := q.exceeds()
 	switch {
 	case !exceeds:
 		g.Verdict, g.Reason = comparison.Pass, text
@@ -67,12 +67,13 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 
 // improved judges a change that the rule demands: it must be for the better, for certain, and as large as the rule asks
 // for.
-func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
+func (q *question) improved(g *comparison.Gate) {
+	r, s := q.r, q.s
 	better := *r
 	if better.Direction = policy.Down; r.Direction == policy.Down || r.Direction == "" && s.higher {
 		better.Direction = policy.Up
 	}
-	enough, text := j.exceeds(&better, s)
+	enough, text := (&question{r: &better, s: s, step: q.step}).exceeds()
 	most := s.row.Ratio // the most that the interval allows
 	if x := s.row.Interval; x != nil && s.row.Base != nil {
 		edge := x.Low
@@ -85,7 +86,7 @@ func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if most != nil && s.row.Base != nil {
 		far.row.Head = new(comparison.Value(s.row.Base) * comparison.Value(most))
 	}
-	could, _ := j.exceeds(&better, &far)
+	could, _ := (&question{r: &better, s: &far, step: q.step}).exceeds()
 	switch {
 	case enough && (s.row.Class == comparison.Improved || !s.noisy):
 		g.Verdict, g.Reason = comparison.Pass, strings.Replace(text, "is more than", "is the required improvement:", 1)
@@ -98,8 +99,8 @@ func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
 
 // exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, with a text that gives
 // the numbers. An added or removed number counts with its whole value and has no relative change.
-func (j *judge) exceeds(r *policy.Rule, s *subject) (bool, string) {
-	row := &s.row
+func (q *question) exceeds() (bool, string) {
+	r, s, row := q.r, q.s, &q.s.row
 	b, h := comparison.Value(row.Base), comparison.Value(row.Head)
 	delta := h - b
 	size, way := delta, r.Direction
@@ -133,7 +134,7 @@ func (j *judge) exceeds(r *policy.Rule, s *subject) (bool, string) {
 		return false, changed
 	}
 	if r.Abs != nil {
-		if abs := j.absolute(r, s); policy.Within(size, abs) {
+		if abs := q.absolute(); policy.Within(size, abs) {
 			return tolerated(strings.TrimPrefix(unit.Delta(abs, s.unit), "+"))
 		}
 	}

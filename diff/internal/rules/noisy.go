@@ -18,7 +18,8 @@ import (
 type question struct {
 	r        *policy.Rule
 	s        *subject
-	exceeded bool // the values exceed the rule
+	step     float64 // the base's median time of a unit, ns; 0 if unknown
+	exceeded bool    // the values exceed the rule
 
 	milder *question // the same number under the rule's milder form; nil: none
 }
@@ -40,13 +41,13 @@ func (j *judge) ask(list []*question) {
 			continue
 		}
 		n := *q.s.number
-		n.Tolerance = j.tolerance(q.r, q.s)
+		n.Tolerance = q.tolerance()
 		n.HigherBetter = q.way() == policy.Down
 		if q.s.inverse { // a rate that falls by t is a time that rises by t / (1 - t)
 			n.HigherBetter, n.Tolerance = !n.HigherBetter, n.Tolerance/max(1-n.Tolerance, exactly)
 		}
 		q.s.number = &n
-		q.exceeded, _ = j.exceeds(q.r, q.s)
+		q.exceeded, _ = q.exceeds()
 		name := q.s.row.Metric
 		if q.s.many {
 			name = many
@@ -86,34 +87,29 @@ func (q *question) way() string {
 // shortUnit is the unit's time, ns, below which the relative tolerance of the whole unit limits absolute tolerances.
 const shortUnit = 300e3
 
-// tolerance of a rule for a number, as a ratio of the base: the larger of its relative and its absolute part.
-func (j *judge) tolerance(r *policy.Rule, s *subject) float64 {
-	base := math.Abs(comparison.Value(s.row.Base))
-	t := exactly
-	if r.Rel != nil {
-		t = max(t, *r.Rel)
-	}
-	if r.Abs != nil && base > 0 {
-		t = max(t, j.absolute(r, s)/base)
+// tolerance of the rule for the number, as a ratio of the base: the larger of its relative and its absolute part.
+func (q *question) tolerance() float64 {
+	t := max(exactly, comparison.Value(q.r.Rel))
+	if base := math.Abs(comparison.Value(q.s.row.Base)); q.r.Abs != nil && base > 0 {
+		t = max(t, q.absolute()/base)
 	}
 	return t
 }
 
-// absolute returns a rule's absolute tolerance, in the number's unit. In units below 300 us no time may change by more
+// absolute returns the rule's absolute tolerance, in the number's unit. In units below 300 us no time may change by more
 // than the relative tolerance of the whole unit: 10 us is nothing in a step of 10 ms and a third of one of 30 us.
-func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
-	if r.Rel == nil || s.unit != report.Nanoseconds || !policy.PerUnit(s.row.Metric) || s.scaled {
+func (q *question) absolute() float64 {
+	r, s := q.r, q.s
+	if r.Rel == nil || s.unit != report.Nanoseconds || !policy.PerUnit(s.row.Metric) || s.scaled ||
+		q.step <= 0 || q.step >= shortUnit {
 		return *r.Abs
 	}
-	row := j.c.Row("unit.time.p50")
-	if row == nil || row.Base == nil || comparison.Value(row.Base) <= 0 || comparison.Value(row.Base) >= shortUnit {
-		return *r.Abs
-	}
-	return min(*r.Abs, *r.Rel*comparison.Value(row.Base))
+	return min(*r.Abs, *r.Rel*q.step)
 }
 
 // noisy judges a change by the verdict on its number.
-func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
+func (j *judge) noisy(g *comparison.Gate, q *question) {
+	r, s := q.r, q.s
 	v, n := s.verdict, s.number
 	g.Class = noise.ClassOf(v)
 	if v.Ratio != 0 {
@@ -123,7 +119,7 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if v.Resolution > 0 && v.Resolution < 10 {
 		g.Resolution = &v.Resolution
 	}
-	more, text := j.exceeds(r, s)
+	more, text := q.exceeds()
 	why := j.x.Why(n, v, s.family)
 	switch v.Outcome {
 	case significance.Holds:
@@ -166,11 +162,11 @@ func twoLengths(n *significance.Number) bool {
 // ofStep reports whether a number belongs to a kernel, a call or a range of the steps.
 func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || policy.PerUnit(s.row.Metric) }
 
-// moved reports whether the time of any kind of unit got worse, or may have by more than noise.Tau. If none
+// moved reports whether the time of any kind of unit among these rows got worse, or may have by more than noise.Tau. If none
 // did, nobody needs to look at its kernels, calls and ranges.
-func (j *judge) moved() bool {
-	for i := range j.c.Primary {
-		row := &j.c.Primary[i]
+func moved(rows []comparison.Row) bool {
+	for i := range rows {
+		row := &rows[i]
 		if ofTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
 			row.Class == comparison.Unsettled && row.Ratio != nil && comparison.Value(row.Ratio) > 1+noise.Tau) {
 			return true
@@ -183,10 +179,15 @@ func (j *judge) moved() bool {
 // more than the rule and the noise floor allow, and the mean is not lower. If the work drifts, only idle time counts:
 // other work does not reduce it. A gate that would fail this way in the other direction is improved.
 func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
-	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
+	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !unitsRule(&s.row, j.means) {
 		return
 	}
-	mean := j.rowOf("unit.time.mean", s.row.Labels)
+	var mean *comparison.Row
+	if i := slices.IndexFunc(j.c.Primary, func(row comparison.Row) bool {
+		return row.Metric == "unit.time.mean" && row.Labels.String() == s.row.Labels.String()
+	}); i >= 0 {
+		mean = &j.c.Primary[i]
+	}
 	share, text := j.x.Net(s.row.Labels, s.verdict.Code == significance.Drifting)
 	if s.row.Metric == comparison.MetricWork {
 		mean = &s.row
@@ -204,27 +205,18 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// unitsRule reports whether a gate answers for the parts: one on the mean of the unit's time, or on its median if no
-// rule judges the mean.
-func (j *judge) unitsRule(s *subject) bool {
-	switch s.row.Metric {
+// unitsRule reports whether a row's gate answers for the parts: one on the mean of the unit's time, or on its median if
+// no rule judges the mean. means has the labels for which one does.
+func unitsRule(row *comparison.Row, means map[string]bool) bool {
+	switch row.Metric {
 	case "unit.time.mean":
 		return true
 	case "unit.time.p50":
-		return !j.means[s.row.Labels.String()]
+		return !means[row.Labels.String()]
 	case comparison.MetricWork:
-		return len(s.row.Labels) == 0
+		return len(row.Labels) == 0
 	}
 	return false
-}
-
-func (j *judge) rowOf(metric string, l report.Labels) *comparison.Row {
-	for i := range j.c.Primary {
-		if row := &j.c.Primary[i]; row.Metric == metric && row.Labels.String() == l.String() {
-			return row
-		}
-	}
-	return nil
 }
 
 // bad formats a change for the worse of this size, a ratio.
@@ -284,15 +276,15 @@ func resolution(gates []comparison.Gate) *float64 {
 // notSlower turns a failure, and a doubt that only more captures would settle, into a warning: under only_slower, unless
 // the unit's time got worse or may have; for what a unit does (launches, kernels, graphs, structure), if its time got
 // better. Budgets still fail: they do not depend on the base.
-func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
+func notSlower(g *comparison.Gate, r *policy.Rule, rows []comparison.Row, x *noise.Decider) {
 	suspected := g.Verdict == comparison.Inconclusive && (g.Code == comparison.WideInterval || g.Code == comparison.TooFewUnits)
 	if g.Verdict != comparison.Fail && !suspected || r.Budgeted() {
 		return
 	}
 	switch {
-	case r.OnlySlower && !j.slower(g.Labels):
+	case r.OnlySlower && !slower(rows, g.Labels):
 		g.Reason += "; the unit did not get slower, so that this is shown only"
-	case ofWork(g.Metric) && j.faster(g.Labels):
+	case ofWork(g.Metric) && faster(rows, g.Labels, x):
 		g.Reason += "; the unit got faster, so that this is shown only"
 	default:
 		return
@@ -312,10 +304,10 @@ func ofWork(metric string) bool {
 
 // faster reports whether the unit's time under these labels got better for certain, in itself or by its parts, and
 // neither its mean nor its median got worse.
-func (j *judge) faster(l report.Labels) bool {
+func faster(rows []comparison.Row, l report.Labels, x *noise.Decider) bool {
 	better := false
-	for i := range j.c.Primary {
-		row := &j.c.Primary[i]
+	for i := range rows {
+		row := &rows[i]
 		id, stat := policy.SplitStat(row.Metric)
 		if id != "unit.time" || stat != "p50" && stat != "mean" || row.Labels.String() != l.String() {
 			continue
@@ -324,8 +316,8 @@ func (j *judge) faster(l report.Labels) bool {
 			return false
 		}
 		better = better || row.Class == comparison.Improved
-		if stat == "mean" && j.x != nil && comparison.Value(row.Delta) < 0 {
-			share, _ := j.x.Net(l, row.Code == comparison.Code(significance.Drifting))
+		if stat == "mean" && x != nil && comparison.Value(row.Delta) < 0 {
+			share, _ := x.Net(l, row.Code == comparison.Code(significance.Drifting))
 			better = better || betterBy(share) > comparison.DefaultFloor
 		}
 	}
@@ -336,9 +328,9 @@ func (j *judge) faster(l report.Labels) bool {
 func betterBy(share float64) float64 { return -share / (1 + share) }
 
 // slower reports whether the unit's time under these labels got worse, or may have by more than a negligible part.
-func (j *judge) slower(l report.Labels) bool {
-	for i := range j.c.Primary {
-		row := &j.c.Primary[i]
+func slower(rows []comparison.Row, l report.Labels) bool {
+	for i := range rows {
+		row := &rows[i]
 		if ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
 			row.Class == comparison.Unsettled && (row.Ratio == nil || comparison.Value(row.Ratio) > 1+noise.Negligible)) {
 			return true

@@ -53,7 +53,7 @@ func (j *judge) judge() {
 		c.Verdict = comparison.Worse(c.Verdict, p.FirstRun(c.Counts.GatesChecked, j.noBase))
 		return
 	case c.Counts.GatesChecked == 0:
-		c.Verdict = comparison.Worse(c.Verdict, j.unanswered())
+		c.Verdict = comparison.Worse(c.Verdict, unanswered(c, p.Stats.OnNotComparable))
 	}
 	if p.Changes() > 0 && !c.Identical && slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool {
 		return r.Code == comparison.MissingKind
@@ -69,12 +69,9 @@ func (j *judge) judge() {
 
 // unanswered returns the least verdict of a comparison whose gates had nothing to judge: inconclusive, or a warning if
 // all gates only warn or if the policy says so for sides that are not comparable. It is never a pass.
-func (j *judge) unanswered() comparison.Verdict {
-	asked := slices.ContainsFunc(j.c.Gates, func(g comparison.Gate) bool { return g.Level == comparison.LevelError })
-	switch {
-	case len(j.c.Gates) > 0 && !asked:
-		return comparison.Warn
-	case !j.c.Comparable && j.p.Stats.OnNotComparable == comparison.Warn:
+func unanswered(c *comparison.Comparison, onNotComparable comparison.Verdict) comparison.Verdict {
+	asked := slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.Level == comparison.LevelError })
+	if len(c.Gates) > 0 && !asked || !c.Comparable && onNotComparable == comparison.Warn {
 		return comparison.Warn
 	}
 	return comparison.Inconclusive
@@ -83,32 +80,29 @@ func (j *judge) unanswered() comparison.Verdict {
 // All judges a comparison whose rows are final by its policy; waivers are checked as of today. onlyNames reports whether
 // the kernels without a pair changed nothing but their names.
 func All(x *noise.Decider, onlyNames func() bool, today time.Time) {
-	j := &judge{c: x.C, p: x.Policy, x: x, base: x.Base, head: x.Head, onlyNames: onlyNames, today: today}
+	j := &judge{c: x.C, p: x.Policy, x: x, of: &reports{base: x.Base, head: x.Head}, onlyNames: onlyNames, today: today}
 	j.judge()
 }
 
 // Budgets judges the budgets of a comparison that has no base.
 func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase) {
-	j := &judge{c: c, p: p, base: &side.Side{}, head: head, onlyNames: func() bool { return false }, today: today,
-		first: true, noBase: why}
+	j := &judge{c: c, p: p, of: &reports{base: &side.Side{}, head: head}, onlyNames: func() bool { return false },
+		today: today, first: true, noBase: why}
 	j.judge()
 }
 
 // judge holds the state of one judgement.
 type judge struct {
-	c          *comparison.Comparison
-	p          *policy.Policy
-	x          *noise.Decider // of both sides; nil if there is no base
-	base, head *side.Side
-	onlyNames  func() bool
-	today      time.Time
-	first      bool // no base: only budgets are judged
-	noBase     policy.NoBase
-	rulings    []ruling
-
-	byID  map[string][]*report.Metric // of both sides, those that rules asked for
-	means map[string]bool             // labels for which a rule judges the mean time
-	shown map[string]string           // display name of each kernel, by full name
+	c         *comparison.Comparison
+	p         *policy.Policy
+	x         *noise.Decider // of both sides; nil if there is no base
+	of        *reports
+	onlyNames func() bool
+	today     time.Time
+	first     bool // no base: only budgets are judged
+	noBase    policy.NoBase
+	rulings   []ruling
+	means     map[string]bool // labels for which a rule judges the mean time
 }
 
 // ruling is what waivers need to know of a gate beyond its fields. There is one per gate, in gate order.
@@ -160,24 +154,10 @@ func (s *subject) ratio(of float64) float64 {
 func (s *subject) also() []string { return slices.Concat(s.kernel, s.replaced) }
 
 // ignored reports whether the policy ignores the kernel. For a replacement it must ignore both kernels.
-func (j *judge) ignored(s *subject) bool {
+func (s *subject) ignored(p *policy.Policy) bool {
 	name, ok := s.row.Labels["kernel"]
-	return ok && j.p.Ignores(append([]string{name}, s.kernel...)...) &&
-		(len(s.replaced) == 0 || j.p.Ignores(s.replaced...))
-}
-
-// names returns a kernel's full name, and its display name if that differs.
-func (j *judge) names(full string) []string {
-	if j.shown == nil {
-		j.shown = j.base.DisplayNames()
-		for name, shown := range j.head.DisplayNames() {
-			j.shown[name] = shown
-		}
-	}
-	if shown := j.shown[full]; shown != "" && shown != full {
-		return []string{full, shown}
-	}
-	return []string{full}
+	return ok && p.Ignores(append([]string{name}, s.kernel...)...) &&
+		(len(s.replaced) == 0 || p.Ignores(s.replaced...))
 }
 
 // key identifies a number, however rules spell it.
@@ -194,13 +174,18 @@ func (s *subject) key(kind string) string {
 func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	selected := make([][]subject, len(rules))
 	last := map[string]int{}
+	from := &selector{j.c, j.x, j.of}
+	step := 0.0
+	if row := j.c.Row("unit.time.p50"); row != nil {
+		step = comparison.Value(row.Base)
+	}
 	for i := range rules {
 		r := &rules[i]
-		if j.first && !r.Budgeted() && r.Level != comparison.LevelOff || !j.asked(r) {
+		if j.first && !r.Budgeted() && r.Level != comparison.LevelOff || !asked(r, j.of.head) {
 			continue
 		}
 		for _, each := range r.Each() {
-			selected[i] = append(selected[i], j.selects(&each)...)
+			selected[i] = append(selected[i], from.selects(&each)...)
 		}
 		if r.Since != "" { // a history follows kinds of unit, not single devices
 			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool {
@@ -220,12 +205,12 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	for i := range rules {
 		r := &rules[i]
 		kind := r.Subject()
-		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() || !j.asked(r) {
+		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() || !asked(r, j.of.head) {
 			continue
 		}
 		for k := range selected[i] {
-			if s := &selected[i][k]; last[s.key(kind)] == i && !j.ignored(s) {
-				list = append(list, &question{r: r, s: s})
+			if s := &selected[i][k]; last[s.key(kind)] == i && !s.ignored(j.p) {
+				list = append(list, &question{r: r, s: s, step: step})
 			}
 		}
 		if len(selected[i]) == 0 && !r.Optional {
@@ -242,7 +227,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	var milder []*question
 	for _, q := range list {
 		if q.r.Milder != nil && q.s != nil {
-			q.milder = &question{r: q.r.Milder, s: new(*q.s)}
+			q.milder = &question{r: q.r.Milder, s: new(*q.s), step: step}
 			milder = append(milder, q.milder)
 		}
 	}
@@ -253,9 +238,9 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 			gates, j.rulings = append(gates, j.unmatched(q.r)), append(j.rulings, ruling{onInconclusive: q.r.OnInconclusive})
 			continue
 		}
-		g := j.gate(q.r, q.s)
+		g := j.gate(q)
 		if m := q.milder; m != nil && g.Verdict == comparison.Pass {
-			if milder := j.gate(m.r, m.s); milder.Verdict != comparison.Pass {
+			if milder := j.gate(m); milder.Verdict != comparison.Pass {
 				g = milder
 			}
 		}
@@ -268,8 +253,8 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 }
 
 // asked reports whether a rule applies to any capture of the head.
-func (j *judge) asked(r *policy.Rule) bool {
-	return len(r.When) == 0 || slices.ContainsFunc(j.head.Captures, func(c *side.Capture) bool { return r.Asked(&c.Report.Environment) })
+func asked(r *policy.Rule, head *side.Side) bool {
+	return len(r.When) == 0 || slices.ContainsFunc(head.Captures, func(c *side.Capture) bool { return r.Asked(&c.Report.Environment) })
 }
 
 // unmatched returns the gate of a rule that selects nothing.
@@ -285,45 +270,45 @@ func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
 	}
 	perUnit := r.PerUnit()
 	switch {
-	case perUnit && j.noUnit() && j.c.Identical:
+	case perUnit && j.of.noUnit() && j.c.Identical:
 		g.Class, g.Verdict = comparison.Same, comparison.Pass
 		g.Reason = "there is no unit of work to compare, and all metrics of both sides are equal"
-	case perUnit && j.noUnit():
+	case perUnit && j.of.noUnit():
 		g.Open(comparison.NoUnit, "the metric is per unit of work, and not both sides have one")
 	case r.Metric == comparison.MetricStructure && !j.c.Comparable && !j.c.Identical:
-		g.Open(j.why())
+		g.Open(why(j.c))
 	case r.Metric == comparison.MetricStructure:
 		g.Class, g.Verdict, g.Reason = comparison.Same, comparison.Pass, "no change of structure was found"
 	case perUnit && !j.c.Comparable:
-		g.Open(j.why())
+		g.Open(why(j.c))
 	default:
-		g.Open(comparison.NothingMatched, j.nothing(r))
+		g.Open(comparison.NothingMatched, nothing(r, j.c.Kernels, j.of))
 	}
 	return g
 }
 
 // nothing says that a rule selects nothing, and names the nearest matches.
-func (j *judge) nothing(r *policy.Rule) string {
+func nothing(r *policy.Rule, kernels []comparison.Kernel, of *reports) string {
 	text := "neither side has such a metric: " + r.Selects()
 	id, _ := policy.SplitStat(r.Metric)
 	var names []string
 	add := func(name string) {
-		all := j.names(name)
+		all := of.names(name)
 		if shown := all[len(all)-1]; !slices.Contains(names, shown) {
 			names = append(names, shown)
 		}
 	}
 	if policy.OnKernels(r) {
 		text = "no kernel matches " + r.Selects()
-		for i := range j.c.Kernels {
-			for _, n := range []*string{j.c.Kernels[i].HeadName, j.c.Kernels[i].BaseName} {
+		for i := range kernels {
+			for _, n := range []*string{kernels[i].HeadName, kernels[i].BaseName} {
 				if n != nil {
 					add(*n)
 				}
 			}
 		}
 	}
-	for _, m := range j.metrics(id) {
+	for _, m := range of.metrics(id) {
 		if kernel, ok := m.Labels["kernel"]; ok {
 			add(kernel)
 		} else if !policy.OnKernels(r) && len(m.Labels) > 0 {
@@ -336,34 +321,21 @@ func (j *judge) nothing(r *policy.Rule) string {
 	return text
 }
 
-// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. It needs GPU work on
-// both sides: two captures without work prove nothing.
-func (j *judge) noUnit() bool {
-	none, work := false, true
-	for _, side := range []*side.Side{j.base, j.head} {
-		work = work && len(side.Captures) > 0
-		for _, c := range side.Captures {
-			none = none || c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == ""
-			work = work && len(c.Report.Environment.GPUs) > 0
-		}
-	}
-	return none && work
-}
-
 // why returns the first reason why the sides are not comparable.
-func (j *judge) why() (comparison.Code, string) {
-	if len(j.c.Reasons) > 0 {
-		return j.c.Reasons[0].Code, j.c.Reasons[0].Text
+func why(c *comparison.Comparison) (comparison.Code, string) {
+	if len(c.Reasons) > 0 {
+		return c.Reasons[0].Code, c.Reasons[0].Text
 	}
 	return comparison.DifferentWork, "the sides are not comparable"
 }
 
 // gate judges one number by one rule.
-func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
+func (j *judge) gate(q *question) comparison.Gate {
+	r, s := q.r, q.s
 	row := &s.row
 	g := comparison.Gate{
 		Rule: r.Name(), Metric: s.metric, Labels: row.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(),
-		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class, Limit: j.limit(r, s),
+		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class, Limit: q.limit(),
 	}
 	switch {
 	case r.Since != "":
@@ -371,28 +343,30 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 	case r.Budgeted():
 		bounds(&g, r, s)
 	case s.metric == comparison.MetricStructure:
-		j.structure(&g, row)
+		structure(&g, row, j.c)
 	default:
-		j.change(&g, r, s)
-		j.replicated(&g, s)
+		j.change(&g, q)
+		if n := min(len(j.of.base.Captures), len(j.of.head.Captures)); s.noisy && n < j.p.Stats.MinCaptures {
+			replicated(&g, n, j.p.Stats.MinCaptures)
+		}
 		if s.many && r.Level == comparison.LevelWarn && comparison.Rank(g.Verdict) > comparison.Rank(comparison.Pass) &&
-			(g.Code == "" || g.Code == comparison.WideInterval) && ofStep(s) && !j.moved() &&
+			(g.Code == "" || g.Code == comparison.WideInterval) && ofStep(s) && !moved(j.c.Primary) &&
 			(row.Class != comparison.Added || j.onlyNames()) {
 			g.Verdict, g.Code = comparison.Pass, ""
 			g.Reason += "; no unit's time moved with it"
 		}
 	}
-	j.notSlower(&g, r)
+	notSlower(&g, r, j.c.Primary, j.x)
 	return g
 }
 
 // limit returns the relative change from which a rule objects, negative if falls are bad; nil if it has none.
-func (j *judge) limit(r *policy.Rule, s *subject) *float64 {
-	if r.Rel == nil {
+func (q *question) limit() *float64 {
+	if q.r.Rel == nil {
 		return nil
 	}
-	v := j.tolerance(r, s)
-	if (r.Direction == policy.Down || r.Direction == "" && s.higher) != r.Improve {
+	v := q.tolerance()
+	if (q.r.Direction == policy.Down || q.r.Direction == "" && q.s.higher) != q.r.Improve {
 		v = -v
 	}
 	return &v
@@ -409,23 +383,22 @@ func ruled(r *policy.Rule, g *comparison.Gate) string {
 	return ruledMax
 }
 
-// replicated reopens a failure that needs more captures by the policy (min_captures).
-func (j *judge) replicated(g *comparison.Gate, s *subject) {
-	n := min(len(j.base.Captures), len(j.head.Captures))
-	if g.Verdict != comparison.Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
+// replicated reopens a failure with n captures a side, of which the policy asks for more (min_captures).
+func replicated(g *comparison.Gate, n, least int) {
+	if g.Verdict != comparison.Fail {
 		return
 	}
 	g.Class = comparison.Unsettled
 	g.Open(
 		comparison.WideInterval,
 		fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason,
-			wording.Count(n, "capture"), j.p.Stats.MinCaptures),
+			wording.Count(n, "capture"), least),
 	)
 }
 
 // bounds compares the head with the rule's bounds; it needs no base.
 func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
-	if r.LimitUnit != "" && !policy.Fits(r.LimitUnit, s.unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
+	if !r.FitsLimits(s.unit) {
 		g.Open(comparison.MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
 		return
 	}
@@ -491,10 +464,10 @@ func verdictOf(level string) comparison.Verdict {
 	return comparison.Fail
 }
 
-func (j *judge) structure(g *comparison.Gate, row *comparison.Row) {
+func structure(g *comparison.Gate, row *comparison.Row, c *comparison.Comparison) {
 	switch {
-	case !j.c.Comparable:
-		g.Open(j.why())
+	case !c.Comparable:
+		g.Open(why(c))
 	case row.Class == comparison.Regressed || row.Class == comparison.Added:
 		g.Verdict, g.Reason = verdictOf(g.Level), row.Why
 	default:

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,34 +14,74 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
+// reports are those of both sides, read by metric and by kernel.
+type reports struct {
+	base, head *side.Side
+	byID       map[string][]*report.Metric // of both sides, those that rules asked for
+	shown      map[string]string           // display name of each kernel, by full name
+}
+
+// names returns a kernel's full name, and its display name if that differs.
+func (o *reports) names(full string) []string {
+	if o.shown == nil {
+		o.shown = o.base.DisplayNames()
+		maps.Copy(o.shown, o.head.DisplayNames())
+	}
+	if shown := o.shown[full]; shown != "" && shown != full {
+		return []string{full, shown}
+	}
+	return []string{full}
+}
+
+// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. It needs GPU work on
+// both sides: two captures without work prove nothing.
+func (o *reports) noUnit() bool {
+	none, work := false, true
+	for _, side := range []*side.Side{o.base, o.head} {
+		work = work && len(side.Captures) > 0
+		for _, c := range side.Captures {
+			none = none || c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == ""
+			work = work && len(c.Report.Environment.GPUs) > 0
+		}
+	}
+	return none && work
+}
+
+// selector finds the numbers that rules name in the rows of a comparison and in the reports.
+type selector struct {
+	c  *comparison.Comparison
+	x  *noise.Decider // nil if there is no base
+	of *reports
+}
+
 // selects finds the numbers that a rule names: rows of the comparison first, else the reports' metrics.
-func (j *judge) selects(r *policy.Rule) []subject {
+func (f *selector) selects(r *policy.Rule) []subject {
 	id, stat := policy.SplitStat(r.Metric)
 	switch {
 	case id == comparison.MetricStructure:
-		return j.structures(r)
+		return structures(r, f.c.Structure)
 	case policy.OnKernels(r) && (id == "kernel.time_per_unit" || id == "kernel.count_per_unit") && (stat == "" || stat == "mean"):
-		return j.kernels(r, id)
+		return f.kernels(r, id)
 	case id == comparison.MetricToken || id == comparison.MetricTokenRate:
-		return j.tokens(r, id, stat)
+		return f.tokens(r, id, stat)
 	}
-	if list := j.held(r, id, stat); len(list) > 0 {
+	if list := f.held(r, id, stat); len(list) > 0 {
 		return list
 	}
-	if list := j.compared(r, id, stat); len(list) > 0 {
+	if list := f.compared(r, id, stat); len(list) > 0 {
 		return list
 	}
 	var list []subject
-	for _, m := range j.metrics(id) {
-		if r.Optional && j.lacksTail(m, stat) {
+	for _, m := range f.of.metrics(id) {
+		if r.Optional && f.of.lacksTail(m, stat) {
 			continue
 		}
 		var also []string
 		if kernel, ok := m.Labels["kernel"]; ok {
-			also = j.names(kernel)[1:]
+			also = f.of.names(kernel)[1:]
 		}
 		if r.Takes(m.Labels, also...) {
-			s := j.subject(r, m, id, stat)
+			s := f.subject(r, m, id, stat)
 			s.kernel = also
 			list = append(list, s)
 		}
@@ -49,13 +90,13 @@ func (j *judge) selects(r *policy.Rule) []subject {
 }
 
 // tokens selects the decode steps of each kind of known batch size, per output token.
-func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
+func (f *selector) tokens(r *policy.Rule, id, stat string) []subject {
 	of := *r
 	of.Metric = "unit.time." + cmp.Or(stat, "mean")
 	var list []subject
-	numbers := j.held(&of, "unit.time", cmp.Or(stat, "mean"))
+	numbers := f.held(&of, "unit.time", cmp.Or(stat, "mean"))
 	if len(numbers) == 0 {
-		numbers = j.compared(&of, "unit.time", cmp.Or(stat, "mean"))
+		numbers = f.compared(&of, "unit.time", cmp.Or(stat, "mean"))
 	}
 	for _, s := range numbers {
 		batch, err := strconv.ParseFloat(s.kind["batch"], 64)
@@ -63,7 +104,7 @@ func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
 			continue
 		}
 		s.metric, s.row.Metric, s.scaled = r.Metric, r.Metric, true
-		gpus := float64(max(1, len(j.head.Captures[0].Report.Environment.GPUs)))
+		gpus := float64(max(1, len(f.of.head.Captures[0].Report.Environment.GPUs)))
 		scale := func(v *float64) *float64 {
 			if v == nil || *v <= 0 {
 				return nil
@@ -94,11 +135,11 @@ func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
 
 // lacksTail reports whether a side has fewer than five observations beyond a percentile, so that it says nothing: the
 // p99 of 64 units is their maximum.
-func (j *judge) lacksTail(m *report.Metric, stat string) bool {
-	for _, s := range []*side.Side{j.base, j.head} {
+func (o *reports) lacksTail(m *report.Metric, stat string) bool {
+	for _, s := range []*side.Side{o.base, o.head} {
 		sample := s.Sample(m.ID, stat, m.Labels)
 		n := sample.N
-		if k := int64(len(sample.Values)); k > 0 && min(len(j.base.Captures), len(j.head.Captures)) < 2 {
+		if k := int64(len(sample.Values)); k > 0 && min(len(o.base.Captures), len(o.head.Captures)) < 2 {
 			n /= k // each capture shows its own tail
 		}
 		if !noise.Tailed(stat, n) {
@@ -108,9 +149,9 @@ func (j *judge) lacksTail(m *report.Metric, stat string) bool {
 	return false
 }
 
-func (j *judge) structures(r *policy.Rule) []subject {
+func structures(r *policy.Rule, found []comparison.Structural) []subject {
 	var list []subject
-	for _, s := range j.c.Structure {
+	for _, s := range found {
 		labels := report.Labels{"finding": s.ID}
 		if (len(r.Labels) > 0 || !r.Match.Empty()) && !r.Takes(labels) {
 			continue
@@ -125,20 +166,20 @@ func (j *judge) structures(r *policy.Rule) []subject {
 }
 
 // kernels selects kernels of the comparison, which knows the replaced ones.
-func (j *judge) kernels(r *policy.Rule, id string) []subject {
+func (f *selector) kernels(r *policy.Rule, id string) []subject {
 	var list []subject
-	for i := range j.c.Kernels {
-		k := &j.c.Kernels[i]
+	for i := range f.c.Kernels {
+		k := &f.c.Kernels[i]
 		name := ""
 		var own, other []string
 		taken := false
 		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule may name a replaced kernel or its replacement
 			if n != nil {
 				if name != "" && name != *n {
-					other = j.names(name)
+					other = f.of.names(name)
 				}
 				name = *n
-				own = j.names(name)[1:]
+				own = f.of.names(name)[1:]
 				taken = taken || r.Takes(report.Labels{"kernel": name}, own...)
 			}
 		}
@@ -151,13 +192,16 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 			row.Unit, row.Base, row.Head = report.Count, k.BaseCount, k.HeadCount
 			row.Why = "counts are exact"
 			if row.Class != comparison.Added && row.Class != comparison.Removed {
-				row.Class = exactClass(comparison.Value(row.Base), comparison.Value(row.Head))
+				row.Class = comparison.Same
+				if d := comparison.Value(row.Head) - comparison.Value(row.Base); d != 0 {
+					row.Class = comparison.Better(d)
+				}
 			}
 		}
 		row.Change()
 		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
 		s := subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy, many: true}
-		if n, ok := j.x.Kernel(k); ok && id == policy.KernelTime {
+		if n, ok := f.x.Kernel(k); ok && id == policy.KernelTime {
 			s.number = &n
 		}
 		list = append(list, s)
@@ -172,36 +216,26 @@ func waits(k *comparison.Kernel) bool {
 		comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
 }
 
-func exactClass(base, head float64) comparison.Class {
-	switch {
-	case head > base:
-		return comparison.Regressed
-	case head < base:
-		return comparison.Improved
-	}
-	return comparison.Same
-}
-
 // compared finds the rows of the comparison that a rule names: those of every kind of unit, or of the kinds that the
 // rule's labels select, whatever other labels these rows have. Among rows without a kind, exactly one must match.
-func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
+func (f *selector) compared(r *policy.Rule, id, stat string) []subject {
 	var list []subject
-	for i := range j.c.Primary {
-		row := &j.c.Primary[i]
+	for i := range f.c.Primary {
+		row := &f.c.Primary[i]
 		rowID, rowStat := policy.SplitStat(row.Metric)
 		if rowID != id || !policy.SameStat(stat, rowStat) {
 			continue
 		}
 		_, device := row.Labels["device"]
 		all := len(r.Labels) == 0 && r.Match.Empty() && !device
-		if !all && !(row.Kind != "" && r.TakesKind(j.kindLabels(row))) && !r.TakesExactly(row.Labels) {
+		if !all && !(row.Kind != "" && r.TakesKind(kindLabels(row, &f.c.Unit))) && !r.TakesExactly(row.Labels) {
 			continue
 		}
-		s := subject{metric: r.Metric, row: *row, kind: j.kindLabels(row), unit: row.Unit, noisy: row.Unit != report.Count}
-		if n, ok := j.x.Number(row); ok {
+		s := subject{metric: r.Metric, row: *row, kind: kindLabels(row, &f.c.Unit), unit: row.Unit, noisy: row.Unit != report.Count}
+		if n, ok := f.x.Number(row); ok {
 			s.number = &n
 		}
-		if list := j.metrics(id); len(list) > 0 {
+		if list := f.of.metrics(id); len(list) > 0 {
 			s.measure(r, list[0], stat)
 		}
 		list = append(list, s)
@@ -213,15 +247,15 @@ func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
 }
 
 // held selects for a budget the numbers of every kind of unit that the head has, whether or not the base has them too.
-func (j *judge) held(r *policy.Rule, id, stat string) []subject {
+func (f *selector) held(r *policy.Rule, id, stat string) []subject {
 	if !r.Budgeted() || r.Since != "" || !r.Match.Empty() {
 		return nil
 	}
 	var kinds []string
 	shown, full := map[string]*report.Metric{}, map[string]*report.Metric{} // with the fewest and with the most labels
-	for _, m := range j.metrics(id) {
+	for _, m := range f.of.metrics(id) {
 		_, device := m.Labels["device"]
-		sample := j.head.Sample(id, stat, m.Labels)
+		sample := f.of.head.Sample(id, stat, m.Labels)
 		if m.Group == "" || device || sample.Mean() == nil {
 			continue
 		}
@@ -237,9 +271,9 @@ func (j *judge) held(r *policy.Rule, id, stat string) []subject {
 	}
 	var list []subject
 	for _, kind := range kinds {
-		labels := j.kindLabels(&comparison.Row{Labels: full[kind].Labels})
+		labels := kindLabels(&comparison.Row{Labels: full[kind].Labels}, &f.c.Unit)
 		if len(r.Labels) == 0 || r.TakesKind(labels) {
-			s := j.subject(r, cmp.Or(shown[kind], full[kind]), id, stat)
+			s := f.subject(r, cmp.Or(shown[kind], full[kind]), id, stat)
 			s.kind = labels
 			list = append(list, s)
 		}
@@ -247,29 +281,29 @@ func (j *judge) held(r *policy.Rule, id, stat string) []subject {
 	return list
 }
 
-// kindLabels returns the labels of the row's kind of unit, even if the row itself has none.
-func (j *judge) kindLabels(row *comparison.Row) report.Labels {
+// kindLabels returns the labels of the row's kind of unit, which is u if the row itself has none.
+func kindLabels(row *comparison.Row, u *comparison.Unit) report.Labels {
 	if len(row.Labels) > 0 {
 		return row.Labels
 	}
-	l := report.Labels{"phase": j.c.Unit.Phase}
-	if j.c.Unit.Batch != nil {
-		l["batch"] = strconv.FormatInt(*j.c.Unit.Batch, 10)
+	l := report.Labels{"phase": u.Phase}
+	if u.Batch != nil {
+		l["batch"] = strconv.FormatInt(*u.Batch, 10)
 	}
-	if j.c.Unit.Tokens != nil {
-		l["tokens"] = strconv.FormatInt(*j.c.Unit.Tokens, 10)
+	if u.Tokens != nil {
+		l["tokens"] = strconv.FormatInt(*u.Tokens, 10)
 	}
 	return l
 }
 
 // metrics returns the metrics of an id on either side, each set of labels once, in label order.
-func (j *judge) metrics(id string) []*report.Metric {
-	list, ok := j.byID[id]
+func (o *reports) metrics(id string) []*report.Metric {
+	list, ok := o.byID[id]
 	if ok {
 		return list
 	}
 	seen := map[string]bool{}
-	for _, side := range []*side.Side{j.base, j.head} {
+	for _, side := range []*side.Side{o.base, o.head} {
 		for _, c := range side.Captures {
 			for _, m := range c.Metrics(id) {
 				if key := m.Labels.String(); !seen[key] {
@@ -281,18 +315,18 @@ func (j *judge) metrics(id string) []*report.Metric {
 	}
 	slices.SortFunc(list,
 		func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
-	if j.byID == nil {
-		j.byID = map[string][]*report.Metric{}
+	if o.byID == nil {
+		o.byID = map[string][]*report.Metric{}
 	}
-	j.byID[id] = list
+	o.byID[id] = list
 	return list
 }
 
 // subject compares a metric of the reports for which the comparison has no row.
-func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subject {
+func (f *selector) subject(r *policy.Rule, m *report.Metric, id, stat string) subject {
 	s := subject{metric: r.Metric, unit: m.Unit, noisy: m.Assume != report.Exact}
 	s.measure(r, m, stat)
-	base, head := j.base.Sample(id, stat, m.Labels), j.head.Sample(id, stat, m.Labels)
+	base, head := f.of.base.Sample(id, stat, m.Labels), f.of.head.Sample(id, stat, m.Labels)
 	row := comparison.Row{Metric: r.Metric, Labels: m.Labels.Clone(), Unit: m.Unit, Base: base.Mean(),
 		Head: head.Mean(), NBase: base.N, NHead: head.N, Class: comparison.Unsettled}
 	row.Change()
@@ -300,13 +334,13 @@ func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subje
 	s.many = ofKernel || len(m.Labels) > 0 && slices.ContainsFunc([]string{"api", "range", "operation", "name"},
 		func(key string) bool { return m.Labels[key] != "" })
 	row.Unreplicated = len(base.Values) == 1 || len(head.Values) == 1
-	s.other = j.otherWork(m)
-	if row.Base != nil && row.Head != nil && j.x != nil {
-		j.x.Settle(&row, m, stat)
+	s.other = f.of.otherWork(m)
+	if row.Base != nil && row.Head != nil && f.x != nil {
+		f.x.Settle(&row, m, stat)
 		if turned := r.Direction == policy.Up && s.higher || r.Direction == policy.Down && !s.higher; turned {
-			row.Class = opposite(row.Class)
+			row.Class = cmp.Or(opposite[row.Class], row.Class)
 		}
-		if n, ok := j.x.Reported(m, stat); ok {
+		if n, ok := f.x.Reported(m, stat); ok {
 			s.number = &n
 		}
 	}
@@ -314,17 +348,8 @@ func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subje
 	return s
 }
 
-// opposite returns the class of a change if the rule calls the other direction bad.
-func opposite(c comparison.Class) comparison.Class {
-	switch c {
-	case comparison.Improved:
-		return comparison.Regressed
-	case comparison.Regressed:
-		return comparison.Improved
-	case comparison.Same, comparison.Added, comparison.Removed, comparison.Unsettled:
-	}
-	return c
-}
+// opposite is the class of a change if the rule calls the other direction bad.
+var opposite = map[comparison.Class]comparison.Class{comparison.Improved: comparison.Regressed, comparison.Regressed: comparison.Improved}
 
 // measure fills in the properties of the metric that do not depend on its value.
 func (s *subject) measure(r *policy.Rule, m *report.Metric, stat string) {
@@ -334,13 +359,13 @@ func (s *subject) measure(r *policy.Rule, m *report.Metric, stat string) {
 
 // otherWork says how the units of a phase differ between captures, or returns empty. Metrics of a phase alone describe
 // its kind with most time: batch 8 must not be compared with batch 16.
-func (j *judge) otherWork(m *report.Metric) string {
+func (o *reports) otherWork(m *report.Metric) string {
 	phase, ok := m.Labels["phase"]
 	if _, batch := m.Labels["batch"]; !ok || batch || m.Scale != report.PerUnit {
 		return ""
 	}
 	var first *side.Kind
-	for _, side := range []*side.Side{j.base, j.head} {
+	for _, side := range []*side.Side{o.base, o.head} {
 		for _, c := range side.Captures {
 			at := c.PhaseMain(phase)
 			if at < 0 {
