@@ -159,7 +159,7 @@ func (x *comparer) onlyNames() bool {
 
 func (x *comparer) parts() *breakdown.Parts {
 	return &breakdown.Parts{C: x.C, Base: x.Base, Head: x.Head, Chosen: x.sides.Chosen(), MinShare: x.Opt.MinShare, Top: x.Opt.Top,
-		Floor: x.noise.UnitFloor()}
+		Floor: x.noise.Known.UnitFloor()}
 }
 
 // compare fills in the results for one kind of unit.

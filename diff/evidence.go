@@ -18,7 +18,7 @@ func (x *comparer) evidence() {
 		c.Refuse(comparison.DifferentWork, text)
 	}
 	x.iterations()
-	x.noise.Measured()
+	x.noise.Measured(false)
 	if len(c.Primary) > 0 {
 		c.Depth = comparison.DepthEvidence
 	} else if c.Comparable {
@@ -60,7 +60,7 @@ func (x *comparer) iterations() {
 // beside compares the evidence beside the traces of both sides in the same way as evidence without traces.
 func (x *comparer) beside() {
 	rows := len(x.C.Primary)
-	x.noise.MeasuredBeside()
+	x.noise.Measured(true)
 	if len(x.C.Primary) > rows && !x.C.Comparable && !x.C.Identical {
 		x.unsettle()
 	}

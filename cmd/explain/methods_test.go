@@ -44,7 +44,6 @@ var widerTypes = map[string]int{
 	"cmd/explain/internal/capturesession.Session": 29,
 	"diff/internal/breakdown.Parts":               62,
 	"diff/internal/breakdown.story":               81,
-	"diff/internal/noise.Decider":                 47,
 	"diff/internal/side.Capture":                  27,
 	"diff/policy.policyDoc":                       29,
 	"gate.Session":                                27,

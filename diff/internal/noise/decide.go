@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
@@ -20,16 +21,11 @@ type Family struct {
 	Method string                    // name of Adjust
 }
 
-// Primary returns the family of the rows that show whether the head got slower.
-func (x *Decider) Primary() Family { return Family{x.alpha(), significance.Holm, "Holm"} }
+// Primary returns the family of the rows that show whether the head got slower, at a level.
+func Primary(alpha float64) Family { return Family{alpha, significance.Holm, "Holm"} }
 
-// Many returns the family for kernels, calls and ranges: there are dozens of them.
-func (x *Decider) Many() Family {
-	return Family{x.Policy.Stats.FDR, significance.BH, "Benjamini-Hochberg"}
-}
-
-// Alone returns the family for numbers that are each judged by themselves.
-func (x *Decider) Alone() Family { return Family{Alpha: x.alpha()} }
+// Many returns the family for kernels, calls and ranges, of which there are dozens, with a share of false discoveries.
+func Many(fdr float64) Family { return Family{fdr, significance.BH, "Benjamini-Hochberg"} }
 
 // Judge judges numbers as one family, see [significance.Judge]. Every decision between noise and change is made here.
 func (x *Decider) Judge(numbers []significance.Number, f Family) []significance.Verdict {
@@ -44,34 +40,34 @@ func CodeOf(v *significance.Verdict) comparison.Code {
 	return comparison.Code(cmp.Or(v.Code, significance.WideInterval))
 }
 
-// decide judges the numbers as one family and fills in the verdicts of their rows; rows[i] belongs to numbers[i].
-func (x *Decider) decide(rows []*comparison.Row, numbers []significance.Number, f Family) {
-	for i, v := range x.Judge(numbers, f) {
-		row, n := rows[i], &numbers[i]
-		x.remember(row, *n)
-		x.warnOdd(&v)
-		row.Class, row.Why = ClassOf(&v), x.Why(n, &v, f)
-		row.Code = ""
-		if row.Class == comparison.Unsettled {
-			row.Code = CodeOf(&v)
-		}
-		if n.Count && v.Level == 1 {
-			continue // exact
-		}
-		if v.Level > 0 {
-			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: v.Level, Method: v.Method}
-		}
-		if !v.Replicated || n.FloorStays {
-			row.NoiseFloor = &v.Floor
-		}
-		row.P, row.PAdjusted = &v.P, &v.PAdjusted
-		row.Test = Tested(n, &v)
-		if v.Resolution > 0 && v.Resolution < mostRatio {
-			row.Resolution = &v.Resolution
-		}
-		if k := int64(v.Need); row.Class == comparison.Unsettled && k > 0 {
-			row.NeedCaptures = &k
-		}
+// decide judges a number by itself and fills in the verdict of its row.
+func (x *Decider) decide(row *comparison.Row, n significance.Number) {
+	f := Family{Alpha: x.Policy.Stats.Alpha}
+	v := x.Judge([]significance.Number{n}, f)[0]
+	x.Judged.rows[key(row)] = n
+	if v.Odd != nil {
+		x.warnOdd(oddText(v.Odd, x.Base, x.Head))
+	}
+	row.Class, row.Why, row.Code = ClassOf(&v), x.Why(&n, &v, f), ""
+	if row.Class == comparison.Unsettled {
+		row.Code = CodeOf(&v)
+	}
+	if n.Count && v.Level == 1 {
+		return // exact
+	}
+	if v.Level > 0 {
+		row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: v.Level, Method: v.Method}
+	}
+	if !v.Replicated || n.FloorStays {
+		row.NoiseFloor = &v.Floor
+	}
+	row.P, row.PAdjusted = &v.P, &v.PAdjusted
+	row.Test = Tested(&n, &v)
+	if v.Resolution > 0 && v.Resolution < mostRatio {
+		row.Resolution = &v.Resolution
+	}
+	if k := int64(v.Need); row.Class == comparison.Unsettled && k > 0 {
+		row.NeedCaptures = &k
 	}
 }
 
@@ -105,36 +101,35 @@ func (x *Decider) Why(n *significance.Number, v *significance.Verdict, f Family)
 	}
 	change := unit.Change(v.Ratio - 1)
 	if v.Replicated {
-		text := change + x.overCaptures(n, v, f)
+		text := change + overCapturesText(n, v, f)
 		if v.Odd != nil {
-			text += "; " + x.odd(v.Odd)
+			text += "; " + oddText(v.Odd, x.Base, x.Head)
 		}
 		return text
 	}
-	return change + x.overUnits(n, v)
+	return change + overUnitsText(n, v)
 }
 
-// odd names the capture that differs from the others of its side.
-func (x *Decider) odd(o *significance.Odd) string {
-	s, name := x.Base, "base"
+// oddText names the capture that differs from the others of its side.
+func oddText(o *significance.Odd, base, head *side.Side) string {
+	s, name := base, "base"
 	if o.Head {
-		s, name = x.Head, "head"
+		s, name = head, "head"
 	}
 	return fmt.Sprintf("%s: %s lies %s from the other %d", name, s.Captures[o.At].Report.Trace.Name, unit.Change(o.Ratio-1),
 		len(s.Captures)-1)
 }
 
 // warnOdd adds one warning per comparison about a capture that differs from its side, for the first row that shows it.
-func (x *Decider) warnOdd(v *significance.Verdict) {
-	if v.Odd == nil || slices.ContainsFunc(x.C.Warnings, func(w comparison.Reason) bool { return w.Code == comparison.OddCapture }) {
-		return
+func (x *Decider) warnOdd(text string) {
+	if !slices.ContainsFunc(x.C.Warnings, func(w comparison.Reason) bool { return w.Code == comparison.OddCapture }) {
+		x.C.Warnings = append(x.C.Warnings,
+			comparison.Reason{Code: comparison.OddCapture, Text: text + ": judged with it and without it; record one more"})
 	}
-	x.C.Warnings = append(x.C.Warnings, comparison.Reason{Code: comparison.OddCapture,
-		Text: x.odd(v.Odd) + ": judged with it and without it; record one more"})
 }
 
-// overCaptures explains a verdict over several captures a side.
-func (x *Decider) overCaptures(n *significance.Number, v *significance.Verdict, f Family) string {
+// overCapturesText explains a verdict over several captures a side.
+func overCapturesText(n *significance.Number, v *significance.Verdict, f Family) string {
 	tau := unit.Percent(math.Expm1(tauOf(n)))
 	if v.Code == significance.TooFewUnits {
 		return "; " + few(n, v)
@@ -157,8 +152,8 @@ func (x *Decider) overCaptures(n *significance.Number, v *significance.Verdict, 
 	return text
 }
 
-// overUnits explains a verdict over the units of one capture a side.
-func (x *Decider) overUnits(n *significance.Number, v *significance.Verdict) string {
+// overUnitsText explains a verdict over the units of one capture a side.
+func overUnitsText(n *significance.Number, v *significance.Verdict) string {
 	floor := "noise floor of " + unit.Percent(v.Floor)
 	switch {
 	case n.History != nil:

@@ -13,7 +13,9 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// Kernels adds the rows of kernels and counts all compared kernels.
+// Kernels adds the rows of kernels, counts all compared kernels, and decides the rows of those that both sides run. It
+// judges them together and limits false discoveries to the policy's share (Benjamini and Hochberg). A kernel whose run
+// count changed is a change if its time changed by more than the floor.
 func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 	time, _ := x.Base.Mean(func(v *side.View) (float64, bool) { return v.Time.Mean, true })
 	for _, p := range slices.Concat(rows, rest) {
@@ -25,13 +27,6 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 	for _, p := range rows {
 		x.C.Kernels = append(x.C.Kernels, pairing.KernelRow(base, head, p, time))
 	}
-	x.kernelTests(base, head, rows)
-}
-
-// kernelTests decides the rows of kernels that both sides run. It judges them together and limits false discoveries to
-// the policy's share (Benjamini and Hochberg). A kernel whose run count changed is a change if its time changed by more
-// than the floor.
-func (x *Decider) kernelTests(base, head []side.Work, rows []pairing.Pair) {
 	var numbers []significance.Number
 	var place []int // by number: the row
 	for i, p := range rows {
@@ -39,7 +34,7 @@ func (x *Decider) kernelTests(base, head []side.Work, rows []pairing.Pair) {
 			continue
 		}
 		b, h := base[p.Base], head[p.Head]
-		n := x.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, significance.Mean)
+		n := x.Known.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, significance.Mean)
 		var ok, ok2 bool
 		n.Base, ok = kernelOf(x.Base, b.Name)
 		n.Head, ok2 = kernelOf(x.Head, h.Name)
@@ -47,15 +42,18 @@ func (x *Decider) kernelTests(base, head []side.Work, rows []pairing.Pair) {
 			numbers, place = append(numbers, n), append(place, i)
 		}
 	}
-	f := x.Many()
+	f := Many(x.Policy.Stats.FDR)
 	for i, v := range x.Judge(numbers, f) {
-		x.kernelRow(&x.C.Kernels[place[i]], &numbers[i], &v, f)
+		k := &x.C.Kernels[place[i]]
+		if kernelRow(k, &numbers[i], &v, x.Why(&numbers[i], &v, f)) {
+			x.Judged.kernels[kernelKey(k)] = numbers[i]
+		}
 	}
 }
 
-// kernelRow fills in the verdict of a row.
-func (x *Decider) kernelRow(k *comparison.Kernel, n *significance.Number, v *significance.Verdict, f Family) {
-	k.Class, k.Why = ClassOf(v), x.Why(n, v, f)
+// kernelRow fills in the verdict of a row, and reports whether the number decided it.
+func kernelRow(k *comparison.Kernel, n *significance.Number, v *significance.Verdict, why string) bool {
+	k.Class, k.Why = ClassOf(v), why
 	k.P, k.PAdjusted, k.Test = &v.P, &v.PAdjusted, Tested(n, v)
 	if v.Level > 0 && v.Ratio > 0 { // scale the interval to the shown ratio
 		shown := comparison.Value(k.Ratio) / v.Ratio
@@ -72,29 +70,18 @@ func (x *Decider) kernelRow(k *comparison.Kernel, n *significance.Number, v *sig
 	case k.Category == side.Communication && beyond:
 		k.Class, k.Why = comparison.Unsettled, change+": communication lasts as long as it waits for others"
 	default:
-		if x.kernels == nil {
-			x.kernels = map[string]significance.Number{}
-		}
-		x.kernels[kernelKey(k)] = *n
+		return true
 	}
+	return false
 }
 
 func kernelKey(k *comparison.Kernel) string {
-	name := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return *s
-	}
-	return name(k.BaseName) + "\x00" + name(k.HeadName)
+	return comparison.Value(k.BaseName) + "\x00" + comparison.Value(k.HeadName)
 }
 
 // Kernel returns the number by which the row of a kernel was judged; ok is false if its class needed no statistics.
-func (x *Decider) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) {
-	if x == nil {
-		return n, false
-	}
-	n, ok = x.kernels[kernelKey(k)]
+func (j Judged) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) {
+	n, ok = j.kernels[kernelKey(k)]
 	return n, ok
 }
 

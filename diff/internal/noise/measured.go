@@ -8,7 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/significance"
+	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -43,17 +43,12 @@ const (
 	maxNCURows  = 20 // kernels with the longest time on the base
 )
 
-// Measured adds the rows of the numbers that both sides measured, for reports without a trace.
-func (x *Decider) Measured() { x.measured(func(*report.Metric) bool { return true }) }
-
-// MeasuredBeside adds the rows of logs, load runs and Nsight Compute for reports with a trace, whose metrics have rows.
-func (x *Decider) MeasuredBeside() {
-	x.measured(func(m *report.Metric) bool {
-		return strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")
-	})
-}
-
-func (x *Decider) measured(evidence func(m *report.Metric) bool) {
+// Measured adds the rows of the numbers that both sides measured. Beside traces, whose metrics have rows, it adds those
+// of logs, load runs and Nsight Compute alone.
+func (x *Decider) Measured(beside bool) {
+	evidence := func(m *report.Metric) bool {
+		return !beside || strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")
+	}
 	known := map[string]bool{}
 	add := func(n number, l report.Labels) {
 		known[n.id] = true
@@ -67,7 +62,7 @@ func (x *Decider) measured(evidence func(m *report.Metric) bool) {
 	for _, n := range numbers() {
 		add(n, report.Labels{})
 	}
-	for _, l := range x.longestKernels() {
+	for _, l := range longestKernels(x.Base.Captures[0], x.Head.Captures[0]) {
 		add(number{"ncu.duration", "mean", ""}, l)
 	}
 	// Add metrics of other evidence that do not grow with the length of a recording.
@@ -90,12 +85,12 @@ func compares(m *report.Metric, stat string) bool {
 }
 
 // longestKernels returns the labels of the kernels of both sides that Nsight Compute measured longest on the base.
-func (x *Decider) longestKernels() []report.Labels {
+func longestKernels(base, head *side.Capture) []report.Labels {
 	var list []*report.Metric
-	for i := range x.Base.Captures[0].Report.Metrics {
-		m := &x.Base.Captures[0].Report.Metrics[i]
+	for i := range base.Report.Metrics {
+		m := &base.Report.Metrics[i]
 		if m.ID == "ncu.duration" && len(m.Labels) == 1 && m.Labels["kernel"] != "" && m.Value != nil &&
-			x.Head.Captures[0].Metric(m.ID, m.Labels) != nil {
+			head.Metric(m.ID, m.Labels) != nil {
 			list = append(list, m)
 		}
 	}
@@ -139,7 +134,7 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 // only one value. A share that falls to 0 or rises from 0 has changed if the change exceeds the default floor.
 func (x *Decider) Settle(row *comparison.Row, m *report.Metric, stat string) {
 	if n, ok := x.Reported(m, stat); ok {
-		x.decide([]*comparison.Row{row}, []significance.Number{n}, x.Alone())
+		x.decide(row, n)
 		return
 	}
 	size := math.Abs(comparison.Value(row.Delta))

@@ -34,21 +34,39 @@ func Tailed(stat string, n int64) bool {
 	return !ok || st.Enough(int(n))
 }
 
+// Known is what is known of the noise of numbers before they are judged.
+type Known struct {
+	noise *Noise  // nil if there is no calibration, or it does not apply to both sides
+	floor float64 // of the unit's time, from the policy, a ratio; 0: none
+	// otherRun reports that the sides come from different runs. Captures of one run do not show how runs differ, so the
+	// noise floor applies to any number of captures.
+	otherRun bool
+}
+
+// UnitFloor returns the noise floor of the mean unit.time as a ratio: calibrated, else set by the policy, else assumed.
+func (k *Known) UnitFloor() float64 {
+	floor, measured := k.noise.Floor("unit.time.mean", nil)
+	if k.floor > 0 && !measured {
+		return k.floor
+	}
+	return floor
+}
+
 // number returns a number without values, with its noise from the calibration.
-func (x *Decider) number(metric string, l report.Labels, unit string, st significance.Statistic) significance.Number {
-	n := significance.Number{Stat: st, FloorStays: x.OtherRun}
+func (k *Known) number(metric string, l report.Labels, unit string, st significance.Statistic) significance.Number {
+	n := significance.Number{Stat: st, FloorStays: k.otherRun}
 	if unit == report.Nanoseconds {
 		n.Timer = timer
 	}
 	id, _ := policy.SplitStat(metric)
 	for _, name := range []string{metric, id} { // the statistic's own noise, else the metric's
-		if s2, df, ok := x.noise.Variance(name, l); ok {
+		if s2, df, ok := k.noise.Variance(name, l); ok {
 			n.History = &significance.History{S2: s2, DF: df}
 			break
 		}
 	}
-	if x.Policy.Stats.Floor > 0 && n.History == nil && id == "unit.time" {
-		n.Floor = x.Policy.Stats.Floor
+	if k.floor > 0 && n.History == nil && id == "unit.time" {
+		n.Floor = k.floor
 	}
 	return n
 }
@@ -67,7 +85,7 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number
 		}
 	}
 	st, summed := statistic(value)
-	n = x.number(name, m.Labels, m.Unit, st)
+	n = x.Known.number(name, m.Labels, m.Unit, st)
 	n.HigherBetter, n.Count = m.Better == report.Higher, m.Assume == report.Exact
 	for _, s := range []struct {
 		side *side.Side
@@ -91,9 +109,9 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number
 		}
 	}
 	if len(x.Base.Views) == 1 && m.Labels.String() == x.Base.Views[0].Labels.String() { // the compared units
-		x.tied(&n)
+		x.ties.tie(&n, x.Base.Views, x.Head.Views)
 	}
-	x.unsteady(&n, m.ID, m.Labels)
+	x.Known.unsteady(&n, m.ID, m.Labels)
 	return n, true
 }
 
@@ -160,11 +178,11 @@ func spread(s *report.Summary, st significance.Statistic) float64 {
 
 // unsteady treats a count as noisy if the calibration found that it differs between captures of one commit. Its floor is
 // the range between those captures; units that do not vary inside a capture are dropped.
-func (x *Decider) unsteady(n *significance.Number, metric string, l report.Labels) {
-	if x.noise == nil || !n.Count {
+func (k *Known) unsteady(n *significance.Number, metric string, l report.Labels) {
+	if k.noise == nil || !n.Count {
 		return
 	}
-	at := slices.IndexFunc(x.noise.Unsteady, func(u Unsteady) bool {
+	at := slices.IndexFunc(k.noise.Unsteady, func(u Unsteady) bool {
 		id, _ := policy.SplitStat(u.Metric)
 		return id == metric && u.Labels.String() == l.String()
 	})
@@ -172,7 +190,7 @@ func (x *Decider) unsteady(n *significance.Number, metric string, l report.Label
 		return
 	}
 	n.Count = false
-	u := &x.noise.Unsteady[at]
+	u := &k.noise.Unsteady[at]
 	if u.Min <= 0 {
 		n.Floor = mostRatio
 		return

@@ -27,36 +27,49 @@ const overUnits = "t interval over units"
 
 // partRows judges the parts of one kind of unit if the reports list them: over units with one capture a side, over
 // the captures' means with several.
-func (x *Decider) partRows() {
-	var b, h map[partKey][]float64
-	var nb, nh int
-	method, tied := overUnits, false
-	if len(x.Base.Views) == 1 && len(x.Head.Views) == 1 {
-		var base, head []int
-		base, head, tied = x.partUnits()
-		nb, nh = len(base), len(head)
-		if min(nb, nh) < significance.LeastUnits {
+func (x *Decider) partRows(u *units) {
+	t := &partTimes{method: "t interval over captures", nb: len(u.base.Views), nh: len(u.head.Views), alpha: x.Policy.Stats.Alpha}
+	if t.nb == 1 && t.nh == 1 {
+		base, head, tied := partUnits(u.base.Views[0], u.head.Views[0], x.ties.between(u.base.Views, u.head.Views))
+		t.method, t.nb, t.nh, t.tied = overUnits, len(base), len(head), tied
+		if min(t.nb, t.nh) < significance.LeastUnits {
 			return
 		}
-		b, h = partTimes(x.Base.Views[0].Parts(), base), partTimes(x.Head.Views[0].Parts(), head)
+		t.base, t.head = timesOf(u.base.Views[0].Parts(), base), timesOf(u.head.Views[0].Parts(), head)
 	} else {
-		method = "t interval over captures"
-		b, h = partMeans(x.Base.Views), partMeans(x.Head.Views)
-		nb, nh = len(x.Base.Views), len(x.Head.Views)
-		if min(nb, nh) < 2 || b == nil || h == nil {
+		t.base, t.head = partMeans(u.base.Views), partMeans(u.head.Views)
+		if min(t.nb, t.nh) < 2 || t.base == nil || t.head == nil {
 			return
 		}
 	}
-	x.rename(b, h)
-	parts, apart := x.judgedParts(b, h, nb, nh, method, tied)
-	x.C.Parts = append(x.C.Parts, parts...)
-	x.apart[x.labels().String()] = apart
+	rename(t.base, t.head, u)
+	parts := t.judge(u)
+	x.C.Parts = append(x.C.Parts, parts.list...)
+	x.parts[u.labels().String()] = parts
+}
+
+// partTimes are the times of parts, ns by unit or by capture, and how they are judged.
+type partTimes struct {
+	base, head map[partKey][]float64
+	nb, nh     int    // units or captures
+	method     string // overUnits, or over captures
+	tied       bool   // units are pairs
+	alpha      float64
+}
+
+// judgedParts are the judged parts of units.
+type judgedParts struct {
+	list   []comparison.Part
+	drifts []bool // by part
+	// apart, of kind "unit", covers the units whose whole time stands apart although most of their parts are too small to;
+	// its kind is empty if no unit does
+	apart comparison.Part
 }
 
 // rename makes one part of kernels that the head runs under a name of another family, as the rows of kernels pair them.
-func (x *Decider) rename(b, h map[partKey][]float64) {
-	base, _ := x.Base.Merged()
-	head, _ := x.Head.Merged()
+func rename(b, h map[partKey][]float64, u *units) {
+	base, _ := u.base.Merged()
+	head, _ := u.head.Merged()
 	for _, p := range pairing.Kernels(base, head) {
 		if p.Base < 0 || p.Head < 0 || p.By == comparison.ByExact {
 			continue
@@ -82,29 +95,28 @@ func (x *Decider) rename(b, h map[partKey][]float64) {
 	}
 }
 
-// judgedParts judges the parts of units or of captures. apart, of kind "unit", covers the units whose whole time stands
-// apart although most of their parts are too small to; its kind is empty if no unit does.
-func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part, apart comparison.Part) {
-	keys, parts := pooled(b, h, nb, nh)
-	whole := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
+// judge judges the parts of units.
+func (t *partTimes) judge(u *units) (out judgedParts) {
+	keys, parts := pooled(t.base, t.head, t.nb, t.nh)
+	whole := significance.Part{Base: make([]float64, t.nb), Head: make([]float64, t.nh)}
 	for i := range parts {
 		addTo(whole.Base, parts[i].Base)
 		addTo(whole.Head, parts[i].Head)
 	}
-	total := sum(whole.Base) / float64(nb)
+	total := sum(whole.Base) / float64(t.nb)
 	if total <= 0 {
-		return nil, apart
+		return out
 	}
 	stands := total
-	if method != overUnits {
+	if t.method != overUnits {
 		stands = math.Inf(1) // single captures never stand apart, as single steps do
 	}
-	if v := significance.JudgeParts([]significance.Part{whole}, stands, tied, timer, x.alpha())[0]; v.Hits > 0 && v.Certain {
-		apart = comparison.Part{Kind: "unit", Delta: v.Delta, Share: v.Delta / total, Hits: hitsOf(&v, &whole)}
+	if v := significance.JudgeParts([]significance.Part{whole}, stands, t.tied, timer, t.alpha)[0]; v.Hits > 0 && v.Certain {
+		out.apart = comparison.Part{Kind: "unit", Delta: v.Delta, Share: v.Delta / total, Hits: hitsOf(&v, &whole)}
 	}
-	for i, v := range significance.JudgeParts(parts, stands, tied, timer, x.alpha()) {
-		row := comparison.Part{Unit: x.kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
-			Base: sum(parts[i].Base) / float64(nb), Head: sum(parts[i].Head) / float64(nh), Delta: v.Delta,
+	for i, v := range significance.JudgeParts(parts, stands, t.tied, timer, t.alpha) {
+		row := comparison.Part{Unit: u.kind.String(), Labels: u.labels(), Kind: keys[i].kind, Name: keys[i].name,
+			Base: sum(parts[i].Base) / float64(t.nb), Head: sum(parts[i].Head) / float64(t.nh), Delta: v.Delta,
 			Share: v.Delta / total, P: v.P, Class: comparison.Unsettled}
 		switch {
 		case v.Certain && v.Delta > 0:
@@ -117,12 +129,11 @@ func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method str
 		if v.Hits > 0 {
 			row.Hits = hitsOf(&v, &parts[i])
 		} else {
-			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: 1 - 2*x.alpha(), Method: method}
+			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: 1 - 2*t.alpha, Method: t.method}
 		}
-		x.drifting[partName(&row)+row.Labels.String()] = v.Drifts
-		list = append(list, row)
+		out.list, out.drifts = append(out.list, row), append(out.drifts, v.Drifts)
 	}
-	return list, apart
+	return out
 }
 
 func hitsOf(v *significance.PartVerdict, of *significance.Part) *comparison.PartHits {
@@ -141,7 +152,7 @@ func partMeans(views []*side.View) map[partKey][]float64 {
 		if err != nil || len(n) == 0 {
 			return nil
 		}
-		for key, times := range partTimes(p, upTo(len(n))) {
+		for key, times := range timesOf(p, upTo(len(n))) {
 			if out[key] == nil {
 				out[key] = make([]float64, len(views))
 			}
@@ -161,8 +172,8 @@ func upTo(n int) []int {
 }
 
 // partUnits returns the indices of the units to compare in the list of each report; if tied, they are pairs.
-func (x *Decider) partUnits() (base, head []int, tied bool) {
-	p, q := x.Base.Views[0].Parts(), x.Head.Views[0].Parts()
+func partUnits(onBase, onHead *side.View, tie significance.Tie) (base, head []int, tied bool) {
+	p, q := onBase.Parts(), onHead.Parts()
 	if p == nil || q == nil {
 		return nil, nil, false
 	}
@@ -172,11 +183,11 @@ func (x *Decider) partUnits() (base, head []int, tied bool) {
 		return nil, nil, false
 	}
 	from, to := b, h // places
-	switch x.tie() {
+	switch tie {
 	case significance.TieNone:
 		return upTo(len(b)), upTo(len(h)), false
 	case significance.TieNumber:
-		from, to = stepsOf(x.Base.Views[0], b), stepsOf(x.Head.Views[0], h)
+		from, to = stepsOf(onBase, b), stepsOf(onHead, h)
 	case significance.TieStart:
 	}
 	at := make(map[int64]int, len(to))
@@ -210,8 +221,8 @@ func stepsOf(v *side.View, numbers []int64) []int64 {
 	return out
 }
 
-// partTimes returns the time of each part by unit, ns.
-func partTimes(p *report.UnitParts, units []int) map[partKey][]float64 {
+// timesOf returns the time of each part by unit, ns.
+func timesOf(p *report.UnitParts, units []int) map[partKey][]float64 {
 	out := map[partKey][]float64{}
 	for i := range p.Parts {
 		times := p.Parts[i].Times()
@@ -279,28 +290,28 @@ func sum(values []float64) (s float64) {
 	return s
 }
 
-// Net returns the sum of the parts of a kind of unit that certainly changed, both up and down, as a share of the base's
-// mean unit, and a text about the largest part that changed in that direction. If the units that stand apart as a whole
-// add more, it returns their share. If the work drifts, only idle time and parts that do not drift count: the others
-// depend on the place of the capture in the work.
+// Net returns what the parts of the units with these labels sum to, see [judgedParts.net].
 func (x *Decider) Net(labels report.Labels, drifts bool) (share float64, text string) {
-	apart := x.apart[labels.String()]
-	return x.net(x.C.Parts, &apart, labels, drifts)
+	parts := x.parts[labels.String()]
+	return parts.net(drifts)
 }
 
-func (x *Decider) net(parts []comparison.Part, apart *comparison.Part, labels report.Labels, drifts bool) (share float64, text string) {
+// net returns the sum of the parts that certainly changed, both up and down, as a share of the base's mean unit, and a
+// text about the largest part that changed in that direction. If the units that stand apart as a whole add more, it
+// returns their share. If the work drifts, only idle time and parts that do not drift count: the others depend on the
+// place of the capture in the work.
+func (j *judgedParts) net(drifts bool) (share float64, text string) {
 	var certain []*comparison.Part
-	for i := range parts {
-		p := &parts[i]
-		if (!drifts || p.Kind == report.PartIdle || !x.drifting[partName(p)+labels.String()]) && p.Labels.String() == labels.String() &&
-			(p.Class == comparison.Regressed || p.Class == comparison.Improved) {
+	for i := range j.list {
+		p := &j.list[i]
+		if (!drifts || p.Kind == report.PartIdle || !j.drifts[i]) && (p.Class == comparison.Regressed || p.Class == comparison.Improved) {
 			certain = append(certain, p)
 			share += p.Share
 		}
 	}
 	switch {
-	case !drifts && apart.Kind != "" && share*apart.Share >= 0 && math.Abs(apart.Share) > math.Abs(share):
-		return apart.Share, PartText(apart)
+	case !drifts && j.apart.Kind != "" && share*j.apart.Share >= 0 && math.Abs(j.apart.Share) > math.Abs(share):
+		return j.apart.Share, PartText(&j.apart)
 	case share == 0:
 		return 0, ""
 	}
@@ -318,14 +329,13 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 	most := 0.0
 	for i := range x.kinds {
 		k := &x.kinds[i]
-		own, units, ok := w.price(k, x.Base, baseOf)
+		own, count, ok := w.price(k, x.Base, baseOf)
 		if !ok || !k.Both() || w.skips(k) {
 			continue
 		}
-		y := *x
-		y.kind = k.Name
-		y.Base, y.Head = k.Of(x.Base, x.Head)
-		b, h := w.together(k, y.Base.Views[0], baseOf), w.together(k, y.Head.Views[0], headOf)
+		base, head := k.Of(x.Base, x.Head)
+		u := &units{kind: k.Name, base: base, head: head}
+		b, h := w.together(k, base.Views[0], baseOf), w.together(k, head.Views[0], headOf)
 		if min(len(b.numbers), len(h.numbers)) < significance.LeastUnits {
 			continue
 		}
@@ -337,12 +347,13 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 		}
 		b.pool(common)
 		h.pool(common)
+		labels := u.labels().String()
 		drifts := slices.ContainsFunc(x.C.Primary, func(r comparison.Row) bool {
-			return r.Code == comparison.Code(significance.Drifting) && r.Labels.String() == y.labels().String()
+			return r.Code == comparison.Code(significance.Drifting) && r.Labels.String() == labels
 		})
-		parts, apart := y.judgedParts(b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false)
-		part, why := y.net(parts, &apart, y.labels(), drifts)
-		part *= units * side.Average(own) / w.total
+		parts := (&partTimes{b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false, x.Policy.Stats.Alpha}).judge(u)
+		part, why := parts.net(drifts)
+		part *= count * side.Average(own) / w.total
 		if share += part; math.Abs(part) > most {
 			most, text = math.Abs(part), why
 		}
@@ -363,8 +374,8 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 	var list []*report.UnitParts
 	var places [][]int64
 	var rates []float64
-	for i := range w.x.kinds {
-		o := &w.x.kinds[i]
+	for i := range w.kinds {
+		o := &w.kinds[i]
 		row := of(o)
 		if !w.of(o, k) || row == nil || row[0] < 0 {
 			continue
@@ -388,7 +399,7 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 				units, m.numbers = append(units, at), append(m.numbers, number)
 			}
 		}
-		for key, times := range partTimes(p, units) {
+		for key, times := range timesOf(p, units) {
 			m.times[key] = slices.Concat(m.times[key], make([]float64, before-len(m.times[key])), times)
 		}
 	}

@@ -25,37 +25,31 @@ type Decider struct {
 	Base, Head *side.Side // for one kind of unit on one device
 	Policy     *policy.Policy
 
-	kind  side.Kind      // of Base and Head
-	kinds []pairing.Kind // all kinds of unit of both sides
-	noise *Noise         // nil if there is no calibration, or it does not apply to both sides
-	seed  uint64         // of the bootstrap
-	// OtherRun reports that the sides come from different runs. Captures of one run do not show how runs differ, so
-	// the noise floor applies to any number of captures.
-	OtherRun bool
+	Known  Known  // of the noise
+	Judged Judged // so far
 
-	numbers map[string]significance.Number // judged, by key of their row
-	kernels map[string]significance.Number // judged, by kernelKey
-	marks   map[*side.View]Marks           // see marksOf
-	work    *workload                      // nil if there is no row work.time
-	// drifting parts, by the part's name and the labels of its unit
-	drifting map[string]bool
-	apart    map[string]comparison.Part // by the labels of a unit: the units that stand apart as a whole
+	kinds []pairing.Kind         // all kinds of unit of both sides
+	seed  uint64                 // of the bootstrap
+	ties  ties                   // of units
+	work  *workload              // nil if there is no row work.time
+	parts map[string]judgedParts // by the labels of their unit
 }
 
 // NewDecider uses the noise if it applies to all captures; if not, it ignores it and lists it as residue.
 func NewDecider(c *comparison.Comparison, base, head *side.Side, p *policy.Policy, noise *Noise, seed uint64) *Decider {
-	d := &Decider{C: c, Base: base, Head: head, Policy: p, seed: seed, OtherRun: side.BetweenRuns(base, head),
-		marks: map[*side.View]Marks{}}
+	d := &Decider{C: c, Base: base, Head: head, Policy: p, seed: seed, ties: ties{}, parts: map[string]judgedParts{},
+		Judged: Judged{rows: map[string]significance.Number{}, kernels: map[string]significance.Number{}},
+		Known:  Known{noise: noise, floor: p.Stats.Floor, otherRun: side.BetweenRuns(base, head)}}
 	if noise == nil {
 		return d
 	}
 	for _, x := range slices.Concat(base.Captures, head.Captures) {
 		if ok, why := noise.Applies(x.Report, p.Environment); !ok {
 			c.Residue = append(c.Residue, comparison.Residue{Field: "noise", Base: why, Head: why, Soft: true})
-			return d
+			d.Known.noise = nil
+			break
 		}
 	}
-	d.noise = noise
 	return d
 }
 
@@ -102,11 +96,11 @@ func primaries() []primary {
 	}
 }
 
-// tail returns the row for a high percentile of unit.time: p99, or p90 with fewer units. ok is false if a side has too
-// few units for either.
-func (x *Decider) tail() (p primary, ok bool) {
+// tail returns the row for a high percentile of unit.time: p99, or p90 with fewer units. ok is false if n units, those of
+// the side with fewer, are too few for either.
+func tail(n int64) (p primary, ok bool) {
 	p = primary{of: unitTime, series: timeOf}
-	st, ok := significance.Tail(int(min(x.Base.Units(), x.Head.Units())))
+	st, ok := significance.Tail(int(n))
 	switch st {
 	case significance.P99:
 		p.metric, p.stat = "unit.time.p99", func(s *report.Summary) float64 { return s.P99 }
@@ -116,79 +110,73 @@ func (x *Decider) tail() (p primary, ok bool) {
 	return p, ok
 }
 
+// units are those of one kind on both sides.
+type units struct {
+	kind       side.Kind
+	base, head *side.Side
+	device     string // one of several; empty: the device that is compared
+}
+
 // Rows adds the primary rows: all of them for the chosen kind of unit, and for each other judged kind those that show
 // whether it got slower. Each row is decided by itself, because the median and the mean of one kind are nearly equal,
 // and its parts and counts only show where to look. Gates correct for the number of kinds. A kind has no row if a side
 // has fewer than three units of it.
 func (x *Decider) Rows(chosen pairing.Chosen) {
-	x.numbers, x.drifting, x.apart = map[string]significance.Number{}, map[string]bool{}, map[string]comparison.Part{}
-	x.kind, x.kinds = chosen.Kind, chosen.Kinds
+	x.kinds = chosen.Kinds
 	for i, k := range chosen.Judged {
-		y := *x
-		y.kind = k.Name
-		y.Base, y.Head = k.Of(x.Base, x.Head)
-		list := primaries()
+		base, head := k.Of(x.Base, x.Head)
+		list, n := primaries(), min(base.Units(), head.Units())
 		if i > 0 {
-			if min(y.Base.Units(), y.Head.Units()) < significance.LeastUnits {
+			if n < significance.LeastUnits {
 				continue // work.time includes them
 			}
 			list = slices.DeleteFunc(list, func(p primary) bool { return p.part || p.plain })
 		}
-		if p, ok := y.tail(); ok {
+		if p, ok := tail(n); ok {
 			list = slices.Insert(list, 2, p) // after median and mean
 		}
-		y.kindRows(list)
-		y.partRows()
+		u := &units{kind: k.Name, base: base, head: head}
+		x.kindRows(u, list)
+		x.partRows(u)
 	}
-	x.deviceRows(chosen)
-	if chosen.Whole {
-		x.Workload()
-	}
-}
-
-// deviceRows adds the median of the chosen kind for each other device that ran it on both sides.
-func (x *Decider) deviceRows(chosen pairing.Chosen) {
-	for _, d := range chosen.Devices {
+	for _, d := range chosen.Devices { // the median of the chosen kind on the others
 		if d == chosen.Device {
 			continue
 		}
-		y := *x
-		if y.Base, y.Head = pairing.On(x.Base, x.Head, d); y.Base == nil {
-			continue
+		if base, head := pairing.On(x.Base, x.Head, d); base != nil {
+			x.kindRows(&units{chosen.Kind, base, head, strconv.FormatInt(d, 10)}, primaries()[:1])
 		}
-		y.numbers = nil // those of the kind stay as they are
-		from := len(x.C.Primary)
-		y.kindRows(primaries()[:1])
-		for i := range x.C.Primary[from:] {
-			r := &x.C.Primary[from+i]
-			n, _ := y.Number(r)
-			r.Labels = r.Labels.Clone()
-			r.Labels["device"] = strconv.FormatInt(d, 10)
-			x.remember(r, n)
-		}
+	}
+	if chosen.Whole {
+		x.workload()
 	}
 }
 
 // kindRows adds the rows in list for one kind of unit.
-func (x *Decider) kindRows(list []primary) {
+func (x *Decider) kindRows(u *units, list []primary) {
 	for i := range list {
 		p := &list[i]
 		if p.metric == "unit.kernels" && x.C.Depth != comparison.DepthKernel {
 			continue
 		}
-		row, ok := x.row(p)
+		row, ok := u.row(p)
 		if !ok {
 			continue
 		}
-		x.decide([]*comparison.Row{&row}, []significance.Number{x.primaryNumber(p, &row)}, x.Alone())
-		x.describe(p, &row)
+		n := x.primaryNumber(u, p, &row)
+		if u.device != "" {
+			row.Labels["device"] = u.device
+		}
+		x.decide(&row, n)
+		p.describe(&row, pairing.Shorter(u.base, u.head))
 		x.C.Primary = append(x.C.Primary, row)
 	}
 }
 
-// describe marks a part that hardly changed as same, and a count without a better direction as added or removed.
-func (x *Decider) describe(p *primary, row *comparison.Row) {
-	if p.part && math.Abs(comparison.Value(row.Delta)) < pairing.LeastPart*pairing.Shorter(x.Base, x.Head) && comparison.Value(row.Delta) != 0 {
+// describe marks a part of a unit (ns) that hardly changed as same, and a count without a better direction as added or
+// removed.
+func (p *primary) describe(row *comparison.Row, unit float64) {
+	if p.part && math.Abs(comparison.Value(row.Delta)) < pairing.LeastPart*unit && comparison.Value(row.Delta) != 0 {
 		row.Class, row.Why, row.NeedCaptures = comparison.Same, immaterial, nil
 	}
 	switch {
@@ -201,19 +189,16 @@ func (x *Decider) describe(p *primary, row *comparison.Row) {
 }
 
 // primaryNumber turns a primary row into a number to judge.
-func (x *Decider) primaryNumber(p *primary, row *comparison.Row) significance.Number {
+func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) significance.Number {
 	id, stat := policy.SplitStat(p.metric)
 	st, _ := statistic(stat)
 	if p.exact {
 		st = significance.Median
 	}
-	n := x.number(p.metric, row.Labels, p.unit(), st)
+	n := x.Known.number(p.metric, row.Labels, p.unit(), st)
 	n.Count, n.Whole = p.exact, id == "unit.time"
-	for _, s := range []struct {
-		side *side.Side
-		out  *[]significance.Capture
-	}{{x.Base, &n.Base}, {x.Head, &n.Head}} {
-		for _, v := range s.side.Views {
+	captures := func(views []*side.View) (list []significance.Capture) {
+		for _, v := range views {
 			one := significance.Capture{Value: p.stat(p.of(v))}
 			for i := range v.Units {
 				if u, ok := v.Units[i].Of(id); ok {
@@ -221,70 +206,68 @@ func (x *Decider) primaryNumber(p *primary, row *comparison.Row) significance.Nu
 				}
 			}
 			summarised(&one, p.of(v), st, one.Units == nil, v.Units)
-			*s.out = append(*s.out, one)
+			list = append(list, one)
 		}
+		return list
 	}
-	x.tied(&n)
-	x.unsteady(&n, id, row.Labels)
+	n.Base, n.Head = captures(u.base.Views), captures(u.head.Views)
+	x.ties.tie(&n, u.base.Views, u.head.Views)
+	x.Known.unsteady(&n, id, row.Labels)
 	return n
 }
 
-// key returns the key of a row in Decider.numbers.
-func key(metric string, l report.Labels) string { return metric + "{" + l.String() + "}" }
-
-func (x *Decider) remember(row *comparison.Row, n significance.Number) {
-	if x.numbers == nil {
-		x.numbers = map[string]significance.Number{}
-	}
-	x.numbers[key(row.Metric, row.Labels)] = n
+// Judged holds the numbers that were judged.
+type Judged struct {
+	rows    map[string]significance.Number // by key of their row
+	kernels map[string]significance.Number // by kernelKey
 }
 
+// key returns the key of a row in Judged.
+func key(row *comparison.Row) string { return row.Metric + "{" + row.Labels.String() + "}" }
+
 // Number returns the number by which a row was judged; ok is false if only its values are known.
-func (x *Decider) Number(row *comparison.Row) (n significance.Number, ok bool) {
-	if x == nil {
-		return n, false
-	}
-	n, ok = x.numbers[key(row.Metric, row.Labels)]
+func (j Judged) Number(row *comparison.Row) (n significance.Number, ok bool) {
+	n, ok = j.rows[key(row)]
 	return n, ok
 }
 
 // row builds a primary row without its class. ok is false if a capture lacks the value.
-func (x *Decider) row(p *primary) (comparison.Row, bool) {
+func (u *units) row(p *primary) (comparison.Row, bool) {
 	number := func(v *side.View) (float64, bool) {
 		if s := p.of(v); s != nil {
 			return p.stat(s), true
 		}
 		return 0, false
 	}
-	b, ok := x.Base.Values(number)
-	h, ok2 := x.Head.Values(number)
+	b, ok := u.base.Values(number)
+	h, ok2 := u.head.Values(number)
 	if !ok || !ok2 {
 		return comparison.Row{}, false
 	}
 	base, head := side.Average(b), side.Average(h)
-	row := comparison.Row{Metric: p.metric, Kind: x.kind.String(), Labels: x.labels(), Unit: p.unit(), Base: &base,
-		Head: &head, NBase: x.Base.Units(), NHead: x.Head.Units(), BaseValues: b,
+	row := comparison.Row{Metric: p.metric, Kind: u.kind.String(), Labels: u.labels(), Unit: p.unit(), Base: &base,
+		Head: &head, NBase: u.base.Units(), NHead: u.head.Units(), BaseValues: b,
 		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
 	row.Change()
 	if p.series != nil {
-		if d, ok := significance.CliffsDelta(x.Base.Series(p.series), x.Head.Series(p.series)); ok {
+		if d, ok := significance.CliffsDelta(u.base.Series(p.series), u.head.Series(p.series)); ok {
 			row.EffectSize = &d
 		}
 	}
 	return row, true
 }
 
-// labels returns the labels of the compared kind of unit, empty if both reports' unlabelled metrics describe it.
-func (x *Decider) labels() report.Labels {
-	for _, s := range []*side.Side{x.Base, x.Head} {
+// labels returns the labels of the kind of unit, empty if both reports' unlabelled metrics describe it.
+func (u *units) labels() report.Labels {
+	for _, s := range []*side.Side{u.base, u.head} {
 		for _, v := range s.Views {
 			if len(v.Labels) > 0 {
-				l := report.Labels{"phase": x.kind.Phase}
-				if x.kind.Batch >= 0 {
-					l["batch"] = strconv.FormatInt(x.kind.Batch, 10)
+				l := report.Labels{"phase": u.kind.Phase}
+				if u.kind.Batch >= 0 {
+					l["batch"] = strconv.FormatInt(u.kind.Batch, 10)
 				}
-				if x.kind.Tokens >= 0 {
-					l["tokens"] = strconv.FormatInt(x.kind.Tokens, 10)
+				if u.kind.Tokens >= 0 {
+					l["tokens"] = strconv.FormatInt(u.kind.Tokens, 10)
 				}
 				return l
 			}
@@ -294,6 +277,3 @@ func (x *Decider) labels() report.Labels {
 }
 
 const immaterial = "a change of less than 0.5 % of the unit's time"
-
-// alpha returns the policy's significance level.
-func (x *Decider) alpha() float64 { return x.Policy.Stats.Alpha }

@@ -111,24 +111,26 @@ func pattern(work []string) []int {
 	return list
 }
 
-// tie returns how the compared units can be paired; only single captures a side can be.
-func (x *Decider) tie() significance.Tie {
-	if len(x.Base.Views) != 1 || len(x.Head.Views) != 1 {
+// ties says how units can be paired. It keeps what it read of each view.
+type ties map[*side.View]Marks
+
+// between returns how the units of two sides can be paired; only single captures a side can be.
+func (t ties) between(base, head []*side.View) significance.Tie {
+	if len(base) != 1 || len(head) != 1 {
 		return significance.TieNone
 	}
-	return tieOf(x.marksOf(x.Base.Views[0]), x.marksOf(x.Head.Views[0]))
+	return tieOf(t.marks(base[0]), t.marks(head[0]))
 }
 
-// tied sets how the units of n can be paired, if they are the compared units.
-func (x *Decider) tied(n *significance.Number) {
-	n.Tie = x.tie()
+// tie sets how the units of n can be paired, if they are those of the views.
+func (t ties) tie(n *significance.Number, base, head []*side.View) {
+	n.Tie = t.between(base, head)
 	if n.Tie == significance.TieNone {
 		return
 	}
-	base, head := x.Base.Views[0], x.Head.Views[0]
-	b, h := x.marksOf(base).Places, x.marksOf(head).Places
+	b, h := t.marks(base[0]).Places, t.marks(head[0]).Places
 	if n.Tie == significance.TieNumber {
-		b, h = markers(base), markers(head)
+		b, h = markers(base[0]), markers(head[0])
 	} else if slices.Equal(b, h) || len(b) != len(n.Base[0].Units) || len(h) != len(n.Head[0].Units) {
 		return // unit i is unit i, or in samples at most 1 % of the units away
 	}
@@ -146,8 +148,8 @@ func markers(v *side.View) (list []int64) {
 	return list
 }
 
-func (x *Decider) marksOf(v *side.View) Marks {
-	if m, ok := x.marks[v]; ok {
+func (t ties) marks(v *side.View) Marks {
+	if m, ok := t[v]; ok {
 		return m
 	}
 	m := Marks{Units: v.Time.N}
@@ -161,7 +163,7 @@ func (x *Decider) marksOf(v *side.View) Marks {
 			m.Work = append(m.Work, strconv.FormatFloat(u.Kernels, 'g', -1, 64)+"/"+strconv.FormatFloat(u.Launches, 'g', -1, 64))
 		}
 	}
-	x.marks[v] = m
+	t[v] = m
 	return m
 }
 

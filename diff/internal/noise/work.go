@@ -20,7 +20,7 @@ const missingShare = 0.05
 // pricedLeast is the share of the base's unit time that must be priced for a row of the whole.
 const pricedLeast = 0.5
 
-// Workload adds the row work.time if there is more than one kind of unit: the time that the base's work would take at
+// workload adds the row work.time if there is more than one kind of unit: the time that the base's work would take at
 // the head's unit times. A capture of the base has n(k) units of kind k, which take t(k) on average:
 //
 //	base = Σ n(k) · t_base(k),   head = Σ n(k) · t_head(k)
@@ -33,30 +33,33 @@ const pricedLeast = 0.5
 // steps is then a loss and not different work.
 //
 // A phase that has a kind with too few units to judge gets a row of its own, over all of its kinds.
-func (x *Decider) Workload() {
+func (x *Decider) workload() {
 	if len(x.kinds) < 2 || !x.C.Comparable {
 		return
 	}
-	w := &workload{x: x}
+	w := &workload{kinds: x.kinds, base: x.Base, head: x.Head}
 	w.byToken()
-	w.judge()
-	for _, phase := range x.scarce() {
+	list := []*workload{w}
+	for _, phase := range w.scarce() {
 		one := *w
-		one.phase, one.total, one.fitted, one.unpriced, one.lacking = phase, 0, 0, 0, nil
-		one.judge()
+		one.phase = phase
+		list = append(list, &one)
+	}
+	for _, w := range list {
+		x.workRow(w)
 	}
 }
 
 // scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.
-func (x *Decider) scarce() (list []string) {
+func (w *workload) scarce() (list []string) {
 	kinds, few := map[string]int{}, map[string]bool{}
-	for i := range x.kinds {
-		k := &x.kinds[i]
+	for i := range w.kinds {
+		k := &w.kinds[i]
 		if k.Base == nil || k.Head == nil || k.Like != nil {
 			continue
 		}
-		b, _, _ := x.Base.OfKind(k.Base)
-		h, _, _ := x.Head.OfKind(k.Head)
+		b, _, _ := w.base.OfKind(k.Base)
+		h, _, _ := w.head.OfKind(k.Head)
 		kinds[k.Name.Phase]++
 		few[k.Name.Phase] = few[k.Name.Phase] || min(b, h) < significance.MinUnits
 	}
@@ -69,9 +72,8 @@ func (x *Decider) scarce() (list []string) {
 	return list
 }
 
-// judge adds the row for all work, or for w.phase.
-func (w *workload) judge() {
-	x := w.x
+// workRow adds the row for all work, or for w.phase.
+func (x *Decider) workRow(w *workload) {
 	row, ok := w.row()
 	if w.phase == "" && w.unpriced >= missingShare*w.total {
 		x.C.Reason(comparison.MissingKind, w.missing())
@@ -83,7 +85,7 @@ func (w *workload) judge() {
 	if !ok {
 		return
 	}
-	n := x.number("unit.time.mean", row.Labels, report.Nanoseconds, significance.Mean)
+	n := x.Known.number("unit.time.mean", row.Labels, report.Nanoseconds, significance.Mean)
 	n.Whole = true
 	for i := range row.BaseValues {
 		n.Base = append(n.Base, significance.Capture{Value: row.BaseValues[i]})
@@ -94,20 +96,20 @@ func (w *workload) judge() {
 	if row.Unreplicated {
 		w.spread(&n)
 	}
-	x.decide([]*comparison.Row{&row}, []significance.Number{n}, x.Alone())
+	x.decide(&row, n)
 	row.Why += "; " + w.shares()
 	if w.phase != "" {
 		x.C.Primary = append(x.C.Primary, row)
 		return
 	}
-	all := *w
-	x.work = &all
+	x.work = w
 	x.C.Primary = append([]comparison.Row{row}, x.C.Primary...)
 }
 
 // workload is the base's work and its prices.
 type workload struct {
-	x                       *Decider
+	kinds                   []pairing.Kind
+	base, head              *side.Side
 	phase                   string        // of the row; empty: all phases
 	lead                    *pairing.Kind // stands for all decode kinds if priced by the token, else nil
 	total, fitted, unpriced float64       // parts of the base's unit time, ns
@@ -122,8 +124,8 @@ const sameTokens = 0.01
 // byToken prices decode by the token if both sides generate the same tokens in different numbers of steps.
 func (w *workload) byToken() {
 	var steps, tokens [2]float64
-	for i := range w.x.kinds {
-		k := &w.x.kinds[i]
+	for i := range w.kinds {
+		k := &w.kinds[i]
 		if k.Name.Phase != decode {
 			continue
 		}
@@ -134,7 +136,7 @@ func (w *workload) byToken() {
 		if k.Base != nil && w.lead == nil {
 			w.lead = k
 		}
-		for at, s := range []*side.Side{w.x.Base, w.x.Head} {
+		for at, s := range []*side.Side{w.base, w.head} {
 			of := [][]int{k.Base, k.Head}[at]
 			if of == nil {
 				continue
@@ -163,8 +165,8 @@ func (w *workload) skips(k *pairing.Kind) bool {
 // sums returns the count and the time (ns) of the units of kind k in capture n, including units that do nearly the same
 // work. If decode is priced by the token, count is in tokens.
 func (w *workload) sums(k *pairing.Kind, s *side.Side, n int, of func(k *pairing.Kind) []int) (count, time float64) {
-	for i := range w.x.kinds {
-		o := &w.x.kinds[i]
+	for i := range w.kinds {
+		o := &w.kinds[i]
 		if !w.of(o, k) {
 			continue
 		}
@@ -211,21 +213,20 @@ func (w *workload) price(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind)
 
 // row prices the base's work. ok is false if less than half of its time has a price.
 func (w *workload) row() (comparison.Row, bool) {
-	x := w.x
-	b, h := make([]float64, len(x.Base.Captures)), make([]float64, len(x.Head.Captures))
-	for i := range x.kinds {
-		k := &x.kinds[i]
+	b, h := make([]float64, len(w.base.Captures)), make([]float64, len(w.head.Captures))
+	for i := range w.kinds {
+		k := &w.kinds[i]
 		if w.skips(k) {
 			continue
 		}
-		own, units, ok := w.price(k, x.Base, baseOf)
+		own, units, ok := w.price(k, w.base, baseOf)
 		if !ok {
 			continue
 		}
 		n := units / float64(len(b)) // per capture
 		time := n * side.Average(own)
 		w.total += time
-		there, _, ok := w.price(k, x.Head, headOf)
+		there, _, ok := w.price(k, w.head, headOf)
 		if ratio, near := w.between(k); !ok && near {
 			w.fitted += time
 			there, ok = make([]float64, len(h)), true
@@ -264,7 +265,7 @@ func (w *workload) row() (comparison.Row, bool) {
 		labels["phase"] = w.phase
 	}
 	row := comparison.Row{Metric: comparison.MetricWork, Labels: labels, Unit: report.Nanoseconds,
-		Base: &base, Head: &head, BaseValues: b, HeadValues: h, NBase: units(x.Base), NHead: units(x.Head),
+		Base: &base, Head: &head, BaseValues: b, HeadValues: h, NBase: units(w.base), NHead: units(w.head),
 		Unreplicated: len(b) == 1 || len(h) == 1}
 	row.Change()
 	return row, true
@@ -274,8 +275,8 @@ func (w *workload) row() (comparison.Row, bool) {
 // sides ran. ok is false if either is missing.
 func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 	var near [2]*pairing.Kind
-	for i := range w.x.kinds {
-		o := &w.x.kinds[i]
+	for i := range w.kinds {
+		o := &w.kinds[i]
 		if k.Name.Batch < 0 || o.Name.Phase != k.Name.Phase || o.Name.Tokens != k.Name.Tokens || o.Base == nil || o.Head == nil {
 			continue
 		}
@@ -291,8 +292,8 @@ func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 		if o == nil {
 			return 0, false
 		}
-		from, _, ok := w.price(o, w.x.Base, baseOf)
-		to, _, ok2 := w.price(o, w.x.Head, headOf)
+		from, _, ok := w.price(o, w.base, baseOf)
+		to, _, ok2 := w.price(o, w.head, headOf)
 		if !ok || !ok2 {
 			return 0, false
 		}
@@ -304,16 +305,16 @@ func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 // spread sets how much the sums of base and head vary, from the units that the reports list; too few units set nothing.
 func (w *workload) spread(n *significance.Number) {
 	var base, head []significance.Share
-	for i := range w.x.kinds {
-		k := &w.x.kinds[i]
+	for i := range w.kinds {
+		k := &w.kinds[i]
 		if w.skips(k) {
 			continue
 		}
-		own, count, ok := w.price(k, w.x.Base, baseOf)
-		there, _, ok2 := w.price(k, w.x.Head, headOf)
+		own, count, ok := w.price(k, w.base, baseOf)
+		there, _, ok2 := w.price(k, w.head, headOf)
 		if ok && ok2 {
-			base = append(base, w.listed(k, w.x.Base, baseOf, count*side.Average(own))...)
-			head = append(head, w.listed(k, w.x.Head, headOf, count*side.Average(there))...)
+			base = append(base, w.listed(k, w.base, baseOf, count*side.Average(own))...)
+			head = append(head, w.listed(k, w.head, headOf, count*side.Average(there))...)
 		}
 	}
 	n.OfShares(base, head)
@@ -323,8 +324,8 @@ func (w *workload) spread(n *significance.Number) {
 // sums are scaled to add up to sum.
 func (w *workload) listed(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int, sum float64) (list []significance.Share) {
 	total := 0.0
-	for i := range w.x.kinds {
-		o := &w.x.kinds[i]
+	for i := range w.kinds {
+		o := &w.kinds[i]
 		row := of(o)
 		if !w.of(o, k) || row == nil {
 			continue
@@ -369,12 +370,12 @@ func (w *workload) shares() string {
 // strange returns the kinds of the head that the base has no units of, nor units that do nearly the same work, and
 // their share of the head's unit time. It leaves out kinds that markers name: they belong to the requested mix.
 func (w *workload) strange() (names []string, share float64) {
-	for i := range w.x.kinds {
-		k := &w.x.kinds[i]
+	for i := range w.kinds {
+		k := &w.kinds[i]
 		if k.Base != nil || k.Like != nil || !k.Name.Plain() {
 			continue
 		}
-		if _, _, s := w.x.Head.OfKind(k.Head); s != nil {
+		if _, _, s := w.head.OfKind(k.Head); s != nil {
 			names, share = append(names, k.Name.String()), share+*s
 		}
 	}

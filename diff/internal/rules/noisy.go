@@ -55,9 +55,9 @@ func (j *judge) ask(list []*question) {
 		families[name] = append(families[name], q)
 	}
 	for name, of := range families {
-		f := j.x.Primary()
+		f := noise.Primary(j.p.Stats.Alpha)
 		if name == many {
-			f = j.x.Many()
+			f = noise.Many(j.p.Stats.FDR)
 		}
 		numbers := make([]significance.Number, len(of))
 		for i, q := range of {

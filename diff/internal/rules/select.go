@@ -49,9 +49,10 @@ func (o *reports) noUnit() bool {
 
 // selector finds the numbers that rules name in the rows of a comparison and in the reports.
 type selector struct {
-	c  *comparison.Comparison
-	x  *noise.Decider // nil if there is no base
-	of *reports
+	c      *comparison.Comparison
+	of     *reports
+	x      *noise.Decider // nil if there is no base
+	judged noise.Judged
 }
 
 // selects finds the numbers that a rule names: rows of the comparison first, else the reports' metrics.
@@ -201,7 +202,7 @@ func (f *selector) kernels(r *policy.Rule, id string) []subject {
 		row.Change()
 		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
 		s := subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy, many: true}
-		if n, ok := f.x.Kernel(k); ok && id == policy.KernelTime {
+		if n, ok := f.judged.Kernel(k); ok && id == policy.KernelTime {
 			s.number = &n
 		}
 		list = append(list, s)
@@ -232,7 +233,7 @@ func (f *selector) compared(r *policy.Rule, id, stat string) []subject {
 			continue
 		}
 		s := subject{metric: r.Metric, row: *row, kind: kindLabels(row, &f.c.Unit), unit: row.Unit, noisy: row.Unit != report.Count}
-		if n, ok := f.x.Number(row); ok {
+		if n, ok := f.judged.Number(row); ok {
 			s.number = &n
 		}
 		if list := f.of.metrics(id); len(list) > 0 {
