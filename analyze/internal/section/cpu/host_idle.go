@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,8 +138,15 @@ func hostIdle(in *kit.Input, out *kit.Output) {
 		return
 	}
 	t.Cut(int(timeline.HostCauses)*kit.MaxDevices, "time").Add()
+	var why []string
 	if lacks := x.lacks(in); len(lacks) > 0 {
-		out.Status(report.Partial, "the capture lacks "+strings.Join(lacks, "; "))
+		why = append(why, "the capture lacks "+strings.Join(lacks, "; "))
+	}
+	if n := len(x.devices); n > kit.MaxDevices {
+		why = append(why, fmt.Sprintf("what threads did is looked up for %d of %d devices, and is unknown for the others", kit.MaxDevices, n))
+	}
+	if len(why) > 0 {
+		out.Status(report.Partial, strings.Join(why, "; "))
 	}
 	x.callTable(in, out)
 	x.rangeTable(in, out)

@@ -56,7 +56,7 @@ type deviceLate struct {
 
 	calls   map[kit.LateCall]*lateCall
 	stacks  map[int64]kit.StackTime
-	ranges  []int64 // by name, and those without a range last
+	ranges  []int64 // by name, and those without a range last; only these if the device is not split
 	samples []int32
 	python  []int32         // indexes of Trace.Python
 	instead map[int64]int64 // time by globalTid
@@ -94,7 +94,7 @@ func newLate(in *kit.Input) *late {
 			*sum = lateCall{key.Cause, key.Name(t), sum.count + c.count, sum.time + c.time}
 		}
 		for n, ns := range d.ranges {
-			ranges[n] += ns
+			ranges[len(ranges)-len(d.ranges)+n] += ns
 		}
 		for id, s := range d.stacks {
 			x.stacks[id] = kit.StackTime{What: s.What, Time: x.stacks[id].Time + s.Time}
@@ -203,7 +203,7 @@ func lateLooks(in *kit.Input) *looks {
 	return kit.Once(in, "host idle looks", func() *looks {
 		x := &looks{devices: make([]deviceLate, len(in.Timeline.Devices)), seen: newObservers(in)}
 		for i := range x.devices {
-			x.devices[i].look(in, x.seen)
+			x.devices[i].look(in, x.seen, i < kit.MaxDevices)
 		}
 		return x
 	})
@@ -217,9 +217,15 @@ func (x *looks) visitors() []*timeline.Visitor {
 	return list
 }
 
-// look prepares the visit of one device.
-func (x *deviceLate) look(in *kit.Input, seen *observers) {
+// look prepares the visit of one device. Unless it is split, nobody asks what its launching thread did: every device may
+// have waited for every call.
+func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 	t := in.Trace
+	if !split {
+		x.ranges = make([]int64, 1)
+		x.Gap = func(g *timeline.Gap) { x.causes[timeline.HostUnknown] += g.Cause[timeline.CauseHost] }
+		return
+	}
 	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]kit.StackTime{}, map[int64]int64{}
 	x.ranges = make([]int64, len(t.Ranges.Names)+1)
 	ranges, samples := kit.NewRangeWalk(t), map[int32]*sampleWalk{}

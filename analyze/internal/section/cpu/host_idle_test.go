@@ -397,3 +397,21 @@ func TestEveryNanosecondHasOneCause(t *testing.T) {
 		}
 	}
 }
+
+// Beyond 1,024 devices nobody looks up what the thread did. Device i works from 10 i + 6 µs on, which a call from 10 i to 10 i + 5
+// launches: of the 10 i - 6 µs before, the i - 1 calls in between took 5 each.
+func TestDevicesBeyondThoseThatAreLookedUp(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(1026) {
+		th.Launch("k", 10*i*us, (10*i+5)*us, tracetest.Kernel{Place: tracetest.Place{Device: i}, Start: (10*i + 6) * us, End: (10*i + 2000) * us})
+	}
+	l := sectiontest.Look(t, b, analyze.Options{})
+	sectiontest.WantStatus(t, l.Report, "host_idle", report.Partial, "what threads did is looked up for 1024 of 1026 devices, and is unknown for the others")
+	sectiontest.Metric(t, l.Report, 5*1022*1023/2*us, "host.call_time", "cause", "api", "call", "cudaLaunchKernel")
+	causes := l.Table("host_idle", "host_causes")
+	for row, want := range map[int][3]string{ // device 1 has one row, those up to 1023 two
+		2043: {"1023", "api", "5110000"}, 2044: {"1023", "unknown", "5114000"}, 2045: {"1024", "unknown", "10234000"}, 2046: {"1025", "unknown", "10244000"}} {
+		l.Row(causes, row, "device_id", want[0], "cause", strconv.Quote(want[1]), "time", want[2])
+	}
+}
