@@ -49,16 +49,16 @@ func (f *fold) provenance() report.Provenance {
 		p.Name = f.captures[0].Name
 	}
 	slices.SortFunc(p.Tables, func(a, b report.TableCount) int { return cmp.Compare(a.Name, b.Name) })
-	p.ExporterVersion = f.captures.common(exporterVersion)
-	p.SchemaVersion = f.captures.common(schemaVersion)
+	p.ExporterVersion = common(f.captures, exporterVersion)
+	p.SchemaVersion = common(f.captures, schemaVersion)
 	return p
 }
 
 func exporterVersion(e *report.Environment) **string { return &e.ExporterVersion }
 func schemaVersion(e *report.Environment) **string   { return &e.SchemaVersion }
 
-// common returns the text that all captures state; nil if they differ or one has none.
-func (list captures) common(of func(*report.Environment) **string) *string {
+// common returns the value that all captures state; nil if they differ or one has none.
+func common[T comparable](list captures, of func(*report.Environment) **T) *T {
 	value := *of(&list[0].environ)
 	for _, c := range list {
 		if v := *of(&c.environ); v == nil || value == nil || *v != *value {
@@ -96,36 +96,47 @@ func (list captures) identity() report.Capture {
 	}
 }
 
+// keep sets a field of e to what all captures state, and returns whether two that state it differ.
+func keep[T comparable](f *fold, e *report.Environment, of func(*report.Environment) **T) (differ bool) {
+	*of(e) = common(f.captures, of)
+	seen := map[T]bool{}
+	for _, c := range f.captures {
+		if x := *of(&c.environ); x != nil {
+			seen[*x] = true
+		}
+	}
+	return len(seen) > 1
+}
+
 // environment returns what all captures agree on, and all of their GPUs.
 func (f *fold) environment() report.Environment {
 	e := report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
 	var differ []string
 	for _, field := range []struct {
-		name string // empty: captures may differ in it
-		of   func(*report.Environment) **string
+		name    string // empty: captures may differ in it
+		differs bool
 	}{
-		{"who recorded", func(e *report.Environment) **string { return &e.Source }},
-		{"the tracing of CUDA graphs", func(e *report.Environment) **string { return &e.GraphTrace }},
-		{"model", func(e *report.Environment) **string { return &e.Model }},
-		{"dtype", func(e *report.Environment) **string { return &e.DType }},
-		{"quantization", func(e *report.Environment) **string { return &e.Quantization }},
-		{"parallelism", func(e *report.Environment) **string { return &e.Parallelism }},
-		{"driver", func(e *report.Environment) **string { return &e.Driver }},
-		{"CUDA", func(e *report.Environment) **string { return &e.CUDA }},
-		{"the nsys that captured", func(e *report.Environment) **string { return &e.CaptureVersion }},
-		{"operating system", func(e *report.Environment) **string { return &e.OS }},
-		{"CPU", func(e *report.Environment) **string { return &e.CPU }},
-		{"", exporterVersion}, {"", schemaVersion},
+		{"who recorded", keep(f, &e, func(e *report.Environment) **string { return &e.Source })},
+		{"the tracing of CUDA graphs", keep(f, &e, func(e *report.Environment) **string { return &e.GraphTrace })},
+		{"model", keep(f, &e, func(e *report.Environment) **string { return &e.Model })},
+		{"dtype", keep(f, &e, func(e *report.Environment) **string { return &e.DType })},
+		{"quantization", keep(f, &e, func(e *report.Environment) **string { return &e.Quantization })},
+		{"parallelism", keep(f, &e, func(e *report.Environment) **string { return &e.Parallelism })},
+		{"the longest sequence", keep(f, &e, func(e *report.Environment) **int64 { return &e.MaxModelLen })},
+		{"the most sequences", keep(f, &e, func(e *report.Environment) **int64 { return &e.MaxNumSeqs })},
+		{"engine", keep(f, &e, func(e *report.Environment) **string { return &e.Engine })},
+		{"the settings of the engine", keep(f, &e, func(e *report.Environment) **string { return &e.EngineSettings })},
+		{"packages", keep(f, &e, func(e *report.Environment) **string { return &e.Packages })},
+		{"load", keep(f, &e, func(e *report.Environment) **string { return &e.Load })},
+		{"driver", keep(f, &e, func(e *report.Environment) **string { return &e.Driver })},
+		{"CUDA", keep(f, &e, func(e *report.Environment) **string { return &e.CUDA })},
+		{"the nsys that captured", keep(f, &e, func(e *report.Environment) **string { return &e.CaptureVersion })},
+		{"operating system", keep(f, &e, func(e *report.Environment) **string { return &e.OS })},
+		{"CPU", keep(f, &e, func(e *report.Environment) **string { return &e.CPU })},
+		{"the clocks of GPUs", keep(f, &e, func(e *report.Environment) **string { return &e.Clocks })},
+		{"", keep(f, &e, exporterVersion)}, {"", keep(f, &e, schemaVersion)},
 	} {
-		value := f.captures.common(field.of)
-		*field.of(&e) = value
-		seen := map[string]bool{}
-		for _, c := range f.captures {
-			if x := *field.of(&c.environ); x != nil {
-				seen[*x] = true
-			}
-		}
-		if len(seen) > 1 && field.name != "" {
+		if field.differs && field.name != "" {
 			differ = append(differ, field.name)
 		}
 	}

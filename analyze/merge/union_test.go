@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
@@ -150,6 +152,48 @@ func TestReportAddsUp(t *testing.T) {
 }
 
 // What cannot be merged is refused in one sentence that says what to do.
+// Every field of the environment that two captures agree on is of the run. Where they differ it is unknown, and the warning names it.
+func TestEnvironmentOfARun(t *testing.T) {
+	fill := func(e *report.Environment, text string, number int64) {
+		for i := range reflect.TypeFor[report.Environment]().NumField() {
+			switch p := reflect.ValueOf(e).Elem().Field(i).Addr().Interface().(type) {
+			case **string:
+				*p = &text
+			case **int64:
+				*p = &number
+			}
+		}
+	}
+	run := func(change func(e *report.Environment)) *report.Report {
+		a, b := tiny(0), tiny(1)
+		fill(&a.Report.Environment, "as it was", 8)
+		fill(&b.Report.Environment, "as it was", 8)
+		change(&b.Report.Environment)
+		r, err := Report(context.Background(), from(written(t, a), written(t, b)), Options{Rules: testRules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	want := report.Environment{GPUs: []report.GPU{{Device: 0}, {Device: 1}}, TraceSet: []string{}}
+	fill(&want, "as it was", 8)
+	if diff := cmp.Diff(want, run(func(*report.Environment) {}).Environment); diff != "" {
+		t.Error(diff)
+	}
+	other, nine := "other", int64(9)
+	want.Packages, want.MaxModelLen, want.Clocks, want.ExporterVersion, want.Engine = nil, nil, nil, nil, nil
+	r := run(func(e *report.Environment) {
+		e.Packages, e.MaxModelLen, e.Clocks, e.ExporterVersion, e.Engine = &other, &nine, &other, &other, nil
+	})
+	if diff := cmp.Diff(want, r.Environment); diff != "" {
+		t.Error(diff)
+	}
+	i := slices.IndexFunc(r.Warnings, func(w report.Warning) bool { return w.Code == "mixed_environment" })
+	if i < 0 || r.Warnings[i].Text != "The captures of this run differ in the longest sequence, packages, the clocks of GPUs." {
+		t.Errorf("%+v", r.Warnings)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	good := written(t, tiny(1))
 	pack := func(text string) []byte {
