@@ -196,12 +196,8 @@ func (c *child) watchProgram() {
 			now := processOf(program.pid)
 			switch {
 			case program.pid == 0:
-				// check twice: nsys's own agent is below the child for a moment
-				if p := programBelow(c.cmd.Process.Pid); p.pid > 0 {
-					if c.within(pollEvery); p.same(programBelow(c.cmd.Process.Pid)) {
-						program = p
-						c.seen.Store(true)
-					}
+				if program = programBelow(c.cmd.Process.Pid); program.pid > 0 {
+					c.seen.Store(true)
 				}
 			case !now.running() || !now.same(program):
 				if c.within(deathDelay); c.running() {
@@ -312,16 +308,24 @@ func (c *child) kill() {
 	killTree(c.cmd.Process.Pid, c.marker)
 }
 
-// killTree kills the processes of a child, or with 0 all that have the mark. It looks twice, since the mark of a process
-// that is just being started cannot be read.
+// killTree kills the processes of a child, or with 0 all that have the mark; those of nsys only if they do not end by
+// themselves within settleLimit: they remove their files from the temporary folder. It looks twice, since the mark of a
+// process that is just being started cannot be read.
 func killTree(child int, marker string) {
-	for none, try := 0, 0; none < 2 && try < 50; try++ { // a process in an uninterruptible call cannot be killed
+	settled := time.Now().Add(settleLimit)
+	for none, try := 0, 0; none < 2 && try < 50; { // a process in an uninterruptible call cannot be killed
 		left := tree(child, marker)
+		late := time.Now().After(settled)
 		for _, pid := range left {
-			killProcess(pid)
+			if late || !processOf(pid).recorder() {
+				killProcess(pid)
+			}
 		}
 		if none++; len(left) > 0 {
 			none = 0
+		}
+		if late || none > 0 {
+			try++
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

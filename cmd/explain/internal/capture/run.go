@@ -31,6 +31,7 @@ const (
 	completeLimit = 15 * time.Minute
 	afterLimit    = 5 * time.Minute
 	giveUpLimit   = 15 * time.Second // to complete a recording after a second interrupt
+	settleLimit   = 3 * time.Second  // for agents of nsys to end once their program and their nsys are gone
 )
 
 // Job is what one capture runs and how.

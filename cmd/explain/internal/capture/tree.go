@@ -67,6 +67,9 @@ func (p process) String() string {
 	return fmt.Sprintf("%s (pid %d)", strings.TrimSpace(string(name)), p.pid)
 }
 
+// nsys reports whether the process is a part of nsys.
+func (p process) nsys() bool { return strings.HasPrefix(p.String(), "nsys") }
+
 // list names processes, the oldest first, and no more than five.
 func list(all []process) string {
 	slices.SortFunc(all, func(a, b process) int { return a.pid - b.pid })
@@ -122,13 +125,13 @@ func marked(pid int, marker string) bool {
 	return err == nil && (bytes.HasPrefix(env, []byte(marker)) || bytes.Contains(env, []byte("\x00"+marker)))
 }
 
-// programBelow returns the program that nsys runs below a child: the oldest process there that leads a session. It is
-// zero if there is none yet.
+// programBelow returns the program that nsys runs below a child: the oldest process there that leads a session and is no
+// part of nsys, whose agent is there for a moment. It is zero if there is none yet.
 func programBelow(child int) (program process) {
 	all := processes()
 	for _, p := range all {
 		older := program.pid == 0 || p.start < program.start || p.start == program.start && p.pid < program.pid
-		if p.session == p.pid && older && below(all, p, child) {
+		if p.session == p.pid && older && below(all, p, child) && !p.nsys() {
 			program = p
 		}
 	}
@@ -140,7 +143,7 @@ func programBelow(child int) (program process) {
 func remaining(child int) (left []process) {
 	all := processes()
 	for _, p := range all {
-		if p.group != child && below(all, p, child) && !strings.HasPrefix(p.String(), "nsys") {
+		if p.group != child && below(all, p, child) && !p.nsys() {
 			left = append(left, p)
 		}
 	}
