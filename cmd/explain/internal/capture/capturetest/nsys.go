@@ -30,11 +30,12 @@ var full = map[string]string{
 // standin is one call of the fake nsys.
 type standin struct {
 	version, fault string
-	dir            string // of sessions
+	slow           time.Duration // that stop and export take
+	dir            string        // of sessions
 	out, err       io.Writer
 }
 
-// Nsys is the fake nsys. The variable NSYS_STANDIN is "version=2024.2,fault=F". Faults: COMMAND_fail, COMMAND_kill
+// Nsys is the fake nsys. The variable NSYS_STANDIN is "version=2024.2,fault=F,slow=400ms". Faults: COMMAND_fail, COMMAND_kill
 // (it dies by SIGKILL), COMMAND_hang, with the name of a command; qdstrm (a raw stream instead of a report); no_report;
 // no_sqlite; empty_sqlite; no_help; foreign (another program of this name).
 //
@@ -49,6 +50,8 @@ func Nsys(args []string, getenv func(string) string, out, errs io.Writer) int {
 			s.version = value
 		case "fault":
 			s.fault = value
+		case "slow":
+			s.slow, _ = time.ParseDuration(value)
 		}
 	}
 	if s.dir = getenv("TMPDIR"); s.dir == "" {
@@ -124,6 +127,9 @@ func (s *standin) command(name string, args []string) int {
 		}
 	case name + "_hang":
 		time.Sleep(time.Hour)
+	}
+	if name == "export" || name == "stop" {
+		time.Sleep(s.slow)
 	}
 	switch name {
 	case "profile":
