@@ -17,7 +17,7 @@ func TestTokensAreReplaced(t *testing.T) {
 		"gsk_" + long, "xai-" + long, "pplx-" + long, "pcsk_" + long, "lsv2_pt_" + hex + "_0a1b2c3d4e", "lin_api_" + long, "hvs." + long, "dop_v1_" + hex + hex, "dapi" + hex,
 		"SG." + long + "." + long, "shpat_" + hex, "PMAK-" + hex[:24] + "-" + hex, "NRAK-0A1B2C3D4E5F6G7H8I9J0K1L2M3", "dckr_pat_" + long, "AGE-SECRET-KEY-1" + strings.ToUpper(long),
 		"sntrys_" + long, "figd_" + long, "glsa_" + long, "whsec_" + long, "ntn_" + long + "0a1b2c3d", "glrt-0123456789abcdefghij", "glsoat-0123456789abcdefghij", "GOCSPX-" + long,
-		"123456789:AA" + long, "xapp-1-A0B1C2D3E-0123456789", "gldt-0123456789abcdefghij",
+		"123456789:AA" + long, "xapp-1-A0B1C2D3E-0123456789", "gldt-0123456789abcdefghij", "glpat-AbCdEfGhIjKlMnOpQrSt", "ghp_AbCdEfGhIjKlMnOpQrStUvWx",
 	} {
 		for _, name := range []string{s, "request " + s + " done", `{"k":"` + s + `"}`, "a/" + s + "/b"} {
 			if got := Tokens(name); strings.Contains(got, s) || !strings.Contains(got, Redacted) {
