@@ -259,19 +259,11 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 	t.DropCallIDs()
 	whole := layOut(span)
 	in.Timeline = whole
-	var search *workunit.Search
-	parallel.Do(
-		func() { in.GraphAhead(whole) },
-		func() {
-			search = workunit.NewSearch(&workunit.Input{
-				Trace: t, Calls: in.Calls, Timeline: whole, Kinds: in.Kinds, Spec: tags.unit, Range: opt.Range,
-				Marked: tags.isUnit, MappedPhase: tags.mapped(),
-			})
-		})
 	var others []*workunit.Result
 	var err error
-	parallel.Do(
-		func() { others, err = findUnits(in, search, opt, tags) },
+	parallel.Do( // the longest first
+		func() { others, err = findUnits(in, opt, tags) },
+		func() { in.GraphAhead(whole) },
 		func() { in.Contexts = timeline.NewContexts(t) },
 		func() { in.Threads = timeline.NewThreads(t) })
 	if err != nil {
@@ -295,9 +287,12 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 	return in, others, nil
 }
 
-// findUnits finds the units, the window that they define, and the units at other anchors, which it returns. It frees
-// the memory of the search before the rest of the analysis allocates.
-func findUnits(in *kit.Input, search *workunit.Search, opt *Options, tags *tagger) ([]*workunit.Result, error) {
+// findUnits finds the units, the window that they define, and the units at other anchors, which it returns.
+func findUnits(in *kit.Input, opt *Options, tags *tagger) ([]*workunit.Result, error) {
+	search := workunit.NewSearch(&workunit.Input{
+		Trace: in.Trace, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Range: opt.Range,
+		Marked: tags.isUnit, MappedPhase: tags.mapped(),
+	})
 	defer search.Free()
 	in.Units = search.Find(anchorFrom(opt.Anchor))
 	if none := in.Units.Unmatched; none != nil {
