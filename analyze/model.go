@@ -210,8 +210,9 @@ func anchorOf(a *workunit.Anchor) report.UnitAnchor {
 func unitCut(in *kit.Input) report.UnitCut {
 	x := in.Units
 	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: new(x.Coverage)}
+	c.Steps = steps.Steps(in) // the rest waits for the visit of the gaps
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
-	c.Steps, c.Parts = steps.Steps(in), steps.Parts(in)
+	c.Parts = steps.Parts(in)
 	var metrics []report.Metric
 	c.Section, metrics = steps.Section.Part(in)
 	main := ""

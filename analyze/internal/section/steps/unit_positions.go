@@ -49,8 +49,8 @@ var Positions = kit.Section{
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
 	},
-	Long: true,
-	Run:  positions,
+	Early: func(in *kit.Input) { stepsOf(in) },
+	Run:   positions,
 }
 
 // Bounds of the sequence in a report.
