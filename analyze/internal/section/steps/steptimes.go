@@ -145,7 +145,7 @@ func (s *stepTimes) cell(unit, position int) int {
 	if k == 0 {
 		return -1
 	}
-	return position*s.n + int(k-1)
+	return int(k-1)*len(s.list) + position
 }
 
 func (s *stepTimes) add(to *cells, unit, position int, ns int64) {
@@ -242,7 +242,7 @@ func (s *stepTimes) account(u int, x *workunit.Unit, stretches *timeline.Stretch
 // median is that of the cells of a position that count.
 func (s *stepTimes) median(of *cells, p int, counts func(v int64) bool) int64 {
 	s.values = s.values[:0]
-	for i := p * s.n; i < (p+1)*s.n; i++ {
+	for i := p; i < s.n*len(s.list); i += len(s.list) {
 		if v := of.at(i); counts(v) {
 			s.values = append(s.values, v)
 		}
