@@ -22,11 +22,13 @@ func NewRangeWalk(t *trace.Trace) *RangeWalk {
 // Each calls visit for every piece of a stretch, with the names of the ranges that are open in it, the innermost last.
 func (w *RangeWalk) Each(thread int32, start, end int64, visit func(open []int32, ns int64)) {
 	for at := start; at < end; {
-		for ; w.next < w.r.Len() && w.r.Start(w.next) <= at; w.next++ {
-			if w.r.End(w.next) > at { // most end between the stretches
-				w.push(w.next)
+		r, next := w.r, w.next // in registers: this loop sees every range of the capture
+		for ; next < r.Len() && r.Start(next) <= at; next++ {
+			if r.End(next) > at { // most end between the stretches
+				w.push(next)
 			}
 		}
+		w.next = next
 		open := w.ended(thread, at)
 		until := end
 		w.names = w.names[:0]
