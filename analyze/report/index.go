@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"unique"
@@ -11,12 +12,19 @@ import (
 type Index struct {
 	Report *Report
 
-	once    sync.Once                         // for metrics: who looks at tables alone does not need them
-	metrics map[unique.Handle[string]]*Metric // reports that are compared have most keys in common
-	byID    map[string][]*Metric
-	tables  map[string]*Table
-	groups  []Group
-	main    int // of groups; -1 if none
+	once   sync.Once // for byID: who looks at tables alone does not need it
+	byID   map[string]*sameID
+	tables map[string]*Table
+	groups []Group
+	main   int // of groups; -1 if none
+}
+
+// sameID is the metrics with one id.
+type sameID struct {
+	list []*Metric
+
+	once sync.Once                         // for keys: most ids have few metrics, or are never looked up
+	keys map[unique.Handle[string]]*Metric // by labels: reports that are compared have most of them in common
 }
 
 // Group is one kind of unit with its row in the report's table of kinds. Unknown numbers are -1.
@@ -46,13 +54,22 @@ func NewIndex(r *Report) *Index {
 }
 
 func (x *Index) readMetrics() {
-	list := x.Report.Metrics
-	x.metrics, x.byID = make(map[unique.Handle[string]]*Metric, len(list)), map[string][]*Metric{}
-	for i := range list {
-		m := &list[i]
-		x.metrics[unique.Make(MetricKey(m.ID, m.Labels))] = m
-		x.byID[m.ID] = append(x.byID[m.ID], m)
+	x.byID = map[string]*sameID{}
+	for i := range x.Report.Metrics {
+		m := &x.Report.Metrics[i]
+		same := x.byID[m.ID]
+		if same == nil {
+			same = &sameID{}
+			x.byID[m.ID] = same
+		}
+		same.list = append(same.list, m)
 	}
+}
+
+// with is the metrics with an id, nil if there are none.
+func (x *Index) with(id string) *sameID {
+	x.once.Do(x.readMetrics)
+	return x.byID[id]
 }
 
 // MetricKey names a metric: its id, and its labels in braces if it has any.
@@ -65,14 +82,36 @@ func MetricKey(id string, l Labels) string {
 
 // Metric is the metric with this id and exactly these labels, or nil.
 func (x *Index) Metric(id string, l Labels) *Metric {
-	x.once.Do(x.readMetrics)
-	return x.metrics[unique.Make(MetricKey(id, l))]
+	same := x.with(id)
+	switch {
+	case same == nil:
+		return nil
+	case len(same.list) <= fewMetrics:
+		for _, m := range same.list {
+			if maps.Equal(m.Labels, l) {
+				return m
+			}
+		}
+		return nil
+	}
+	same.once.Do(func() {
+		same.keys = make(map[unique.Handle[string]]*Metric, len(same.list))
+		for _, m := range same.list {
+			same.keys[unique.Make(m.Labels.String())] = m
+		}
+	})
+	return same.keys[unique.Make(l.String())]
 }
+
+// fewMetrics are compared one by one.
+const fewMetrics = 8
 
 // Metrics are all metrics with this id, in the order of the report.
 func (x *Index) Metrics(id string) []*Metric {
-	x.once.Do(x.readMetrics)
-	return x.byID[id]
+	if same := x.with(id); same != nil {
+		return same.list
+	}
+	return nil
 }
 
 // Value of a metric; ok is false if the report does not have it, or does not know it.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
@@ -69,7 +70,11 @@ func list(b *bytes.Buffer, v reflect.Value) error {
 }
 
 func put(b *bytes.Buffer, v reflect.Value) error {
-	text, err := JSON(v.Interface(), "")
-	b.Write(bytes.TrimSuffix(text, []byte("\n")))
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v.Interface())
+	if err == nil {
+		b.Truncate(b.Len() - 1) // the end of the line
+	}
 	return err
 }
