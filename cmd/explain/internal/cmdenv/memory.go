@@ -31,12 +31,18 @@ func HoldMemory(paths ...string) {
 		}
 	}
 	debug.SetMemoryLimit(min(usualHeap+max(0, size-usualFiles), debug.SetMemoryLimit(-1)))
-	percent := 400
+	percent := rarely
 	if size > smallFiles {
 		percent = 40
 	}
 	debug.SetGCPercent(percent)
 }
+
+// rarely is the percentage by which the heap grows until garbage is collected again, where memory is not scarce.
+const rarely = 400
+
+// Analysed says that the analysis that [HoldMemory] prepared is over: what is written of it takes little memory.
+func Analysed() { debug.SetGCPercent(rarely) }
 
 // memoryOf reads --max-memory: the memory of each analysis, if traces of them run at once, in bytes. It limits the Go
 // heap to half of the total: columns are outside the heap.

@@ -198,6 +198,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) erro
 	opt.Overhead = capturesession.OverheadBeside(trace)
 	cmdenv.HoldMemory(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
+	cmdenv.Analysed()
 	bar.Stop()
 	if err != nil {
 		return input.AsTyped(err, trace)
