@@ -134,7 +134,9 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	if len(opt.Study) > 0 {
 		x.unjudge()
 	}
-	x.parts().Answer()
+	parts := &breakdown.Parts{C: c, Base: x.Base, Head: x.Head, Chosen: both.Chosen(),
+		Limits: breakdown.Limits{MinShare: opt.MinShare, Top: opt.Top}, Floor: x.noise.Known.UnitFloor()}
+	parts.Answer()
 	if c.Study != nil {
 		x.price()
 	}
@@ -155,11 +157,6 @@ func (x *comparer) onlyNames() bool {
 	base, _ := x.Base.Merged()
 	head, _ := x.Head.Merged()
 	return pairing.OnlyNames(base, head)
-}
-
-func (x *comparer) parts() *breakdown.Parts {
-	return &breakdown.Parts{C: x.C, Base: x.Base, Head: x.Head, Chosen: x.sides.Chosen(), MinShare: x.Opt.MinShare, Top: x.Opt.Top,
-		Floor: x.noise.Known.UnitFloor()}
 }
 
 // compare fills in the results for one kind of unit.
@@ -188,15 +185,14 @@ func (x *comparer) compare() {
 		rows, rest := pairing.KernelRows(x.Base, x.Head, x.Opt.MinShare, x.Opt.Top)
 		x.noise.Kernels(base, head, rows, rest)
 	}
-	parts := x.parts()
-	parts.Attribute()
+	c.Attribution = breakdown.Attribute(x.Base, x.Head, c.Depth, breakdown.Limits{MinShare: x.Opt.MinShare, Top: x.Opt.Top})
 	if c.Depth == comparison.DepthKernel {
-		parts.Step()
+		c.Step = breakdown.Step(x.Base, x.Head)
 	}
-	parts.Distribution()
-	parts.APIRows()
-	parts.Structure()
-	parts.Unjudged()
+	c.Distribution = breakdown.Distribution(x.Base, x.Head)
+	c.API = breakdown.APIRows(x.Base, x.Head)
+	c.Structure = breakdown.Structure(x.Base, x.Head, c.Depth)
+	c.Unjudged = breakdown.Unjudged(x.Base, x.Head)
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {

@@ -42,8 +42,6 @@ var widerTypes = map[string]int{
 	"analyze/report/render.page":                  22,
 	"analyze/report/render.timeline":              28,
 	"cmd/explain/internal/capturesession.Session": 29,
-	"diff/internal/breakdown.Parts":               62,
-	"diff/internal/breakdown.story":               81,
 	"diff/internal/side.Capture":                  27,
 	"diff/policy.policyDoc":                       29,
 	"gate.Session":                                27,

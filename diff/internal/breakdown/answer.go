@@ -14,11 +14,26 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
+// Parts are the parts of a comparison's change, of one kind of unit.
+type Parts struct {
+	C          *comparison.Comparison
+	Base, Head *side.Side // of the attributed kind of unit
+	Chosen     pairing.Chosen
+	Limits     Limits
+	Floor      float64 // change of the unit's time that noise alone rarely exceeds, a ratio of the base
+
+	names *kernelNames
+}
+
+// split are the rows of the attribution.
+func (x *Parts) split() split { return x.C.Attribution.Rows }
+
 // Answer writes the comparison's result, once its gates stand: the number of the gate that decided, and what makes up
 // that number's change. It takes the kind of unit of the headline or, if the headline has no kind, the one that
 // contributes most to the change; the attribution is set to the same kind.
 func (x *Parts) Answer() {
 	c := x.C
+	x.names = &kernelNames{base: x.Base, head: x.Head}
 	a := &c.Answer
 	switch {
 	case c.Identical:
@@ -26,7 +41,7 @@ func (x *Parts) Answer() {
 	case !c.Comparable && len(c.Reasons) > 0:
 		a.Direction, a.Notes = comparison.NotComparable, []string{c.Reasons[0].Text}
 	case c.Depth == comparison.DepthEvidence:
-		x.ofEvidence()
+		ofEvidence(c)
 	case c.Row("unit.time.mean") == nil:
 		a.Notes = []string{"nothing could be compared"}
 	default:
@@ -42,7 +57,7 @@ func (x *Parts) answer() {
 	lead := stories[0]
 	a.Of = lead.some()
 	row := x.number(lead)
-	if lead.Parts != nil {
+	if lead.parts != nil {
 		lead.explain(a, lead.what == "" && (row == nil || row.Metric != comparison.MetricWork))
 	}
 	note := func(text string) {
@@ -67,16 +82,16 @@ func (x *Parts) answer() {
 	}
 	note(x.Chosen.Moved)
 	if !slices.ContainsFunc(stories, func(s *story) bool { return s.what != "" }) {
-		note(x.mixText())
+		note(mixText(c.Mix, x.Chosen.Kind))
 	}
-	note(x.unjudgedText())
+	note(unjudgedText(c, x.Base.Captures))
 	note(x.elsewhere(a.String()))
-	if text := x.settling(); text != "" {
+	if text := settling(c, min(len(x.Base.Captures), len(x.Head.Captures))); text != "" {
 		a.Notes = slices.Insert(a.Notes, 0, text)
 	}
-	if lead.Parts != x && lead.what == "" {
-		c.Attribution = lead.C.Attribution
-		c.Attribution.Kind = lead.Chosen.Kind.String()
+	if lead.parts != x && lead.what == "" {
+		c.Attribution = lead.parts.C.Attribution
+		c.Attribution.Kind = lead.parts.Chosen.Kind.String()
 	}
 }
 
@@ -84,9 +99,9 @@ func (x *Parts) answer() {
 const fewCaptures = 3
 
 // settling says what would settle a comparison that is inconclusive because a unit's time changed by more than its rule
-// allows, but not for certain. It is empty otherwise, and if more captures of the same sort would settle nothing.
-func (x *Parts) settling() string {
-	c := x.C
+// allows, but not for certain. It is empty otherwise, and if more captures of the same sort would settle nothing. A side
+// has n captures or more.
+func settling(c *comparison.Comparison, n int) string {
 	if c.Verdict != comparison.Inconclusive || !c.Comparable || c.Has(comparison.SameCapture) ||
 		c.Has(comparison.IncompleteCapture) || c.Has(comparison.HighOverhead) {
 		return ""
@@ -98,7 +113,7 @@ func (x *Parts) settling() string {
 		return ""
 	}
 	need := "more captures"
-	if min(len(x.Base.Captures), len(x.Head.Captures)) < fewCaptures {
+	if n < fewCaptures {
 		need = wording.Count(fewCaptures, "capture")
 	}
 	return need + " a side would settle it: explain capture --pair --until-decided BASE HEAD"
@@ -132,7 +147,7 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	if row == nil {
 		row = c.Row("unit.time.mean")
 	}
-	if row.Metric == "unit.time.p50" && (a.Of != nil || lead.bimodal()) {
+	if p := lead.parts; row.Metric == "unit.time.p50" && (a.Of != nil || p != nil && (bimodal(p.Base) || bimodal(p.Head))) {
 		mean := slices.IndexFunc(c.Primary, func(r comparison.Row) bool {
 			return r.Metric == "unit.time.mean" && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
 		})
@@ -151,8 +166,8 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	}
 	switch {
 	case row.Metric == comparison.MetricWork:
-	case row.Kind == "" && lead.Parts != nil:
-		a.Per = x.perKind(lead.Chosen.Kind)
+	case row.Kind == "" && lead.parts != nil:
+		a.Per = x.perKind(lead.parts.Chosen.Kind)
 	default:
 		for i := range x.Chosen.Kinds {
 			if x.Chosen.Kinds[i].Name.String() == row.Kind {
@@ -207,7 +222,8 @@ const toldPart = 0.1
 
 // explain fills in the causes, and the notes beside them. If closes is set, Rest makes the rows sum to the change.
 func (s *story) explain(a *comparison.Answer, closes bool) {
-	t := &s.C.Attribution
+	c := s.parts.C
+	t := &c.Attribution
 	list, against := s.effects()
 	a.Rows = append(a.Rows, list[:min(len(list), comparison.MaxAnswerRows)]...)
 	if closes && len(t.Rows) > 0 {
@@ -221,8 +237,13 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 		a.Notes = append(a.Notes, against)
 	}
 	text := a.String()
-	for _, more := range []func(told string) string{s.stalls, s.structural, s.replaced, s.otherForm} {
-		if t := more(text); t != "" {
+	form := ""
+	if s.what == "" {
+		form = otherForm(s.parts.Base, s.parts.Head)
+	}
+	for _, t := range []string{stalls(s.parts.Base, s.parts.Head), structural(c.Structure, text),
+		replaced(c.Kernels, s.parts.names, namedShare*t.Base, text), form} {
+		if t != "" {
 			a.Notes = append(a.Notes, t)
 		}
 	}
@@ -231,22 +252,25 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 // effects returns the causes of the change of the unit's time, largest first. If the change itself is not settled, a
 // cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone show the change.
 func (s *story) effects() (list []comparison.AnswerRow, note string) {
-	a := &s.C.Attribution
+	x, rows := s.parts, s.parts.split()
+	a := &x.C.Attribution
 	if a.Base <= 0 || math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base {
 		if s.what != "" {
-			list = s.otherRuns()
+			list = otherRuns(x.Base, x.Head, x.names)
 		}
 		return list, ""
 	}
-	settled := s.settled()
-	compute := s.part(comparison.ClassCompute)
+	class := timeClass(rowsOf(x.C.Primary, x.Chosen.Kind))
+	settled := class == comparison.Regressed || class == comparison.Improved
+	compute := rows.part(comparison.ClassCompute)
 	all := append(s.computeRows(), s.waitRows()...)
-	if d := s.part(comparison.ClassComm).Delta; s.C.Depth == comparison.DepthKernel && d != 0 {
+	if d := rows.part(comparison.ClassComm).Delta; x.C.Depth == comparison.DepthKernel && d != 0 {
 		all = append(all, comparison.AnswerRow{Delta: d, Part: comparison.AnswerComm,
-			What: "exposed communication " + s.classChange(comparison.ClassComm), With: s.findings(comparison.FoundCommunication)})
+			What: "exposed communication " + rows.change(comparison.ClassComm),
+			With: findings(x.C.Structure, comparison.FoundCommunication)})
 	}
 	for _, r := range all {
-		loud := settled || math.Abs(r.Delta) > s.Floor*a.Base ||
+		loud := settled || math.Abs(r.Delta) > x.Floor*a.Base ||
 			(r.Part == comparison.AnswerKernel || r.Part == comparison.AnswerKernels) && s.ownEvidence(r.Delta)
 		if loud && math.Abs(r.Delta) >= toldPart*math.Abs(a.TotalDelta) {
 			list = append(list, r)
@@ -258,19 +282,19 @@ func (s *story) effects() (list []comparison.AnswerRow, note string) {
 	})
 	if len(list) > 0 && list[0].Part == comparison.AnswerIdle &&
 		math.Abs(compute.Delta) < causePart*math.Abs(a.TotalDelta) {
-		note = "GPU compute " + s.classChange(comparison.ClassCompute) + " (" + delta(compute.Delta) + ")"
+		note = "GPU compute " + rows.change(comparison.ClassCompute) + " (" + delta(compute.Delta) + ")"
 		if math.Abs(compute.Delta) <= commonLeast*compute.Base {
-			note = "GPU compute unchanged (" + s.classChange(comparison.ClassCompute) + ")"
+			note = "GPU compute unchanged (" + rows.change(comparison.ClassCompute) + ")"
 		}
 	}
 	return list, note
 }
 
 // findings returns the texts of the structural findings with these identifiers.
-func (x *Parts) findings(prefixes ...string) []string {
+func findings(found []comparison.Structural, prefixes ...string) []string {
 	var list []string
-	for i := range x.C.Structure {
-		s := &x.C.Structure[i]
+	for i := range found {
+		s := &found[i]
 		for _, p := range prefixes {
 			if s.ID == p || strings.HasPrefix(s.ID, p+"/") {
 				list = append(list, s.Text)
@@ -283,9 +307,9 @@ func (x *Parts) findings(prefixes ...string) []string {
 // waitRows returns the idle time and the exposed copies: one row if a blocking call and its copy make the GPU wait,
 // else a row each. Waiting for other streams and devices gets its own row if it is a large enough part of the change.
 func (s *story) waitRows() []comparison.AnswerRow {
-	total := math.Abs(s.C.Attribution.TotalDelta)
-	idle, copies := s.part(comparison.ClassIdle).Delta, s.part(comparison.ClassCopy).Delta
-	other := s.part("dependency").Delta + s.part("unknown").Delta
+	total, rows := math.Abs(s.parts.C.Attribution.TotalDelta), s.parts.split()
+	idle, copies := rows.part(comparison.ClassIdle).Delta, rows.part(comparison.ClassCopy).Delta
+	other := rows.part("dependency").Delta + rows.part("unknown").Delta
 	var list []comparison.AnswerRow
 	causes := side.Causes()
 	if math.Abs(other) >= toldPart*total && math.Abs(idle-other) >= toldPart*total {
@@ -294,9 +318,9 @@ func (s *story) waitRows() []comparison.AnswerRow {
 		list = append(list, comparison.AnswerRow{Delta: other, Part: comparison.AnswerIdle,
 			What: "GPU idle: work waits for other streams or devices"})
 	}
-	row := s.idleRow(idle, causes)
-	moved := s.copied(copies)
-	calls := s.blocked(idle)
+	row := s.parts.idleRow(idle, causes)
+	moved := s.parts.copied(copies)
+	calls := blocked(s.parts.C.Structure, rows.part("sync").Delta, idle)
 	if len(calls) > 0 {
 		row.What = "GPU " + more(idle, "waits", "waits less")
 		row.With = append(calls, row.With...)
@@ -308,20 +332,17 @@ func (s *story) waitRows() []comparison.AnswerRow {
 	}
 	if copies != 0 {
 		list = append(list, comparison.AnswerRow{Delta: copies, Part: comparison.AnswerCopy,
-			What: "exposed copies " + s.classChange(comparison.ClassCopy), With: moved})
+			What: "exposed copies " + rows.change(comparison.ClassCopy), With: moved})
 	}
 	return append(list, row)
 }
 
-// blocked returns the blocking calls that increase or decrease along with idle time.
-func (x *Parts) blocked(d float64) []string {
-	if x.part("sync").Delta*d <= 0 {
-		return nil
-	}
+// blocked returns the blocking calls that increase or decrease along with idle time, and with that of blocking calls.
+func blocked(found []comparison.Structural, sync, idle float64) []string {
 	var list []string
-	for i := range x.C.Structure {
-		if s := &x.C.Structure[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) &&
-			(comparison.Value(s.Head)-comparison.Value(s.Base))*d > 0 {
+	for i := range found {
+		if s := &found[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) && sync*idle > 0 &&
+			(comparison.Value(s.Head)-comparison.Value(s.Base))*idle > 0 {
 			list = append(list, s.Text)
 		}
 	}
@@ -338,7 +359,7 @@ func (x *Parts) copied(d float64) []string {
 		id, direction, ok := strings.Cut(s.ID, "/")
 		if !ok || id != comparison.FoundPageable && id != comparison.FoundCopies ||
 			(comparison.Value(s.Head)-comparison.Value(s.Base))*d < 0 ||
-			id == comparison.FoundCopies && len(x.findings(comparison.FoundPageable+"/"+direction)) > 0 {
+			id == comparison.FoundCopies && len(findings(x.C.Structure, comparison.FoundPageable+"/"+direction)) > 0 {
 			continue
 		}
 		list = append(list, s.Text)
@@ -346,8 +367,8 @@ func (x *Parts) copied(d float64) []string {
 	if d <= 0 {
 		return list
 	}
-	for _, way := range x.directions() {
-		if b, h, ok := x.copiesOf(way, false); ok && b.Count == 0 && h.Count > 0 && len(list) == 0 {
+	for _, way := range directions(x.Base, x.Head) {
+		if b, h, ok := copiesOf(x.Base, x.Head, way, false); ok && b.Count == 0 && h.Count > 0 && len(list) == 0 {
 			list = append(list, "new "+way+" copies, "+count(h.Count)+" per unit, "+unit.Format(h.Bytes, report.Bytes))
 		}
 	}
@@ -360,18 +381,19 @@ func (x *Parts) copied(d float64) []string {
 }
 
 // idleRow says which cause of this idle time changed most, where, and which host calls changed with it.
-func (s *story) idleRow(d float64, causes []string) comparison.AnswerRow {
+func (x *Parts) idleRow(d float64, causes []string) comparison.AnswerRow {
+	rows := x.split()
 	row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerIdle, What: "GPU idle"}
 	best, most := 0.0, ""
 	for _, cause := range causes {
-		if r := s.part(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {
+		if r := rows.part(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {
 			best, most = r.Delta, cause
 		}
 	}
 	switch most {
 	case "host", "launch":
 		row.What = more(d, "host slower", "host faster")
-		why, call, place := s.hostText(best), s.callText(d), s.idleRange(d)
+		why, call, place := rows.hostText(best), callText(x.C.API, d), idleRange(x.Base, x.Head, d)
 		switch {
 		case most == "host" && why != "":
 			row.With = append(row.With, strings.TrimSuffix("of it "+why+" "+place, " "))
@@ -385,13 +407,13 @@ func (s *story) idleRow(d float64, causes []string) comparison.AnswerRow {
 		row.What += ", GPU idle"
 	case "sync":
 		row.What = "GPU idle while the host waits in blocking calls"
-		if call := s.blockingCall(d); call != "" {
+		if call := blockingCall(x.C.API, d); call != "" {
 			row.What = "GPU idle by " + call
 		}
 	case "dependency":
 		row.What = "GPU idle: work waits for other streams or devices"
 	}
-	where, more := s.idlePlace(d)
+	where, more := idlePlace(x.C.Step, x.names, d)
 	row.Where = where
 	row.With = append(row.With, more...)
 	return row

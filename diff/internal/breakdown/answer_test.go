@@ -24,7 +24,7 @@ func TestWaitingForOthersHasOneRow(t *testing.T) {
 		if cause != "" {
 			c.Attribution.Rows = append(c.Attribution.Rows, row(cause, comparison.KindCause, 17e3))
 		}
-		list := (&story{Parts: &Parts{C: c, Base: &side.Side{}, Head: &side.Side{}}}).waitRows()
+		list := (&story{parts: &Parts{C: c, Base: &side.Side{}, Head: &side.Side{}}}).waitRows()
 		if len(list) != 2 || list[0].Delta != 43e3 || list[0].What != "GPU idle: work waits for other streams or devices" ||
 			list[1].Delta != 17e3 || list[1].What != want {
 			t.Errorf("%q: %+v, want %q", cause, list, want)
@@ -50,8 +50,7 @@ func TestIdleInsideARange(t *testing.T) {
 		{108e6, 144e6, 37e6, "inside enumerate(DataLoader)"}, {144e6, 108e6, -37e6, "inside enumerate(DataLoader)"},
 		{0, 144e6, 150e6, "inside enumerate(DataLoader)"}, {108e6, 110e6, 37e6, ""}, {144e6, 108e6, 37e6, ""}, {0, 0, 37e6, ""},
 	} {
-		x := &Parts{Base: side(c.base), Head: side(c.head)}
-		if got := x.idleRange(c.delta); got != c.want {
+		if got := idleRange(side(c.base), side(c.head), c.delta); got != c.want {
 			t.Errorf("%v to %v ns, idle %+v: %q, want %q", c.base, c.head, c.delta, got, c.want)
 		}
 	}

@@ -13,29 +13,20 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Parts works out where a change comes from.
-type Parts struct {
-	C          *comparison.Comparison
-	Base, Head *side.Side // of the attributed kind of unit
-	Chosen     pairing.Chosen
-	MinShare   float64 // kernels below this share of the shorter unit are summed as others, 0..1
-	Top        int     // most rows of kernels
-
-	Floor float64 // change of the unit's time that noise alone rarely exceeds, a ratio of the base
-
-	names map[string]string // display names of kernels, by full name
+// Limits say which kernels have rows of their own.
+type Limits struct {
+	MinShare float64 // kernels below this share of the shorter unit are summed as others, 0..1
+	Top      int     // most rows of kernels
 }
 
-// Attribute splits the change of the mean unit.time, ns. Every row is a difference of means, so the parts sum to the
-// total except for rounding, which Residual holds.
-func (x *Parts) Attribute() {
-	base, baseOthers := x.Base.Merged()
-	head, headOthers := x.Head.Merged()
-	a := &x.C.Attribution
-	a.Metric = "unit.time"
+// Attribute splits the change of the mean unit.time, ns, as far down as depth. Every row is a difference of means, so the
+// parts sum to the total except for rounding, which Residual holds.
+func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits) comparison.Attribution {
+	base, baseOthers := onBase.Merged()
+	head, headOthers := onHead.Merged()
+	a := comparison.Attribution{Metric: "unit.time"}
 	both := func(of func(v *side.View) *report.Summary) (b, h float64) {
-		b, _ = x.Base.Mean(func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
-		h, _ = x.Head.Mean(func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
+		b, h, _ = means(onBase, onHead, func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
 		return b, h
 	}
 	a.Base, a.Head = both(func(v *side.View) *report.Summary { return v.Time })
@@ -64,14 +55,14 @@ func (x *Parts) Attribute() {
 		b, h := both(func(v *side.View) *report.Summary { return v.Causes[i] })
 		add(cause, comparison.KindCause, "", b, h, nil, nil)
 	}
-	x.hostRows(add)
-	if x.C.Depth != comparison.DepthKernel {
+	hostRows(onBase, onHead, split(a.Rows).part("host"), add)
+	if depth != comparison.DepthKernel {
 		add("kernels", comparison.KindOthers, "", compute0+comm0, compute1+comm1, nil, nil)
 		a.Residual = a.TotalDelta - fine
-		return
+		return a
 	}
-	x.categoryRows(add)
-	rows, rest := pairing.KernelRows(x.Base, x.Head, x.MinShare, x.Top)
+	categoryRows(onBase.MergedCategories(), onHead.MergedCategories(), add)
+	rows, rest := pairing.KernelRows(onBase, onHead, limits.MinShare, limits.Top)
 	for _, p := range rows {
 		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
 		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
@@ -88,13 +79,16 @@ func (x *Parts) Attribute() {
 	}
 	add("others", comparison.KindOthers, "", b0, h0, nil, nil)
 	a.Residual = a.TotalDelta - fine
+	return a
 }
+
+// adder adds a row to an attribution.
+type adder func(id, kind, category string, b, h float64, count, perCall *float64)
 
 // hostRows splits the change of idle time caused by the host by what the launching thread did, and names the calls that
 // changed most. It adds nothing if the host's times do not sum to the cause, as on a device whose units the report does
 // not split.
-func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
-	host := x.part("host")
+func hostRows(onBase, onHead *side.Side, host *comparison.AttributionRow, add adder) {
 	times := func(s *side.Side) []float64 {
 		sums := make([]float64, len(side.HostCauses()))
 		for _, v := range s.Views {
@@ -107,7 +101,7 @@ func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count
 		}
 		return sums
 	}
-	base, head := times(x.Base), times(x.Head)
+	base, head := times(onBase), times(onHead)
 	if base == nil || head == nil || !sumsTo(base, host.Base) || !sumsTo(head, host.Head) {
 		return
 	}
@@ -118,7 +112,7 @@ func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count
 	}
 	type call struct{ cause, name string }
 	calls := map[call]*[2]float64{}
-	for at, s := range []*side.Side{x.Base, x.Head} {
+	for at, s := range []*side.Side{onBase, onHead} {
 		for _, v := range s.Views {
 			for _, c := range v.Late {
 				k := call{c.Cause, c.Name}
@@ -150,8 +144,7 @@ func sumsTo(parts []float64, total float64) bool {
 	return math.Abs(sum-total) <= 1
 }
 
-func (x *Parts) categoryRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
-	base, head := x.Base.MergedCategories(), x.Head.MergedCategories()
+func categoryRows(base, head []side.Work, add adder) {
 	row := func(name string, b, h side.Work) {
 		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
 		add(name, comparison.KindCategory, name, b.Alone, h.Alone, &count, &perCall)

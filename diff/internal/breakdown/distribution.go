@@ -14,32 +14,31 @@ const (
 )
 
 // Distribution counts the units that both sides' reports list, in bins of unit.time, ns.
-func (x *Parts) Distribution() {
-	base, head := x.Base.UnitTimes(), x.Head.UnitTimes()
+func Distribution(onBase, onHead *side.Side) (d comparison.Distribution) {
+	base, head := onBase.UnitTimes(), onHead.UnitTimes()
 	for _, s := range []struct {
 		name string
 		side *side.Side
-	}{{"base", x.Base}, {"head", x.Head}} {
+	}{{"base", onBase}, {"head", onHead}} {
 		for i := range s.side.Views[:min(len(s.side.Views), maxCaptures)] {
 			if len(s.side.Views[i].Units) == 0 {
 				continue
 			}
-			x.C.Distribution.Captures = append(x.C.Distribution.Captures, captureUnits(s.name, s.side.Views[i]))
+			d.Captures = append(d.Captures, captureUnits(s.name, s.side.Views[i]))
 		}
 	}
 	if len(base) < 2 || len(head) < 2 {
-		return
+		return d
 	}
 	slices.Sort(base)
 	slices.Sort(head)
 	low := min(base[0], head[0])
 	high := max(base[int(distributionTail*float64(len(base)-1))], head[int(distributionTail*float64(len(head)-1))])
 	if high <= low {
-		return
+		return d
 	}
-	d := comparison.Distribution{Metric: "unit.time", Captures: x.C.Distribution.Captures,
-		Edges: make([]float64, distributionBins),
-		Base:  make([]int64, distributionBins), Head: make([]int64, distributionBins)}
+	d.Metric, d.Edges = "unit.time", make([]float64, distributionBins)
+	d.Base, d.Head = make([]int64, distributionBins), make([]int64, distributionBins)
 	width := (high - low) / distributionBins
 	for i := range d.Edges {
 		d.Edges[i] = math.Round(low + float64(i)*width)
@@ -56,7 +55,7 @@ func (x *Parts) Distribution() {
 			side.counts[at]++
 		}
 	}
-	x.C.Distribution = d
+	return d
 }
 
 // Limits on the single units that a comparison lists: captures of a side, and units of a capture.

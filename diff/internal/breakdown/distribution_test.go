@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -25,9 +24,7 @@ func TestDistribution(t *testing.T) {
 		return &side.Side{Views: []*side.View{v}}
 	}
 	base := append(slices.Repeat([]float64{100}, 99), 500)
-	x := &Parts{Base: side(base...), Head: side(slices.Repeat([]float64{200}, 10)...), C: &comparison.Comparison{}}
-	x.Distribution()
-	d := x.C.Distribution
+	d := Distribution(side(base...), side(slices.Repeat([]float64{200}, 10)...))
 	if len(d.Edges) != 40 || d.Edges[0] != 100 || d.Edges[1] != 103 || d.Edges[39] != 198 {
 		t.Fatalf("edges %v", d.Edges)
 	}
@@ -62,9 +59,8 @@ func TestManyUnitsAreThinnedOut(t *testing.T) {
 // Units of one time have no distribution to draw.
 func TestDistributionOfOneTime(t *testing.T) {
 	v := &side.View{C: capture(), Units: []side.UnitRow{{Time: 5}, {Time: 5}}}
-	x := &Parts{Base: &side.Side{Views: []*side.View{v}}, Head: &side.Side{Views: []*side.View{v}}, C: &comparison.Comparison{}}
-	x.Distribution()
-	if len(x.C.Distribution.Edges) != 0 {
-		t.Errorf("%v", x.C.Distribution)
+	s := &side.Side{Views: []*side.View{v}}
+	if d := Distribution(s, s); len(d.Edges) != 0 {
+		t.Errorf("%v", d)
 	}
 }

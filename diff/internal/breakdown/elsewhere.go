@@ -33,7 +33,7 @@ func (x *Parts) elsewhere(text string) string {
 			break // CUDA graphs hide kernels of one side
 		}
 		_, before := base[name]
-		if !before && share >= namedShare && share > rest && !x.replaces(name) && !strings.Contains(text, x.shown(name)) {
+		if !before && share >= namedShare && share > rest && !replaces(x.C.Kernels, name) && !strings.Contains(text, x.names.shown(name)) {
 			list = append(list, found{name, share})
 		}
 	}
@@ -42,7 +42,7 @@ func (x *Parts) elsewhere(text string) string {
 	})
 	var texts []string
 	for _, f := range list[:min(len(list), maxElsewhere)] {
-		texts = append(texts, fmt.Sprintf("new kernel %s, %s of all kernel time", x.shown(f.name), unit.Percent(f.share)))
+		texts = append(texts, fmt.Sprintf("new kernel %s, %s of all kernel time", x.names.shown(f.name), unit.Percent(f.share)))
 	}
 	before := blockingCalls(x.Base, 1)
 	for _, name := range blockingCalls(x.Head, max(leastBlocking, float64(x.C.Unit.HeadN)/16)) {
@@ -57,8 +57,8 @@ func (x *Parts) elsewhere(text string) string {
 }
 
 // replaces reports whether a kernel of the head replaces one of the base.
-func (x *Parts) replaces(name string) bool {
-	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
+func replaces(kernels []comparison.Kernel, name string) bool {
+	return slices.ContainsFunc(kernels, func(k comparison.Kernel) bool {
 		return k.HeadName != nil && comparison.Value(k.HeadName) == name && k.BaseName != nil
 	})
 }
@@ -100,11 +100,11 @@ func blockingCalls(s *side.Side, least float64) []string {
 }
 
 // ofEvidence writes the result of a comparison of evidence: which numbers got worse, better, and are not settled.
-func (x *Parts) ofEvidence() {
+func ofEvidence(c *comparison.Comparison) {
 	const changed = comparison.Class("changed")
 	texts := map[comparison.Class][]string{}
-	for i := range x.C.Primary {
-		r := &x.C.Primary[i]
+	for i := range c.Primary {
+		r := &c.Primary[i]
 		name := r.Metric
 		if kernel := r.Labels["kernel"]; kernel != "" {
 			name += " of " + wording.Shorten(kernel, 60)
@@ -113,14 +113,14 @@ func (x *Parts) ofEvidence() {
 			name += " " + comparison.ChangeText(r)
 		}
 		class := r.Class
-		if x.C.Study != nil && class != comparison.Same && class != comparison.Unsettled {
+		if c.Study != nil && class != comparison.Same && class != comparison.Unsettled {
 			class = changed // neither way is meant to be better
 		}
 		texts[class] = append(texts[class], name)
 	}
-	a := &x.C.Answer
-	if row, _ := x.C.Headline(); row != nil {
-		a.OfRow(row, x.C.Verdict)
+	a := &c.Answer
+	if row, _ := c.Headline(); row != nil {
+		a.OfRow(row, c.Verdict)
 	}
 	const most = 3
 	for _, part := range []struct {
@@ -128,7 +128,7 @@ func (x *Parts) ofEvidence() {
 		word  string
 	}{{changed, "changed: "}, {comparison.Regressed, "worse: "}, {comparison.Improved, "better: "}, {comparison.Unsettled, "not settled: "}} {
 		t := texts[part.class]
-		if len(t) == 0 || part.class == comparison.Unsettled && x.C.Verdict == comparison.Pass {
+		if len(t) == 0 || part.class == comparison.Unsettled && c.Verdict == comparison.Pass {
 			continue
 		}
 		text := part.word + strings.Join(t[:min(len(t), most)], ", ")
@@ -138,6 +138,6 @@ func (x *Parts) ofEvidence() {
 		a.Notes = append(a.Notes, text)
 	}
 	if len(a.Notes) == 0 {
-		a.Notes = []string{"no change beyond noise in " + wording.Count(len(x.C.Primary), "number")}
+		a.Notes = []string{"no change beyond noise in " + wording.Count(len(c.Primary), "number")}
 	}
 }

@@ -18,33 +18,34 @@ import (
 // sign of the change and explains at least half of it. The kernels of one category share one row if together they make
 // up at least half of the change and no single kernel does.
 func (s *story) computeRows() []comparison.AnswerRow {
-	class := s.part(comparison.ClassCompute)
+	c, rows := s.parts.C, s.parts.split()
+	class := rows.part(comparison.ClassCompute)
 	d := class.Delta
-	if s.C.Depth != comparison.DepthKernel {
-		comm := s.part(comparison.ClassComm)
+	if c.Depth != comparison.DepthKernel {
+		comm := rows.part(comparison.ClassComm)
 		row := comparison.AnswerRow{Delta: d + comm.Delta, Part: comparison.AnswerBusy, What: "GPU busy",
-			With: s.findings(comparison.FoundGraphs)}
+			With: findings(c.Structure, comparison.FoundGraphs)}
 		if base := class.Base + comm.Base; base > 0 {
 			row.What += " " + unit.Change(row.Delta/base)
 		}
 		return []comparison.AnswerRow{row}
 	}
-	shift, ok := s.common()
+	shift, ok := common(s.parts.Base, s.parts.Head)
 	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 {
 		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift)}}
 	}
-	rows := s.kernelRows()
-	if len(rows) > 0 && math.Abs(rows[0].Delta) < math.Abs(d)/2 {
-		if c := s.category(d); c != nil {
-			rows = append([]comparison.AnswerRow{s.categoryRow(c)}, s.kernelRowsBut(c.ID)...)
-		} else if math.Abs(rows[0].Delta) < toldPart*math.Abs(s.C.Attribution.TotalDelta) {
-			at := max(slices.IndexFunc(rows, func(r comparison.AnswerRow) bool { return r.Delta*d > 0 }), 0)
+	kernels := s.kernelRows("")
+	if len(kernels) > 0 && math.Abs(kernels[0].Delta) < math.Abs(d)/2 {
+		if r := rows.category(d); r != nil {
+			return append([]comparison.AnswerRow{s.categoryRow(r)}, s.kernelRows(r.ID)...)
+		} else if math.Abs(kernels[0].Delta) < toldPart*math.Abs(c.Attribution.TotalDelta) {
+			at := max(slices.IndexFunc(kernels, func(r comparison.AnswerRow) bool { return r.Delta*d > 0 }), 0)
 			return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
-				What: "GPU compute " + s.classChange(comparison.ClassCompute) + ", spread over many kernels",
-				With: []string{s.mostOfAll(&rows[at])}}}
+				What: "GPU compute " + rows.change(comparison.ClassCompute) + ", spread over many kernels",
+				With: []string{mostOfAll(&kernels[at])}}}
 		}
 	}
-	return rows
+	return kernels
 }
 
 // guessClocks names what usually slows or speeds up all kernels of a device alike.
@@ -58,12 +59,13 @@ func (s *story) shiftText(shift float64) string {
 		return fmt.Sprintf("all kernels of these steps %s, %s over all steps", word, unit.Change(shift))
 	}
 	text := fmt.Sprintf("all kernels %s, by %s", word, strings.TrimLeft(unit.Change(shift), "+-"))
-	if other := s.unmoved(shift); other != nil {
+	x := s.parts
+	if other := unmoved(&x.Chosen, x.Base, x.Head, shift); other != nil {
 		return text + ", but not those of " + perKind(other.Name)
 	}
-	clock, text2, known := s.clockChange()
+	clock, text2, known := clockChange(x.Base, x.Head)
 	switch {
-	case !known && s.C.Study != nil:
+	case !known && x.C.Study != nil:
 		return text
 	case !known:
 		return text + guessClocks
@@ -75,20 +77,19 @@ func (s *story) shiftText(shift float64) string {
 	return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
 }
 
-// kernelRows returns the changes of compute kernels, the largest first; a kernel and its replacements share a row.
-func (s *story) kernelRows() []comparison.AnswerRow { return s.kernelRowsBut("") }
-
-func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
+// kernelRows returns the changes of compute kernels, the largest first, without those of a category; a kernel and its
+// replacements share a row.
+func (s *story) kernelRows(but string) []comparison.AnswerRow {
 	deltas, joined := map[string]float64{}, map[string]bool{}
-	a := &s.C.Attribution
+	a, kernels := &s.parts.C.Attribution, s.parts.C.Kernels
 	for i := range a.Rows {
 		if a.Rows[i].Kind == comparison.KindKernel {
 			deltas[a.Rows[i].ID] = a.Rows[i].Delta
 		}
 	}
 	of := map[string]*comparison.Kernel{}
-	for i := range s.C.Kernels {
-		k := &s.C.Kernels[i]
+	for i := range kernels {
+		k := &kernels[i]
 		of[kernelID(k)] = k
 		if k.SplitOf != nil {
 			joined[kernelID(k)] = true
@@ -97,15 +98,15 @@ func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
 	var list []comparison.AnswerRow
 	for i := range a.Rows {
 		r := &a.Rows[i]
-		if r.Kind != comparison.KindKernel || r.Category == side.Communication || category != "" && r.Category == category || joined[r.ID] ||
+		if r.Kind != comparison.KindKernel || r.Category == side.Communication || but != "" && r.Category == but || joined[r.ID] ||
 			r.Delta == 0 {
 			continue
 		}
 		row := s.kernelRow(r, of[r.ID])
 		if k := of[r.ID]; k != nil && k.BaseName != nil && k.HeadName != nil {
-			if n, _ := s.splits(k); n > 1 {
-				row.What = fmt.Sprintf("kernel %s%s%d kernels, %s among them", s.shown(comparison.Value(k.BaseName)), splitWord, n,
-					s.shown(comparison.Value(k.HeadName)))
+			if n := splits(kernels, k); n > 1 {
+				row.What = fmt.Sprintf("kernel %s%s%d kernels, %s among them", s.parts.names.shown(comparison.Value(k.BaseName)), splitWord, n,
+					s.parts.names.shown(comparison.Value(k.HeadName)))
 				for _, id := range slices.Sorted(maps.Keys(joined)) {
 					if comparison.Value(of[id].SplitOf) == comparison.Value(k.BaseName) {
 						row.Delta += deltas[id]
@@ -122,7 +123,7 @@ func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
 }
 
 // mostOfAll names the kernel that changed most of several.
-func (*story) mostOfAll(r *comparison.AnswerRow) string {
+func mostOfAll(r *comparison.AnswerRow) string {
 	return "most of all " + strings.TrimPrefix(r.What, "kernel ") + " (" + delta(r.Delta) + ")"
 }
 
@@ -133,9 +134,9 @@ func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
 	if math.Abs(comparison.Value(c.CountEffect)) > math.Abs(c.Delta)/2 {
 		row.What = more(c.Delta, "more ", "fewer ") + c.ID + " kernels"
 	}
-	for i := range s.C.Attribution.Rows {
-		if r := &s.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == c.ID && r.Delta*c.Delta > 0 {
-			row.With = append(row.With, s.mostOfAll(new(s.kernelRow(r, nil))))
+	for i := range s.parts.C.Attribution.Rows {
+		if r := &s.parts.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == c.ID && r.Delta*c.Delta > 0 {
+			row.With = append(row.With, mostOfAll(new(s.kernelRow(r, nil))))
 			break
 		}
 	}
@@ -144,23 +145,22 @@ func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
 
 const splitWord = " replaced by "
 
-// splits counts the kernels that replaced a paired kernel, and sums their changes, ns.
-func (x *Parts) splits(k *comparison.Kernel) (n int, sum float64) {
-	n, sum = 1, k.Delta
-	for i := range x.C.Kernels {
-		if o := &x.C.Kernels[i]; o.SplitOf != nil && comparison.Value(o.SplitOf) == comparison.Value(k.BaseName) {
+// splits counts the kernels that replaced a paired kernel.
+func splits(kernels []comparison.Kernel, k *comparison.Kernel) int {
+	n := 1
+	for i := range kernels {
+		if o := &kernels[i]; o.SplitOf != nil && comparison.Value(o.SplitOf) == comparison.Value(k.BaseName) {
 			n++
-			sum += o.Delta
 		}
 	}
-	return n, sum
+	return n
 }
 
 // category returns the category that makes up at least half of a change of compute time, or nil.
-func (x *Parts) category(d float64) *comparison.AttributionRow {
+func (s split) category(d float64) *comparison.AttributionRow {
 	var best *comparison.AttributionRow
-	for i := range x.C.Attribution.Rows {
-		r := &x.C.Attribution.Rows[i]
+	for i := range s {
+		r := &s[i]
 		if r.Kind == comparison.KindCategory && r.ID != side.Communication && r.Delta*d > 0 &&
 			math.Abs(r.Delta) >= math.Abs(d)/2 &&
 			(best == nil || math.Abs(r.Delta) > math.Abs(best.Delta)) {
@@ -173,7 +173,7 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 // kernelRow names a kernel, its replacement, whether it runs more often or takes longer, where in the step, and what
 // changed in its launches. k is nil if nothing more is known of the kernel.
 func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) comparison.AnswerRow {
-	row := comparison.AnswerRow{Delta: r.Delta, Part: comparison.AnswerKernel, What: "kernel " + s.pairName(r.ID)}
+	row := comparison.AnswerRow{Delta: r.Delta, Part: comparison.AnswerKernel, What: "kernel " + s.parts.names.pair(r.ID)}
 	if k != nil && k.Launch != "" {
 		row.With = []string{k.Launch}
 	}
@@ -187,15 +187,21 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 	case r.Base > 0:
 		row.What += " " + unit.Change(r.Delta/r.Base)
 	}
-	row.Where = s.kernelPlaces(r.ID, r.Delta)
+	row.Where = kernelPlaces(s.parts.C.Step, r.ID, r.Delta)
 	return row
 }
 
-// pairName returns the display name of a kernel, or of a kernel and its replacement.
-func (x *Parts) pairName(id string) string {
+// kernelNames are the display names of kernels for sentences.
+type kernelNames struct {
+	base, head *side.Side
+	brief      map[string]string // by full name; nil until the first is asked for
+}
+
+// pair returns the display name of a kernel, or of a kernel and its replacement.
+func (k *kernelNames) pair(id string) string {
 	var names []string
 	for _, n := range strings.Split(id, " → ") {
-		names = append(names, x.shown(n))
+		names = append(names, k.shown(n))
 	}
 	return strings.Join(names, " → ")
 }
@@ -216,11 +222,11 @@ const longName = 40
 
 // shown returns a kernel's display name; a long one is shortened as far as it stays unique: without its template
 // arguments, or with part of them.
-func (x *Parts) shown(name string) string {
-	if x.names == nil {
-		x.names = brief(x.Base.DisplayNames(), x.Head.DisplayNames())
+func (k *kernelNames) shown(name string) string {
+	if k.brief == nil {
+		k.brief = brief(k.base.DisplayNames(), k.head.DisplayNames())
 	}
-	if text, ok := x.names[name]; ok {
+	if text, ok := k.brief[name]; ok {
 		return text
 	}
 	return wording.Shorten(name, 60)

@@ -29,36 +29,34 @@ const (
 	namedShare  = 0.01  // least share of the unit's time for a replaced kernel to be named
 )
 
-// settled reports whether the time of the unit is known to have changed.
-func (x *Parts) settled() bool {
-	c := timeClass(x.rowsOf(x.Chosen.Kind))
-	return c == comparison.Regressed || c == comparison.Improved
-}
-
 // ownEvidence reports whether the kernels alone show a change of compute time: all of them shifted alike, or one that
 // makes up a large enough part of the change is known to have changed.
-func (x *Parts) ownEvidence(d float64) bool {
-	if shift, ok := x.common(); ok && shift*d > 0 {
+func (s *story) ownEvidence(d float64) bool {
+	if shift, ok := common(s.parts.Base, s.parts.Head); ok && shift*d > 0 {
 		return true
 	}
-	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
+	return slices.ContainsFunc(s.parts.C.Kernels, func(k comparison.Kernel) bool {
 		return k.Delta*d > 0 && math.Abs(k.Delta) >= causePart*math.Abs(d) && k.Class != comparison.Same &&
 			k.Class != comparison.Unsettled
 	})
 }
 
-func (x *Parts) part(id string) *comparison.AttributionRow {
-	for i := range x.C.Attribution.Rows {
-		if r := &x.C.Attribution.Rows[i]; r.ID == id &&
-			(r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
+// split are the rows of an attribution.
+type split []comparison.AttributionRow
+
+// part returns the row of a class or a cause; an empty one if there is none.
+func (s split) part(id string) *comparison.AttributionRow {
+	for i := range s {
+		if r := &s[i]; r.ID == id && (r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
 			return r
 		}
 	}
 	return &comparison.AttributionRow{}
 }
 
-func (x *Parts) classChange(id string) string {
-	r := x.part(id)
+// change formats the change of a class.
+func (s split) change(id string) string {
+	r := s.part(id)
 	if r.Base <= 0 {
 		return delta(r.Delta)
 	}
@@ -85,10 +83,10 @@ func more(d float64, up, down string) string {
 
 // hostText says what the launching thread does longer or shorter, if the captures show it and it is a large enough part
 // of the change.
-func (x *Parts) hostText(d float64) string {
+func (s split) hostText(d float64) string {
 	var cause, call *comparison.AttributionRow
-	for i := range x.C.Attribution.Rows {
-		r := &x.C.Attribution.Rows[i]
+	for i := range s {
+		r := &s[i]
 		if r.Kind == comparison.KindHost && r.Delta*d > 0 && (cause == nil || math.Abs(r.Delta) > math.Abs(cause.Delta)) {
 			cause = r
 		}
@@ -96,8 +94,8 @@ func (x *Parts) hostText(d float64) string {
 	if cause == nil || hostWords[cause.ID] == "" || math.Abs(cause.Delta) < causePart*math.Abs(d) {
 		return ""
 	}
-	for i := range x.C.Attribution.Rows {
-		r := &x.C.Attribution.Rows[i]
+	for i := range s {
+		r := &s[i]
 		if r.Kind == comparison.KindCall && r.Category == cause.ID &&
 			math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
 			(call == nil || math.Abs(r.Delta) > math.Abs(call.Delta)) {
@@ -112,9 +110,9 @@ func (x *Parts) hostText(d float64) string {
 
 // idleRange says inside which range of the host most of a change of idle time lies. A side that does not list a range
 // idles little in it.
-func (x *Parts) idleRange(d float64) string {
+func idleRange(base, head *side.Side, d float64) string {
 	change := map[string]float64{}
-	for way, s := range map[float64]*side.Side{-1: x.Base, 1: x.Head} {
+	for way, s := range map[float64]*side.Side{-1: base, 1: head} {
 		for _, v := range s.Views {
 			for name, time := range v.IdleRanges() {
 				change[name] += way * time / float64(len(s.Views))
@@ -136,13 +134,13 @@ var hostWords = map[string]string{
 }
 
 // blockingCall names the blocking call whose time per unit grew most, or fell most.
-func (x *Parts) blockingCall(d float64) string {
+func blockingCall(api []comparison.API, d float64) string {
 	var most *comparison.API
 	cost := func(a *comparison.API) float64 {
 		return math.Abs(comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime))
 	}
-	for i := range x.C.API {
-		if a := &x.C.API[i]; side.Blocks(a.Name) && (comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime))*d > 0 && (most == nil || cost(a) > cost(most)) {
+	for i := range api {
+		if a := &api[i]; side.Blocks(a.Name) && (comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime))*d > 0 && (most == nil || cost(a) > cost(most)) {
 			most = a
 		}
 	}
@@ -162,10 +160,10 @@ func (x *Parts) blockingCall(d float64) string {
 
 // callText names the two launch or copy calls whose time per unit (calls × mean) changed most, among those that changed
 // per call.
-func (x *Parts) callText(d float64) []string {
+func callText(api []comparison.API, d float64) []string {
 	var list []*comparison.API
-	for i := range x.C.API {
-		a := &x.C.API[i]
+	for i := range api {
+		a := &api[i]
 		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (comparison.Value(a.Ratio)-1)*d <= 0 ||
 			math.Abs(comparison.Value(a.Ratio)-1) < causeCall {
 			continue
@@ -190,16 +188,16 @@ func (x *Parts) callText(d float64) []string {
 
 // common finds a shift that most kernels share, as a ratio: the median of the changes per run, weighted by time. ok is
 // false unless kernels with commonShare of the compute time changed by that much, within a quarter of it.
-func (x *Parts) common() (shift float64, ok bool) {
-	middle, alike, kinds := x.shifted()
+func common(base, head *side.Side) (shift float64, ok bool) {
+	middle, alike, kinds := shifted(base, head)
 	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare
 }
 
 // shifted returns the median change per run (ln) of the kernels that both sides run, weighted by time; the share of the
 // base's compute time that changed by about as much, 0 to 1; and how many kernels did.
-func (x *Parts) shifted() (middle, alike float64, kinds int) {
-	base, _ := x.Base.Merged()
-	head, _ := x.Head.Merged()
+func shifted(onBase, onHead *side.Side) (middle, alike float64, kinds int) {
+	base, _ := onBase.Merged()
+	head, _ := onHead.Merged()
 	type change struct{ ln, time float64 }
 	var list []change
 	sum := 0.0
@@ -235,13 +233,13 @@ func (x *Parts) shifted() (middle, alike float64, kinds int) {
 
 // unmoved returns another kind of unit that both sides run and whose kernels did not change by about as much, or nil. A
 // change of the device's clock would affect all kinds.
-func (x *Parts) unmoved(shift float64) *pairing.Kind {
-	for i := range x.Chosen.Kinds {
-		k := &x.Chosen.Kinds[i]
-		if !k.Both() || k.Name == x.Chosen.Kind {
+func unmoved(chosen *pairing.Chosen, base, head *side.Side, shift float64) *pairing.Kind {
+	for i := range chosen.Kinds {
+		k := &chosen.Kinds[i]
+		if !k.Both() || k.Name == chosen.Kind {
 			continue
 		}
-		if middle, _, kinds := x.of(k).shifted(); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
+		if middle, _, kinds := shifted(k.Of(base, head)); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
 			return k
 		}
 	}
@@ -253,8 +251,9 @@ func (s *story) inMost() bool {
 	if s.some() != nil {
 		return false
 	}
-	total, median := s.C.Attribution.TotalDelta, s.C.Row("unit.time.p50")
-	for _, r := range s.rowsOf(s.Chosen.Kind) {
+	c := s.parts.C
+	total, median := c.Attribution.TotalDelta, c.Row("unit.time.p50")
+	for _, r := range rowsOf(c.Primary, s.parts.Chosen.Kind) {
 		if r.Metric == "unit.time.p50" {
 			median = &r
 		}
@@ -263,19 +262,19 @@ func (s *story) inMost() bool {
 }
 
 // structural returns up to three structural findings that the text does not name yet.
-func (x *Parts) structural(text string) string {
+func structural(found []comparison.Structural, text string) string {
 	var list []string
-	for i := range x.C.Structure {
-		s := &x.C.Structure[i]
+	for i := range found {
+		s := &found[i]
 		if strings.Contains(text, s.Text) || len(list) == 3 {
 			continue
 		}
-		if s.ID == comparison.FoundLaunches && slices.ContainsFunc(x.C.Structure, func(o comparison.Structural) bool {
+		if s.ID == comparison.FoundLaunches && slices.ContainsFunc(found, func(o comparison.Structural) bool {
 			return o.ID == comparison.FoundGraphs || o.ID == comparison.FoundStorm
 		}) {
 			continue // named there
 		}
-		if d, ok := strings.CutPrefix(s.ID, comparison.FoundCopies+"/"); ok && len(x.findings(comparison.FoundPageable+"/"+d)) > 0 {
+		if d, ok := strings.CutPrefix(s.ID, comparison.FoundCopies+"/"); ok && len(findings(found, comparison.FoundPageable+"/"+d)) > 0 {
 			continue // likewise
 		}
 		list = append(list, s.Text)
@@ -283,16 +282,16 @@ func (x *Parts) structural(text string) string {
 	return strings.Join(list, ", ")
 }
 
-// replaced names the largest replaced kernel, if it takes enough of the unit and is not named yet.
-func (x *Parts) replaced(text string) string {
+// replaced names the largest replaced kernel, if it takes at least so many ns of a unit and is not named yet.
+func replaced(kernels []comparison.Kernel, names *kernelNames, least float64, text string) string {
 	best, most, n, word := "", 0.0, 0, "renamed"
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
+	for i := range kernels {
+		k := &kernels[i]
 		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact ||
-			max(comparison.Value(k.Base), comparison.Value(k.Head)) < namedShare*x.C.Attribution.Base {
+			max(comparison.Value(k.Base), comparison.Value(k.Head)) < least {
 			continue
 		}
-		if strings.Contains(text, x.shown(comparison.Value(k.BaseName))+splitWord) {
+		if strings.Contains(text, names.shown(comparison.Value(k.BaseName))+splitWord) {
 			continue // named there
 		}
 		n++
@@ -300,8 +299,8 @@ func (x *Parts) replaced(text string) string {
 			word = "replaced"
 		}
 		if m := max(comparison.Value(k.Base), comparison.Value(k.Head)); m > most {
-			best, most = x.shown(comparison.Value(k.BaseName))+" → "+x.shown(comparison.Value(k.HeadName)), m
-			if parts, _ := x.splits(k); parts > 1 {
+			best, most = names.shown(comparison.Value(k.BaseName))+" → "+names.shown(comparison.Value(k.HeadName)), m
+			if parts := splits(kernels, k); parts > 1 {
 				best += fmt.Sprintf(" and %d more", parts-1)
 			}
 		}

@@ -52,8 +52,7 @@ func TestStallsNameTheirSide(t *testing.T) {
 		{8, 0, "base: 1 in 8 steps takes 3 times as long as the others"},
 		{8, 8, ""}, {0, 0, ""},
 	} {
-		s := &story{Parts: &Parts{Base: of(c.base), Head: of(c.head)}}
-		if got := s.stalls(""); got != c.want {
+		if got := stalls(of(c.base), of(c.head)); got != c.want {
 			t.Errorf("%d, %d: %q, want %q", c.base, c.head, got, c.want)
 		}
 	}

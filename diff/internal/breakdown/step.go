@@ -11,15 +11,15 @@ import (
 )
 
 // Step aligns the units of both sides, position by position. Rows sum to the change of the mean unit, ns: a kernel that
-// only one side has gets its own row.
-func (x *Parts) Step() {
-	base, head := x.Base.Sequence(), x.Head.Sequence()
+// only one side has gets its own row. It is nil if the units cannot be aligned.
+func Step(onBase, onHead *side.Side) *comparison.Step {
+	base, head := onBase.Sequence(), onHead.Sequence()
 	if base == nil || head == nil || base.Device != head.Device {
-		return
+		return nil
 	}
 	names := map[string]string{} // by the head's name: the base's other name for the kernel
-	bw, _ := x.Base.Merged()
-	hw, _ := x.Head.Merged()
+	bw, _ := onBase.Merged()
+	hw, _ := onHead.Merged()
 	for _, p := range pairing.Kernels(bw, hw) {
 		if p.Base >= 0 && p.Head >= 0 && bw[p.Base].Name != hw[p.Head].Name {
 			names[hw[p.Head].Name] = bw[p.Base].Name
@@ -27,14 +27,14 @@ func (x *Parts) Step() {
 	}
 	of := pairing.Positions(base, head, names)
 	if of == nil {
-		return
+		return nil
 	}
-	x.C.Step = x.step(base, head, of)
+	return stepOf(base, head, of, &kernelNames{base: onBase, head: onHead})
 }
 
-// step is the change between two sequences. of holds, for each position of the head, the base's position, or -1.
-func (x *Parts) step(base, head *side.Sequence, of []int32) *comparison.Step {
-	s := &stepper{base: base, head: head, parts: x, names: map[string]int{}}
+// stepOf is the change between two sequences. of holds, for each position of the head, the base's position, or -1.
+func stepOf(base, head *side.Sequence, of []int32, names *kernelNames) *comparison.Step {
+	s := &stepper{base: base, head: head, kernelNames: names, names: map[string]int{}}
 	s.out = &comparison.Step{Device: base.Device, Base: base.Time, Head: head.Time, Delta: head.Time - base.Time,
 		BaseUnits: base.Units, HeadUnits: head.Units}
 	s.rows(of)
@@ -52,7 +52,7 @@ type stepper struct {
 	out        *comparison.Step
 	// The row of each position, and of the end as the last.
 	baseRow, headRow []int
-	parts            *Parts
+	kernelNames      *kernelNames
 	names            map[string]int // index in out.Names
 }
 

@@ -33,8 +33,7 @@ func stepBetween(t interface{ Fatalf(string, ...any) }, base, head *side.Sequenc
 	if of == nil {
 		t.Fatalf("not aligned")
 	}
-	x := &Parts{Base: &side.Side{}, Head: &side.Side{}, C: &comparison.Comparison{}}
-	return x.step(base, head, of)
+	return stepOf(base, head, of, &kernelNames{base: &side.Side{}, head: &side.Side{}})
 }
 
 // TestStep: of embed, norm, gemm, sample the head renames gemm, logs behind it, waits 300 before norm in every step, and
@@ -135,8 +134,7 @@ func TestStepCloses(t *testing.T) {
 		if of == nil {
 			t.Skip("too different")
 		}
-		x := &Parts{Base: &side.Side{}, Head: &side.Side{}, C: &comparison.Comparison{}}
-		s := x.step(base, head, of)
+		s := stepOf(base, head, of, &kernelNames{base: &side.Side{}, head: &side.Side{}})
 		sum, positions := 0.0, int64(0)
 		for i := range s.Rows {
 			sum += s.Rows[i].Delta

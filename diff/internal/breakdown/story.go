@@ -16,7 +16,7 @@ import (
 
 // story describes what happened to the units of one kind.
 type story struct {
-	*Parts
+	parts  *Parts           // of the kind's change; nil if one side lacks it
 	what   string           // describes units of a kind that one side lacks; empty for a kind of both sides
 	class  comparison.Class // of the kind's time; empty if what is set
 	weight float64          // change of the base's work, ns
@@ -35,14 +35,15 @@ func (x *Parts) stories() []*story {
 	var lead *story
 	var list []*story
 	for _, k := range x.Chosen.Judged {
-		s := &story{Parts: x, class: timeClass(x.rowsOf(k.Name))}
+		rows := rowsOf(x.C.Primary, k.Name)
+		s := &story{parts: x, class: timeClass(rows)}
 		n, before, _ := x.Base.OfKind(k.Base)
 		_, after, _ := x.Head.OfKind(k.Head)
 		s.weight = float64(n) * (comparison.Value(after) - comparison.Value(before))
 		leads := row != nil && row.Kind != "" && row.Kind == k.Name.String()
 		told := s.class == comparison.Regressed || row != nil && row.Kind == "" && s.class == comparison.Improved
 		if k != x.Chosen.Judged[0] && (leads || told) {
-			s.Parts = x.split(k, x.rowsOf(k.Name))
+			s.parts = x.of(k, rows)
 		}
 		switch {
 		case leads:
@@ -52,7 +53,7 @@ func (x *Parts) stories() []*story {
 		}
 	}
 	list = append(list, x.newKinds()...)
-	list = append(list, x.goneKinds()...)
+	list = append(list, goneKinds(x.Chosen.Kinds, x.Base)...)
 	sign := 1.0
 	if row != nil && row.Class == comparison.Improved {
 		sign = -1
@@ -61,7 +62,7 @@ func (x *Parts) stories() []*story {
 	moved := len(list) > 0 && row != nil && row.Metric == comparison.MetricWork && comparison.Real(row) ||
 		slices.ContainsFunc(list, func(s *story) bool { return s.class != "" })
 	if lead == nil && !moved { // the kind with most time leads
-		lead = &story{Parts: x, class: timeClass(x.rowsOf(x.Chosen.Kind))}
+		lead = &story{parts: x, class: timeClass(rowsOf(x.C.Primary, x.Chosen.Kind))}
 	}
 	if lead != nil {
 		list = slices.Insert(list, 0, lead)
@@ -70,10 +71,10 @@ func (x *Parts) stories() []*story {
 }
 
 // rowsOf returns the primary rows of a kind.
-func (x *Parts) rowsOf(k side.Kind) []comparison.Row {
+func rowsOf(primary []comparison.Row, k side.Kind) []comparison.Row {
 	var list []comparison.Row
-	for i := range x.C.Primary {
-		if r := &x.C.Primary[i]; r.Kind == k.String() && r.Labels["device"] == "" {
+	for i := range primary {
+		if r := &primary[i]; r.Kind == k.String() && r.Labels["device"] == "" {
 			list = append(list, *r)
 		}
 	}
@@ -100,38 +101,30 @@ func timeClass(rows []comparison.Row) comparison.Class {
 	return comparison.Unsettled
 }
 
-// of returns the Parts of another kind of unit than the attributed one.
-func (x *Parts) of(k *pairing.Kind) *Parts {
-	y := &Parts{C: x.C, Chosen: x.Chosen, MinShare: x.MinShare, Top: x.Top}
+// of works out the parts of the change of another kind of unit than the attributed one; rows are that kind's rows. It
+// does not judge the kernels.
+func (x *Parts) of(k *pairing.Kind, rows []comparison.Row) *Parts {
+	y := *x
 	y.Chosen.Kind = k.Name
 	y.Base, y.Head = k.Of(x.Base, x.Head)
-	return y
-}
-
-// split works out the parts of the change of another kind of unit than the attributed one; rows are that kind's rows.
-// It does not judge the kernels.
-func (x *Parts) split(k *pairing.Kind, rows []comparison.Row) *Parts {
-	y := x.of(k)
-	y.Floor, y.names = x.Floor, x.names
-	y.C = &comparison.Comparison{Depth: pairing.Depth(y.Base, y.Head), Primary: rows}
-	base, _ := y.Base.Merged()
-	head, _ := y.Head.Merged()
-	if y.C.Depth == comparison.DepthKernel {
+	depth := pairing.Depth(y.Base, y.Head)
+	y.C = &comparison.Comparison{Depth: depth, Primary: rows, Attribution: Attribute(y.Base, y.Head, depth, x.Limits),
+		API: APIRows(y.Base, y.Head), Structure: Structure(y.Base, y.Head, depth)}
+	if depth == comparison.DepthKernel {
+		base, _ := y.Base.Merged()
+		head, _ := y.Head.Merged()
 		time, _ := y.Base.Mean(func(v *side.View) (float64, bool) { return side.Mean(v.Time) })
-		pairs, _ := pairing.KernelRows(y.Base, y.Head, x.MinShare, x.Top)
+		pairs, _ := pairing.KernelRows(y.Base, y.Head, x.Limits.MinShare, x.Limits.Top)
 		for _, p := range pairs {
 			y.C.Kernels = append(y.C.Kernels, pairing.KernelRow(base, head, p, time))
 		}
 	}
-	y.Attribute()
-	y.APIRows()
-	y.Structure()
-	return y
+	return &y
 }
 
 // text tells the story in one sentence: what is slower, by how much, and the causes that explain most.
 func (s *story) text(verdict comparison.Verdict) string {
-	if s.Parts == nil {
+	if s.parts == nil {
 		return s.what
 	}
 	text := s.what
@@ -152,9 +145,9 @@ func (s *story) text(verdict comparison.Verdict) string {
 // changed names the kind of unit with the change of its mean time. If the comparison passed, it calls nothing
 // unsettled.
 func (s *story) changed(verdict comparison.Verdict) string {
-	mean := s.C.Row("unit.time.mean")
+	kind, mean := perKind(s.parts.Chosen.Kind), s.parts.C.Row("unit.time.mean")
 	if mean == nil {
-		return perKind(s.Chosen.Kind) + " of unknown size"
+		return kind + " of unknown size"
 	}
 	word := "not settled"
 	if verdict == comparison.Pass {
@@ -169,7 +162,7 @@ func (s *story) changed(verdict comparison.Verdict) string {
 		word = "no change beyond noise"
 	case comparison.Unsettled, comparison.Added, comparison.Removed:
 	}
-	return fmt.Sprintf("%s: %s %s, %s → %s", perKind(s.Chosen.Kind), rowChange(mean), word, pairing.NS(comparison.Value(mean.Base)), pairing.NS(comparison.Value(mean.Head)))
+	return fmt.Sprintf("%s: %s %s, %s → %s", kind, rowChange(mean), word, pairing.NS(comparison.Value(mean.Base)), pairing.NS(comparison.Value(mean.Head)))
 }
 
 func rowChange(r *comparison.Row) string {
@@ -180,18 +173,18 @@ func rowChange(r *comparison.Row) string {
 }
 
 // otherRuns returns the kernel with the largest change of time among those that run more or less often, or nil.
-func (s *story) otherRuns() []comparison.AnswerRow {
-	base, _ := s.Base.Merged()
-	head, _ := s.Head.Merged()
+func otherRuns(onBase, onHead *side.Side, names *kernelNames) []comparison.AnswerRow {
+	base, _ := onBase.Merged()
+	head, _ := onHead.Merged()
 	most := comparison.AnswerRow{Part: comparison.AnswerKernel}
 	for _, p := range pairing.Kernels(base, head) {
 		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
 		if d := h.Time - b.Time; b.Count != h.Count && math.Abs(d) > math.Abs(most.Delta) {
 			most.Delta = d
-			most.What = fmt.Sprintf("kernel %s, run %s instead of %s times per unit", s.pairName(pairing.PairName(base, head, p)),
+			most.What = fmt.Sprintf("kernel %s, run %s instead of %s times per unit", names.pair(pairing.PairName(base, head, p)),
 				count(h.Count), count(b.Count))
 			if b.Count == 0 {
-				most.What = fmt.Sprintf("kernel %s, new: %s per unit", s.pairName(pairing.PairName(base, head, p)), count(h.Count))
+				most.What = fmt.Sprintf("kernel %s, new: %s per unit", names.pair(pairing.PairName(base, head, p)), count(h.Count))
 			}
 		}
 	}
@@ -223,12 +216,12 @@ func (x *Parts) newKinds() []*story {
 		}
 		v := k.Variant(x.Head)
 		if v == nil {
-			list = append(list, &story{what: what + x.instead(k)})
+			list = append(list, &story{what: what + instead(x.Chosen.Kinds, x.Base, k)})
 			continue
 		}
-		s := &story{Parts: x.split(v, nil)}
+		s := &story{parts: x.of(v, nil)}
 		ran, own, _ := x.Base.OfKind(k.Like.Base)
-		b, h := runsOf(s.Base), runsOf(s.Head)
+		b, h := runsOf(s.parts.Base), runsOf(s.parts.Head)
 		change := ""
 		if own != nil && mean != nil && *own > 0 {
 			change = ", " + unit.Change(*mean / *own - 1) + " a unit"
@@ -247,9 +240,9 @@ func runsOf(s *side.Side) float64 {
 }
 
 // instead describes a kind that the base does not run; if only the batch size changed, by that of the phase.
-func (x *Parts) instead(k *pairing.Kind) string {
-	if gone := x.goneFor(k); gone != nil {
-		n, _, _ := x.Base.OfKind(gone.Base)
+func instead(kinds []pairing.Kind, base *side.Side, k *pairing.Kind) string {
+	if gone := goneFor(kinds, base, k); gone != nil {
+		n, _, _ := base.OfKind(gone.Base)
 		return fmt.Sprintf(" (%s): batch %d where base ran %s of batch %d", k.Name, k.Name.Batch, wording.Count(n, "unit"),
 			gone.Name.Batch)
 	}
@@ -257,12 +250,12 @@ func (x *Parts) instead(k *pairing.Kind) string {
 }
 
 // goneFor returns the kind with most time of the same work at another batch size that only the base runs, or nil.
-func (x *Parts) goneFor(k *pairing.Kind) *pairing.Kind {
+func goneFor(kinds []pairing.Kind, base *side.Side, k *pairing.Kind) *pairing.Kind {
 	var gone *pairing.Kind
-	for i := range x.Chosen.Kinds {
-		o := &x.Chosen.Kinds[i]
+	for i := range kinds {
+		o := &kinds[i]
 		if o.Head == nil && o.Name.Phase == k.Name.Phase && o.Name.Tokens == k.Name.Tokens && o.Name.Batch >= 0 &&
-			k.Name.Batch >= 0 && (gone == nil || x.baseShare(o) > x.baseShare(gone)) {
+			k.Name.Batch >= 0 && (gone == nil || shareOf(base, o.Base) > shareOf(base, gone.Base)) {
 			gone = o
 		}
 	}
@@ -270,15 +263,15 @@ func (x *Parts) goneFor(k *pairing.Kind) *pairing.Kind {
 }
 
 // goneKinds returns the stories of kinds that the head does not run and no new kind of the head replaces.
-func (x *Parts) goneKinds() []*story {
+func goneKinds(kinds []pairing.Kind, base *side.Side) []*story {
 	var list []*story
-	for i := range x.Chosen.Kinds {
-		k := &x.Chosen.Kinds[i]
-		if k.Head != nil || k.Like != nil || x.baseShare(k) < namedKind ||
-			slices.ContainsFunc(x.Chosen.Kinds, func(o pairing.Kind) bool { return o.Base == nil && x.goneFor(&o) == k }) {
+	for i := range kinds {
+		k := &kinds[i]
+		if k.Head != nil || k.Like != nil || shareOf(base, k.Base) < namedKind ||
+			slices.ContainsFunc(kinds, func(o pairing.Kind) bool { return o.Base == nil && goneFor(kinds, base, &o) == k }) {
 			continue
 		}
-		n, _, _ := x.Base.OfKind(k.Base)
+		n, _, _ := base.OfKind(k.Base)
 		what := fmt.Sprintf("base ran %s of %s, head none", wording.Count(n, "unit"), k.Name)
 		if k.Name.Batch >= 0 {
 			what = fmt.Sprintf("base ran %s at batch %d (%s), head none", wording.Count(n, "unit"), k.Name.Batch, k.Name)
@@ -288,15 +281,15 @@ func (x *Parts) goneKinds() []*story {
 	return list
 }
 
-func (x *Parts) baseShare(k *pairing.Kind) float64 {
-	_, _, share := x.Base.OfKind(k.Base)
+func shareOf(s *side.Side, row []int) float64 {
+	_, _, share := s.OfKind(row)
 	return comparison.Value(share)
 }
 
 // otherForm says that many of the head's units run far fewer or far more kernels than the base's, though one marker
 // names both.
-func (s *story) otherForm(string) string {
-	usual := runsOf(s.Base)
+func otherForm(base, head *side.Side) string {
+	usual := runsOf(base)
 	of := func(x *side.Side) (other, all int, runs float64) {
 		for _, v := range x.Views {
 			for i := range v.Units {
@@ -309,9 +302,9 @@ func (s *story) otherForm(string) string {
 		}
 		return other, all, runs / float64(max(other, 1))
 	}
-	before, _, _ := of(s.Base)
-	n, all, runs := of(s.Head)
-	if usual <= 0 || before > 0 || s.what != "" || float64(n) < leastForm*float64(all) || n == all {
+	before, _, _ := of(base)
+	n, all, runs := of(head)
+	if usual <= 0 || before > 0 || float64(n) < leastForm*float64(all) || n == all {
 		return ""
 	}
 	what := fmt.Sprintf("%s of head's %s", unit.Int(int64(n)), wording.Count(all, "unit"))
@@ -330,7 +323,7 @@ const (
 // some says how many of the head's units hold the change, if most did not get slower: "3 of 26 steps". It is nil if the
 // median moved, or if the base has as many slow units.
 func (s *story) some() *string {
-	if s.Parts == nil || s.what != "" || s.C.Attribution.TotalDelta <= 0 {
+	if s.parts == nil || s.what != "" || s.parts.C.Attribution.TotalDelta <= 0 {
 		return nil
 	}
 	slow := func(x *side.Side) (n, all int, excess, middle float64) {
@@ -340,9 +333,9 @@ func (s *story) some() *string {
 		}
 		return n, all, excess, middle
 	}
-	before, of, _, m0 := slow(s.Base)
-	n, all, excess, m1 := slow(s.Head)
-	d := s.C.Attribution.TotalDelta
+	before, of, _, m0 := slow(s.parts.Base)
+	n, all, excess, m1 := slow(s.parts.Head)
+	d := s.parts.C.Attribution.TotalDelta
 	if all == 0 || of == 0 || m1-m0 > d*medianMoved || 2*before*all >= n*of || excess < float64(all)*d/2 {
 		return nil
 	}
@@ -354,30 +347,17 @@ func (s *story) some() *string {
 const medianMoved = 1.0 / 3
 
 // bimodal reports whether a side's units have two lengths, so that a median between them describes neither.
-func (s *story) bimodal() bool {
-	if s.Parts == nil {
-		return false
-	}
-	for _, x := range []*side.Side{s.Base, s.Head} {
-		for _, v := range x.Views {
-			if significance.TwoLengths(times(v)) {
-				return true
-			}
-		}
-	}
-	return false
+func bimodal(s *side.Side) bool {
+	return slices.ContainsFunc(s.Views, func(v *side.View) bool { return significance.TwoLengths(times(v)) })
 }
 
 // stalls describes the slow units that one side has and the other has not: "head: 1 in 8 steps takes 3 times as long as
 // the others".
-func (s *story) stalls(string) string {
-	if s.Parts == nil {
-		return ""
-	}
-	if text := stallsOnly(s.Head, s.Base); text != "" {
+func stalls(base, head *side.Side) string {
+	if text := stallsOnly(head, base); text != "" {
 		return "head: " + text
 	}
-	if text := stallsOnly(s.Base, s.Head); text != "" {
+	if text := stallsOnly(base, head); text != "" {
 		return "base: " + text
 	}
 	return ""
@@ -434,21 +414,21 @@ func times(v *side.View) []float64 {
 
 // mixText says that the mix of units changed, which the times of one kind do not show. It needs changed counts: other
 // shares of the time at the same counts are a change of what units cost.
-func (x *Parts) mixText() string {
+func mixText(mix []comparison.Mix, kind side.Kind) string {
 	var base, head int64
-	for i := range x.C.Mix {
-		base, head = base+x.C.Mix[i].BaseCount, head+x.C.Mix[i].HeadCount
+	for i := range mix {
+		base, head = base+mix[i].BaseCount, head+mix[i].HeadCount
 	}
 	if base == 0 || head == 0 {
 		return ""
 	}
-	for i := range x.C.Mix {
-		m := &x.C.Mix[i]
+	for i := range mix {
+		m := &mix[i]
 		b, h := float64(m.BaseCount)/float64(base), float64(m.HeadCount)/float64(head)
 		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(comparison.Value(m.HeadShare)-comparison.Value(m.BaseShare)) >= mixMoved &&
 			math.Abs(h-b) >= mixMoved/2 {
 			return fmt.Sprintf("units of %s are %d of %d instead of %d of %d, a change of the mix and not of the cost",
-				x.Chosen.Kind, m.HeadCount, head, m.BaseCount, base)
+				kind, m.HeadCount, head, m.BaseCount, base)
 		}
 	}
 	return ""

@@ -25,21 +25,28 @@ const (
 )
 
 // Structure finds what is done differently, however long it takes. Counts are exact, so one capture a side is enough.
-func (x *Parts) Structure() {
-	base, _ := x.Base.Merged()
-	head, _ := x.Head.Merged()
-	x.graphs()
-	x.launches(base, head)
-	x.blocking()
-	x.copies()
-	if x.C.Depth == comparison.DepthKernel {
-		x.communication(base, head)
+func Structure(base, head *side.Side, depth comparison.Depth) []comparison.Structural {
+	s := &structure{base: base, head: head}
+	inBase, _ := base.Merged()
+	inHead, _ := head.Merged()
+	s.graphs()
+	s.launches(inBase, inHead, depth)
+	s.blocking()
+	s.copies()
+	if depth == comparison.DepthKernel {
+		s.communication(inBase, inHead)
 	}
+	return s.found
 }
 
-// found adds a finding about a count that should be low. A count that rises from 0 is added, one that falls to 0
-// removed.
-func (x *Parts) found(id, text string, b, h float64) {
+// structure is what was found to be done differently.
+type structure struct {
+	base, head *side.Side
+	found      []comparison.Structural
+}
+
+// add adds a finding about a count that should be low. A count that rises from 0 is added, one that falls to 0 removed.
+func (s *structure) add(id, text string, b, h float64) {
 	class := comparison.Better(h - b)
 	switch {
 	case b < leastCount && h >= leastCount:
@@ -47,33 +54,35 @@ func (x *Parts) found(id, text string, b, h float64) {
 	case h < leastCount && b >= leastCount:
 		class = comparison.Removed
 	}
-	x.C.Structure = append(x.C.Structure, comparison.Structural{ID: id, Text: text, Base: &b, Head: &h, Class: class})
+	s.found = append(s.found, comparison.Structural{ID: id, Text: text, Base: &b, Head: &h, Class: class})
 }
 
 func perUnit(b, h float64) string { return count(b) + " → " + count(h) + " per unit" }
 
-// medians returns both sides' median of a count; ok is false if a capture lacks it.
-func (x *Parts) medians(of func(v *side.View) *report.Summary) (b, h float64, ok bool) {
-	p50 := func(v *side.View) (float64, bool) {
-		if s := of(v); s != nil {
-			return s.P50, true
-		}
-		return 0, false
-	}
-	b, ok = x.Base.Mean(p50)
-	h, ok2 := x.Head.Mean(p50)
+// means returns the mean of a number on both sides; ok is false if a capture lacks it.
+func means(base, head *side.Side, of func(v *side.View) (float64, bool)) (b, h float64, ok bool) {
+	b, ok = base.Mean(of)
+	h, ok2 := head.Mean(of)
 	return b, h, ok && ok2
 }
 
+// launchMedian returns the median of a capture's launches per unit; ok is false if it is unknown.
+func launchMedian(v *side.View) (n float64, ok bool) {
+	if v.Launches == nil {
+		return 0, false
+	}
+	return v.Launches.P50, true
+}
+
 // graphs finds CUDA graphs that are no longer, or newly, launched in every unit.
-func (x *Parts) graphs() {
-	b0, h0, ok := x.calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") })
+func (s *structure) graphs() {
+	b0, h0, ok := means(s.base, s.head, calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") }))
 	if !ok || math.Abs(h0-b0) < leastCount {
 		return
 	}
 	text := "CUDA graph launches " + perUnit(b0, h0)
 	class := comparison.Better(b0 - h0) // fewer graph launches mean more single ones
-	if b, h, ok := x.medians(func(v *side.View) *report.Summary { return v.Launches }); ok {
+	if b, h, ok := means(s.base, s.head, launchMedian); ok {
 		text += ", launches " + perUnit(b, h)
 		switch {
 		case h0 < b0 && h > b:
@@ -85,22 +94,19 @@ func (x *Parts) graphs() {
 			text += more(h0-b0, ": the work is in more graphs", ": the work is in fewer graphs")
 		}
 	}
-	x.C.Structure = append(x.C.Structure,
+	s.found = append(s.found,
 		comparison.Structural{ID: comparison.FoundGraphs, Text: text, Base: &b0, Head: &h0, Class: class})
 }
 
 // launches finds a changed number of launches, and many more launches of short kernels.
-func (x *Parts) launches(base, head []side.Work) {
-	b, h, ok := x.medians(func(v *side.View) *report.Summary { return v.Launches })
+func (s *structure) launches(base, head []side.Work, depth comparison.Depth) {
+	b, h, ok := means(s.base, s.head, launchMedian)
 	if !ok || b == h {
 		return
 	}
-	x.found(comparison.FoundLaunches, "launches "+perUnit(b, h), b, h)
-	if x.C.Depth != comparison.DepthKernel || h-b < stormLaunches ||
-		slices.ContainsFunc(
-			x.C.Structure,
-			func(s comparison.Structural) bool { return s.ID == comparison.FoundGraphs },
-		) {
+	s.add(comparison.FoundLaunches, "launches "+perUnit(b, h), b, h)
+	if depth != comparison.DepthKernel || h-b < stormLaunches ||
+		slices.ContainsFunc(s.found, func(o comparison.Structural) bool { return o.ID == comparison.FoundGraphs }) {
 		return
 	}
 	var more, time float64
@@ -116,16 +122,15 @@ func (x *Parts) launches(base, head []side.Work) {
 		}
 	}
 	if more > 0 && time/more <= stormKernel {
-		x.found(comparison.FoundStorm,
+		s.add(comparison.FoundStorm,
 			fmt.Sprintf("%s more launches per unit, of kernels that take %s on average", count(h-b), pairing.NS(time/more)), b,
 			h)
 	}
 }
 
-// calls returns the mean number of calls per unit whose names match.
-func (x *Parts) calls(match func(name string) bool) (b, h float64, ok bool) {
-	count := func(v *side.View) (float64, bool) {
-		sum := 0.0
+// calls returns the number of calls per unit of a capture whose names match; ok is false if it is unknown.
+func calls(match func(name string) bool) func(v *side.View) (n float64, ok bool) {
+	return func(v *side.View) (sum float64, ok bool) {
 		for i := range v.Api {
 			if match(v.Api[i].Name) {
 				sum += v.Api[i].Count
@@ -133,15 +138,12 @@ func (x *Parts) calls(match func(name string) bool) (b, h float64, ok bool) {
 		}
 		return sum, v.HasAPI
 	}
-	b, ok = x.Base.Mean(count)
-	h, ok2 := x.Head.Mean(count)
-	return b, h, ok && ok2
 }
 
 // callNames returns the names of the API calls of both sides, the base's first, in report order.
-func (x *Parts) callNames() []string {
+func callNames(base, head *side.Side) []string {
 	var names []string
-	for _, s := range []*side.Side{x.Base, x.Head} {
+	for _, s := range []*side.Side{base, head} {
 		for _, v := range s.Views {
 			for i := range v.Api {
 				if n := v.Api[i].Name; !slices.Contains(names, n) {
@@ -154,9 +156,9 @@ func (x *Parts) callNames() []string {
 }
 
 // blocking finds calls that wait for the device and whose number per unit changed.
-func (x *Parts) blocking() {
-	for _, name := range x.callNames() {
-		b, h, ok := x.calls(func(n string) bool { return n == name })
+func (s *structure) blocking() {
+	for _, name := range callNames(s.base, s.head) {
+		b, h, ok := means(s.base, s.head, calls(func(n string) bool { return n == name }))
 		if !side.Blocks(name) || !ok || math.Abs(h-b) < leastCount {
 			continue
 		}
@@ -167,15 +169,15 @@ func (x *Parts) blocking() {
 		case h < leastCount:
 			what = "no more blocking call "
 		}
-		x.found(comparison.FoundBlocking+"/"+name, what+name+", "+perUnit(b, h), b, h)
+		s.add(comparison.FoundBlocking+"/"+name, what+name+", "+perUnit(b, h), b, h)
 	}
 }
 
 // copies finds changed numbers of copies, and of pageable ones, which hold up the host.
-func (x *Parts) copies() {
-	for _, d := range x.directions() {
+func (s *structure) copies() {
+	for _, d := range directions(s.base, s.head) {
 		for _, pageable := range []bool{true, false} {
-			b, h, ok := x.copiesOf(d, pageable)
+			b, h, ok := copiesOf(s.base, s.head, d, pageable)
 			if !ok || math.Abs(h.Count-b.Count) < leastCount {
 				continue
 			}
@@ -183,16 +185,16 @@ func (x *Parts) copies() {
 			if pageable {
 				id, text = comparison.FoundPageable+"/"+d, "pageable "+d+" copies "
 			}
-			x.found(id, text+perUnit(b.Count, h.Count)+", "+unit.Format(b.Bytes, report.Bytes)+" → "+
+			s.add(id, text+perUnit(b.Count, h.Count)+", "+unit.Format(b.Bytes, report.Bytes)+" → "+
 				unit.Format(h.Bytes, report.Bytes), b.Count, h.Count)
 		}
 	}
 }
 
 // directions returns the directions of the copies of both sides, sorted.
-func (x *Parts) directions() []string {
+func directions(base, head *side.Side) []string {
 	var list []string
-	for _, s := range []*side.Side{x.Base, x.Head} {
+	for _, s := range []*side.Side{base, head} {
 		for _, v := range s.Views {
 			for i := range v.Copies {
 				if d := v.Copies[i].Direction; !slices.Contains(list, d) {
@@ -206,7 +208,7 @@ func (x *Parts) directions() []string {
 }
 
 // copiesOf returns both sides' copies of a direction, means per unit; ok is false if a report lacks them.
-func (x *Parts) copiesOf(direction string, pageable bool) (base, head side.Copies, ok bool) {
+func copiesOf(base, head *side.Side, direction string, pageable bool) (b, h side.Copies, ok bool) {
 	ok = true
 	sum := func(s *side.Side) (c side.Copies) {
 		for _, v := range s.Views {
@@ -220,12 +222,12 @@ func (x *Parts) copiesOf(direction string, pageable bool) (base, head side.Copie
 		}
 		return c
 	}
-	base, head = sum(x.Base), sum(x.Head)
-	return base, head, ok
+	b, h = sum(base), sum(head)
+	return b, h, ok
 }
 
 // communication finds a changed number of communication kernels.
-func (x *Parts) communication(base, head []side.Work) {
+func (s *structure) communication(base, head []side.Work) {
 	count := func(list []side.Work) (n float64) {
 		for i := range list {
 			if list[i].Category == side.Communication {
@@ -239,7 +241,7 @@ func (x *Parts) communication(base, head []side.Work) {
 		if b < leastCount {
 			what = "new communication: kernels "
 		}
-		x.found(comparison.FoundCommunication, what+perUnit(b, h), b, h)
+		s.add(comparison.FoundCommunication, what+perUnit(b, h), b, h)
 	}
 }
 
@@ -247,7 +249,7 @@ func (x *Parts) communication(base, head []side.Work) {
 const leastCall = 0.001
 
 // APIRows compares the host's calls, in the order of callNames.
-func (x *Parts) APIRows() {
+func APIRows(base, head *side.Side) (list []comparison.API) {
 	type sums struct{ count, time float64 }
 	of := func(s *side.Side, name string) (r sums, ok bool) {
 		for _, v := range s.Views {
@@ -261,9 +263,9 @@ func (x *Parts) APIRows() {
 		}
 		return r, true
 	}
-	for _, name := range x.callNames() {
-		b, ok := of(x.Base, name)
-		h, ok2 := of(x.Head, name)
+	for _, name := range callNames(base, head) {
+		b, ok := of(base, name)
+		h, ok2 := of(head, name)
 		if !ok || !ok2 {
 			continue
 		}
@@ -284,13 +286,14 @@ func (x *Parts) APIRows() {
 			ratio := comparison.Value(a.HeadMean) / comparison.Value(a.BaseMean)
 			a.Ratio = &ratio
 			switch l := math.Abs(math.Log(ratio)); {
-			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*pairing.Shorter(x.Base, x.Head):
+			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*pairing.Shorter(base, head):
 				a.Class = comparison.Same
 			case side.Blocks(name): // lasts as long as the work that it waits for
 			case l > math.Log1p(2*comparison.DefaultFloor):
 				a.Class = comparison.Better(ratio - 1)
 			}
 		}
-		x.C.API = append(x.C.API, a)
+		list = append(list, a)
 	}
+	return list
 }

@@ -19,11 +19,11 @@ const (
 
 // Unjudged fills in the numbers that are shown with their change and never judged: the time per token and per sequence
 // at each side's batch sizes, the time of the captures outside their units (before, between, after), and the GPU clock.
-func (x *Parts) Unjudged() {
+func Unjudged(base, head *side.Side) (list []comparison.Unjudged) {
 	measure := report.Nanoseconds
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
-		b, ok := average(x.Base.Captures, of)
-		h, ok2 := average(x.Head.Captures, of)
+		b, ok := average(base.Captures, of)
+		h, ok2 := average(head.Captures, of)
 		if !ok || !ok2 || b == 0 && h == 0 {
 			return
 		}
@@ -31,7 +31,7 @@ func (x *Parts) Unjudged() {
 		if b > 0 {
 			u.Ratio = new(h / b)
 		}
-		x.C.Unjudged = append(x.C.Unjudged, u)
+		list = append(list, u)
 	}
 	perSequence := func(phase string) func(c *side.Capture) (float64, bool) {
 		return func(c *side.Capture) (float64, bool) { return c.TimePerSequence(phase) }
@@ -39,8 +39,8 @@ func (x *Parts) Unjudged() {
 	add(comparison.TimePerToken, "time per output token", perSequence("decode"))
 	add(comparison.TimePerPrompt, "prefill time per sequence", perSequence("prefill"))
 	device := int64(-1)
-	if len(x.Base.Views) > 0 {
-		device = x.Base.Views[0].Device()
+	if len(base.Views) > 0 {
+		device = base.Views[0].Device()
 	}
 	for _, part := range []struct {
 		id, text string
@@ -57,18 +57,19 @@ func (x *Parts) Unjudged() {
 	}
 	measure = report.PerSecond
 	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
+	return list
 }
 
 // clockChange is by what ratio work takes longer at the head's clock than at the base's; ok is false if a capture lacks
 // the clocks.
-func (x *Parts) clockChange() (change float64, text string, ok bool) {
-	if len(x.Base.Views) == 0 {
+func clockChange(base, head *side.Side) (change float64, text string, ok bool) {
+	if len(base.Views) == 0 {
 		return 0, "", false
 	}
-	device := x.Base.Views[0].Device()
+	device := base.Views[0].Device()
 	of := func(c *side.Capture) (float64, bool) { return c.Clock(device) }
-	b, ok := average(x.Base.Captures, of)
-	h, ok2 := average(x.Head.Captures, of)
+	b, ok := average(base.Captures, of)
+	h, ok2 := average(head.Captures, of)
 	if !ok || !ok2 || b <= 0 || h <= 0 {
 		return 0, "", false
 	}
@@ -87,20 +88,20 @@ func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool))
 	return side.Average(values), true
 }
 
-// unjudgedText names those of these changes that are large.
-func (x *Parts) unjudgedText() string {
-	window, _ := average(x.Base.Captures, func(c *side.Capture) (float64, bool) {
+// unjudgedText names those of these changes that are large. base holds the base's captures.
+func unjudgedText(c *comparison.Comparison, base []*side.Capture) string {
+	window, _ := average(base, func(c *side.Capture) (float64, bool) {
 		return float64(c.Report.Window.Length), true
 	})
-	units := float64(x.C.Unit.BaseN) / float64(len(x.Base.Captures))
+	units := float64(c.Unit.BaseN) / float64(len(base))
 	var costs, outside []string
-	for i := range x.C.Unjudged {
-		u := &x.C.Unjudged[i]
+	for i := range c.Unjudged {
+		u := &c.Unjudged[i]
 		text := fmt.Sprintf("%s %s (%s → %s)", u.Text, delta(u.Delta), pairing.NS(u.Base), pairing.NS(u.Head))
 		size := math.Abs(u.Delta)
 		switch u.ID {
 		case comparison.TimePerToken, comparison.TimePerPrompt:
-			if size >= tokenMoved*u.Base && len(x.C.Mix) > 1 {
+			if size >= tokenMoved*u.Base && len(c.Mix) > 1 {
 				costs = append(costs, text+" at the batch sizes that each side ran")
 			}
 			continue

@@ -99,7 +99,7 @@ func (s *stepper) kernels(from, to int, named bool) string {
 		}
 	}
 	if name != nil && named {
-		text += " " + s.parts.pairName(o.Names[*name])
+		text += " " + s.kernelNames.pair(o.Names[*name])
 	}
 	if added {
 		text += " (added)"
@@ -148,11 +148,10 @@ const (
 
 // kernelPlaces lists the positions that hold most of a kernel's change: at #5, #19, #33, #46. It is empty if the
 // sequence is not known, or if there are too many places.
-func (x *Parts) kernelPlaces(id string, d float64) string {
-	if x.C.Step == nil {
+func kernelPlaces(o *comparison.Step, id string, d float64) string {
+	if o == nil {
 		return ""
 	}
-	o := x.C.Step
 	base, head, _ := strings.Cut(id, " → ")
 	var rows []*comparison.StepRow
 	sum := 0.0
@@ -194,12 +193,11 @@ func (x *Parts) kernelPlaces(id string, d float64) string {
 }
 
 // idlePlace says before which kernels most of a change of idle time lies, and what else is known of its places.
-func (x *Parts) idlePlace(d float64) (where string, more []string) {
-	o := x.C.Step
+func idlePlace(o *comparison.Step, names *kernelNames, d float64) (where string, more []string) {
 	if o == nil || d == 0 {
 		return "", nil
 	}
-	s := &stepper{out: o, parts: x}
+	s := &stepper{out: o, kernelNames: names}
 	for i := range o.Stretches {
 		g := &o.Stretches[i]
 		if g.Part != comparison.PartGap || g.Delta*d < toldStretch*d*d {
