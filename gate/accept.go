@@ -24,7 +24,7 @@ type Acceptance struct {
 // the label, the person who set it may accept, and that person has seen the failure: the newest verdict before the
 // label was as bad, see [record.covers]. It then records the verdict of this run, so that a later label can accept it.
 // If that fails, it returns an error: the comment should then offer no label.
-func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
+func (s *Session) Accept(ctx context.Context, legs []comparison.Leg, a Acceptance) error {
 	now := newRecord(legs)
 	number := s.Number
 	if number == 0 && s.Run.Push != nil {

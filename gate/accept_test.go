@@ -36,7 +36,7 @@ func undecided(codes ...comparison.Code) *comparison.Comparison {
 // TestARecordIsACeiling: by hand, 1.138 seen covers 1.138 and 1.147 (a point of noise), and neither 1.15 nor another rule.
 func TestARecordIsACeiling(t *testing.T) {
 	one := func(head string, c *comparison.Comparison) *record {
-		r := newRecord([]Leg{{Comparison: c}})
+		r := newRecord([]comparison.Leg{{Comparison: c}})
 		r.Head = sha(head)
 		return r
 	}
@@ -74,7 +74,7 @@ func TestARecordIsACeiling(t *testing.T) {
 
 // kept is a record as writeRecord leaves it on a head at a time.
 func kept(head, at string, c *comparison.Comparison, change func(*record)) gatetest.Check {
-	r := newRecord([]Leg{{Comparison: c}})
+	r := newRecord([]comparison.Leg{{Comparison: c}})
 	r.Pull, r.Key, r.Head, r.Run = 7, "k", head, 400
 	if change != nil {
 		change(r)
@@ -148,7 +148,7 @@ func TestAccept(t *testing.T) {
 		s := &Session{subject: subject{Run: run, Number: run.Number, Pull: run.Pull}, client: st.client, key: "k", token: true,
 			o: SessionOptions{Say: func(line string) { said.WriteString(line + "\n") }}}
 		c.accept.Label = "perf:accept"
-		if err := s.Accept(context.Background(), []Leg{{Comparison: c.now}}, c.accept); err != nil {
+		if err := s.Accept(context.Background(), []comparison.Leg{{Comparison: c.now}}, c.accept); err != nil {
 			t.Errorf("%s: %v", c.why, err)
 		}
 		if got := c.now.Verdict == comparison.Warn; got != c.want {
@@ -168,7 +168,7 @@ func TestAcceptSaysWhatItLacks(t *testing.T) {
 	st := open(t, pullRun(), gatetest.Scenario{Denied: []string{"checks: write"}, Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a")}}})
 	s := &Session{subject: subject{Run: st.run, Number: 7, Pull: st.run.Pull}, client: st.client, key: "k", token: true, o: SessionOptions{Say: func(string) {}}}
 	c := slower(map[string]float64{"step": 1.1})
-	if err := s.Accept(context.Background(), []Leg{{Comparison: c}}, Acceptance{Label: "perf:accept"}); err == nil || !strings.Contains(err.Error(), "checks: write") || c.Verdict != comparison.Fail {
+	if err := s.Accept(context.Background(), []comparison.Leg{{Comparison: c}}, Acceptance{Label: "perf:accept"}); err == nil || !strings.Contains(err.Error(), "checks: write") || c.Verdict != comparison.Fail {
 		t.Errorf("%v, %s", err, c.Verdict)
 	}
 }

@@ -42,12 +42,6 @@ type failure struct {
 	Worse *float64 `json:"worse"`
 }
 
-// Leg is one of several comparisons that are reported together, and its name; empty for the only one.
-type Leg struct {
-	Name       string
-	Comparison *comparison.Comparison
-}
-
 // sizeSlack is how far a size may exceed the accepted one: the same code, measured twice, gives different numbers.
 const sizeSlack = 0.01
 
@@ -55,7 +49,7 @@ const sizeSlack = 0.01
 const maxFailed = 500
 
 // newRecord makes one record of the verdicts on several comparisons.
-func newRecord(legs []Leg) *record {
+func newRecord(legs []comparison.Leg) *record {
 	r := &record{Schema: recordSchema, Verdict: comparison.Pass, Failed: []failure{}, Open: []string{}}
 	for _, l := range legs {
 		c := l.Comparison

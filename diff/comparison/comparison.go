@@ -467,6 +467,12 @@ func Value[T any](v *T) (value T) {
 // FirstRun reports whether there was no base to compare with.
 func (c *Comparison) FirstRun() bool { return c.Base.Captures == 0 }
 
+// Leg is one of several comparisons that are reported together: a job of a matrix.
+type Leg struct {
+	Name       string // empty for the only one
+	Comparison *Comparison
+}
+
 // Change fills in delta and ratio.
 func (r *Row) Change() {
 	if r.Base == nil || r.Head == nil {

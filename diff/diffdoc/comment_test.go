@@ -61,14 +61,14 @@ func TestCombinedComment(t *testing.T) {
 	calm := difftest.Regression()
 	calm.Verdict, calm.Gates, calm.Answer = comparison.Pass, []comparison.Gate{}, comparison.Answer{Direction: comparison.Unchanged}
 	calm.Fill()
-	legs := []diffdoc.Leg{{Title: "a100", Comparison: calm}, {Title: "h100 | `x`", Comparison: difftest.Regression()}, {Title: "b200", Comparison: difftest.Different()}}
+	legs := []comparison.Leg{{Name: "a100", Comparison: calm}, {Name: "h100 | `x`", Comparison: difftest.Regression()}, {Name: "b200", Comparison: difftest.Different()}}
 	golden(t, "combined.comment.md", []byte(diffdoc.CombinedComment(legs, surroundings())))
 	if v := diffdoc.Worst(legs).Verdict; v != comparison.Fail {
 		t.Errorf("together: %s", v)
 	}
-	many := make([]diffdoc.Leg, 40)
+	many := make([]comparison.Leg, 40)
 	for i := range many {
-		many[i] = diffdoc.Leg{Title: fmt.Sprintf("leg %d", i), Comparison: hostile()}
+		many[i] = comparison.Leg{Name: fmt.Sprintf("leg %d", i), Comparison: hostile()}
 	}
 	for _, limit := range []int{30, 300, 1500, 9000, commentLimit} {
 		o := surroundings()
@@ -281,7 +281,7 @@ func TestACommentTrustsNoText(t *testing.T) {
 			c.Comparable = comparable
 			for _, limit := range []int{summaryLimit, commentLimit, 2000} {
 				for _, page := range []string{
-					diffdoc.Comment(c, diffdoc.CommentOptions{Limit: limit}), diffdoc.CombinedComment([]diffdoc.Leg{{Title: name, Comparison: c}, {Comparison: c}}, diffdoc.CommentOptions{Limit: limit}),
+					diffdoc.Comment(c, diffdoc.CommentOptions{Limit: limit}), diffdoc.CombinedComment([]comparison.Leg{{Name: name, Comparison: c}, {Comparison: c}}, diffdoc.CommentOptions{Limit: limit}),
 				} {
 					if len(page) > limit {
 						t.Errorf("%.20q: %d bytes, limit %d", name, len(page), limit)

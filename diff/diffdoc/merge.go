@@ -9,17 +9,11 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Leg is one of several comparisons that share a comment: a job of a matrix.
-type Leg struct {
-	Title      string
-	Comparison *comparison.Comparison
-}
-
 // CombinedComment returns several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for
 // each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does.
-func CombinedComment(legs []Leg, o CommentOptions) string {
+func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
-	slices.SortStableFunc(legs, func(a, b Leg) int {
+	slices.SortStableFunc(legs, func(a, b comparison.Leg) int {
 		return comparison.Rank(b.Comparison.Verdict) - comparison.Rank(a.Comparison.Verdict)
 	})
 	p := mergedPage{legs: legs, o: &o}
@@ -32,14 +26,14 @@ func CombinedComment(legs []Leg, o CommentOptions) string {
 }
 
 // Worst returns the comparison with the worst verdict, the first one if there are several. legs must not be empty.
-func Worst(legs []Leg) *comparison.Comparison {
-	return slices.MaxFunc(legs, func(a, b Leg) int {
+func Worst(legs []comparison.Leg) *comparison.Comparison {
+	return slices.MaxFunc(legs, func(a, b comparison.Leg) int {
 		return comparison.Rank(a.Comparison.Verdict) - comparison.Rank(b.Comparison.Verdict)
 	}).Comparison
 }
 
 type mergedPage struct {
-	legs []Leg
+	legs []comparison.Leg
 	o    *CommentOptions
 }
 
@@ -96,7 +90,7 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 		if size := c.Answer.Size(); c.Comparable && size != "" {
 			change = doc.Text(size)
 		}
-		t.Row(doc.Name(l.Title), verdict, change, unit.Int(int64(len(noticedGates(c)))), firstCause(c))
+		t.Row(doc.Name(l.Name), verdict, change, unit.Int(int64(len(noticedGates(c)))), firstCause(c))
 	}
 	d.Add(t)
 	d.Add(parts...)
@@ -120,7 +114,7 @@ func (p mergedPage) folded() []doc.Block {
 	var list []doc.Block
 	for _, l := range p.legs {
 		leg := commentPage{c: l.Comparison, o: &CommentOptions{}}
-		list = append(list, doc.Fold("", doc.Spans(doc.Name(l.Title), ": "+string(l.Comparison.Verdict)), slices.Concat(
+		list = append(list, doc.Fold("", doc.Spans(doc.Name(l.Name), ": "+string(l.Comparison.Verdict)), slices.Concat(
 			reasons(l.Comparison), []doc.Block{judgedTable(l.Comparison)}, whyBlocks(l.Comparison),
 			[]doc.Block{doc.P(checkedText(l.Comparison)), leg.footer()})...))
 	}

@@ -108,7 +108,7 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 	if len(paths) > 1 && !f.merge {
 		return usage.Errorf("%d comparisons: combine them with --merge", len(paths))
 	}
-	var legs []diffdoc.Leg
+	var legs []comparison.Leg
 	for _, p := range paths {
 		b, err := input.ReadText(p)
 		if err != nil {
@@ -126,18 +126,14 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 	missing := missingLegs(legs, f.expect)
 	for i := range legs { // use the names of --expect as titles
 		for _, name := range f.expect {
-			if strings.HasSuffix(legs[i].Title, "-"+name) {
-				legs[i].Title = name
+			if strings.HasSuffix(legs[i].Name, "-"+name) {
+				legs[i].Name = name
 			}
 		}
 	}
 	legs = append(legs, missing...)
 	if s != nil {
-		var list []gate.Leg
-		for _, l := range legs {
-			list = append(list, gate.Leg{Name: l.Title, Comparison: l.Comparison})
-		}
-		if err := s.Accept(ctx, list, f.github.acceptance("")); err != nil {
+		if err := s.Accept(ctx, legs, f.github.acceptance("")); err != nil {
 			s.Say("the verdict is not kept, so no label can accept it: " + err.Error())
 		}
 	}
@@ -158,22 +154,22 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 }
 
 // missingLegs returns an error comparison for each name of expect that has no comparison.
-func missingLegs(legs []diffdoc.Leg, expect []string) []diffdoc.Leg {
-	var list []diffdoc.Leg
+func missingLegs(legs []comparison.Leg, expect []string) []comparison.Leg {
+	var list []comparison.Leg
 	for _, name := range expect {
-		if !slices.ContainsFunc(legs, func(l diffdoc.Leg) bool {
-			return l.Title == name || strings.HasSuffix(l.Title, "-"+name)
+		if !slices.ContainsFunc(legs, func(l comparison.Leg) bool {
+			return l.Name == name || strings.HasSuffix(l.Name, "-"+name)
 		}) {
 			c := &comparison.Comparison{Verdict: comparison.Error,
 				Answer: comparison.Answer{Notes: []string{"it left no comparison: its job failed or never ran"}}}
-			list = append(list, diffdoc.Leg{Title: name, Comparison: c})
+			list = append(list, comparison.Leg{Name: name, Comparison: c})
 		}
 	}
 	return list
 }
 
 // commentText returns the comment on one comparison, as gate writes it, or on several combined.
-func commentText(legs []diffdoc.Leg, merge bool, o diffdoc.CommentOptions) func(limit int) string {
+func commentText(legs []comparison.Leg, merge bool, o diffdoc.CommentOptions) func(limit int) string {
 	return func(limit int) string {
 		o.Limit = limit
 		if len(legs) == 1 && !merge {
@@ -199,17 +195,17 @@ func (f *commentFlags) write(ctx context.Context, e *cmdenv.Env, s *gate.Session
 }
 
 // readLeg reads a comparison from an untrusted file.
-func readLeg(name string, b []byte) (diffdoc.Leg, error) {
+func readLeg(name string, b []byte) (comparison.Leg, error) {
 	c, err := comparison.Read(bytes.NewReader(b))
 	if err != nil {
-		return diffdoc.Leg{}, fmt.Errorf("%s: %w", name, err)
+		return comparison.Leg{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if c.Study != nil {
-		return diffdoc.Leg{}, fmt.Errorf("%s is a study of %s, of sides that differ on purpose: it has no verdict, and no change is judged by it", name, c.Study.About())
+		return comparison.Leg{}, fmt.Errorf("%s is a study of %s, of sides that differ on purpose: it has no verdict, and no change is judged by it", name, c.Study.About())
 	}
 	title := strings.TrimSuffix(path.Base(name), ".json")
 	if dir := path.Base(path.Dir(name)); title == "comparison" && dir != "." && dir != "/" {
 		title = dir
 	}
-	return diffdoc.Leg{Title: title, Comparison: c}, nil
+	return comparison.Leg{Name: title, Comparison: c}, nil
 }

@@ -386,7 +386,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 				[]doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
 					doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
 		}
-		if err := s.Accept(ctx, []gate.Leg{{Comparison: j.c}}, f.github.acceptance(f.rules.Policy)); err != nil {
+		if err := s.Accept(ctx, []comparison.Leg{{Comparison: j.c}}, f.github.acceptance(f.rules.Policy)); err != nil {
 			s.Say("the verdict is not kept, so no label can accept it: " + err.Error())
 			j.options.AcceptLabel = ""
 		}
