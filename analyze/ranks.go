@@ -145,7 +145,7 @@ type lateIn struct {
 // piece adds a stretch of such time. What nothing is known of stays idle time of cause host.
 func (x *lateIn) piece(p *timeline.HostPiece) {
 	name := ""
-	switch call, ok := x.in.LateCallOf(p); {
+	switch call, ok := kit.LateCallOf(x.in.Trace, p); {
 	case ok:
 		name = ranks.HostIn + call.Name(x.in.Trace)
 	case p.Cause == timeline.HostNotScheduled:

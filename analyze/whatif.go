@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -63,7 +64,7 @@ func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options)
 		return nil, err
 	}
 	w := whatif.Input{Trace: t, Graph: in.UnitGraph(), Kinds: in.Kinds,
-		Name: func(d *timeline.Device, i int32) string { name, _ := in.WorkName(d, i).Str(); return name }}
+		Name: func(d *timeline.Device, i int32) string { return in.WorkNames().Of(d, int(i)) }}
 	if w.Graph == nil {
 		return nil, &InputError{File: t.File.Name, What: "more GPU work than a graph can number", Do: "record a shorter time"}
 	}
@@ -74,7 +75,7 @@ func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	if b := in.Bimodal(); b != nil {
+	if b := kit.TwoTimes(in.Units); b != nil {
 		res.Unit.Two = b.String()
 	}
 	version := opt.Version

@@ -7,6 +7,9 @@
 package trace
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
@@ -18,7 +21,7 @@ const None int32 = -1
 // Trace is one loaded capture.
 type Trace struct {
 	File   File
-	Tables []TableStat // every table that was read, in a fixed order
+	Tables Tables // every table that was read, in a fixed order
 	// LeftOut are the tables of events that were not read, because no part of the report needs them.
 	LeftOut []string
 
@@ -80,6 +83,17 @@ type Trace struct {
 	raw    rangeText
 	names  map[int64]string // of functions of the operating system, by id
 	arena  *spill.Arena
+}
+
+// RanKernels reports whether the capture holds kernels or whole CUDA graphs: without any, idle time means nothing.
+func (t *Trace) RanKernels() bool { return t.Kernels.Len() > 0 || t.Graphs.Len() > 0 }
+
+// ProcOf is the process of a thread, or None.
+func (t *Trace) ProcOf(thread int32) int32 {
+	if thread == None {
+		return None
+	}
+	return t.Threads[thread].Proc
 }
 
 // Memory allocates the arrays with an element per event. They are gone when the trace is closed.
@@ -314,6 +328,13 @@ type API struct {
 type callPlace struct {
 	thread owner
 	ret    int32
+}
+
+// Named reports whether the names of the calls could be resolved: without them it is unknown which of them launched
+// work, or waited.
+func (a *API) Named() bool {
+	known := func(n APIName) bool { return !strings.HasPrefix(n.Name, "#") }
+	return len(a.Names) == 0 || slices.ContainsFunc(a.Names, known)
 }
 
 // Thread indexes Trace.Threads, or is None.

@@ -167,7 +167,7 @@ func (x *late) lacks(in *kit.Input) (list []string) {
 		{trace.RoleSched, "the scheduler's switches (--cpuctxsw=process-tree)"},
 		{trace.RoleSampleStack, "CPU samples with call stacks (--sample=process-tree)"},
 	} {
-		if !in.Has(l.role) {
+		if !in.Trace.Tables.Has(l.role) {
 			list = append(list, l.text)
 		}
 	}
@@ -201,7 +201,7 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 			kit.Put("stack", kit.OptionalCell(stack)), kit.Put("stack_time", kit.Known(most)))
 	}
 	t.Cut(in.Options.Top, "count", "time").Add()
-	if in.Has(trace.RoleOS) {
+	if in.Trace.Tables.Has(trace.RoleOS) {
 		out.From(trace.RoleOS, in.Trace.OS.Len(), "start", "end", "nameId", "globalTid")
 		for _, g := range kit.OSGroups {
 			out.Int("host.os_time", kit.Labels("group", g), byGroup[g])
@@ -210,7 +210,7 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 }
 
 func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
-	if !in.Has(trace.RoleNVTX) || len(x.ranges) == 0 {
+	if !in.Trace.Tables.Has(trace.RoleNVTX) || len(x.ranges) == 0 {
 		return
 	}
 	out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
@@ -236,7 +236,7 @@ func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
 }
 
 func (x *late) frameTable(in *kit.Input, out *kit.Output) {
-	if !in.Has(trace.RoleSample) {
+	if !in.Trace.Tables.Has(trace.RoleSample) {
 		return
 	}
 	out.From(trace.RoleSample, in.Trace.Samples.Len(), "id", "start", "globalTid")
@@ -302,7 +302,7 @@ func (x *late) runsPython(in *kit.Input) bool {
 }
 
 func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
-	if !in.Has(trace.RoleSched) {
+	if !in.Trace.Tables.Has(trace.RoleSched) {
 		return
 	}
 	out.From(trace.RoleSched, in.Trace.Sched.Len(), "start", "cpu", "isSchedIn", "globalTid")
@@ -342,7 +342,7 @@ const (
 )
 
 func (x *late) findings(in *kit.Input, out *kit.Output) {
-	if !in.RanKernels() {
+	if !in.Trace.RanKernels() {
 		return
 	}
 	s := in.Step()

@@ -240,7 +240,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 	last := map[kit.LateCall]int32{}
 	x.Piece = func(p *timeline.HostPiece) {
 		x.causes[p.Cause] += p.Len()
-		key, ok := in.LateCallOf(p)
+		key, ok := kit.LateCallOf(in.Trace, p)
 		if p.Cause == timeline.HostNotScheduled {
 			cpus.instead(p, x.instead)
 		}

@@ -191,7 +191,7 @@ func usesOf(in *kit.Input, m *modelconfig.Model) []*stepUse {
 // stepCost is the FLOP of a kept unit's step, by its marker; 0 if the marker does not state how many tokens.
 func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase string, batch int64, tokens,
 	flops float64) {
-	decode, prompt, prompts, ok := in.StepTokens(u)
+	decode, prompt, prompts, ok := in.Units.Tokens(&in.Trace.Ranges, u)
 	if !ok {
 		return "", -1, 0, 0
 	}
@@ -201,7 +201,7 @@ func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase stri
 
 // modelNCU compares the formulas with the FLOP that Nsight Compute counted for the kernels in the steps, if it did.
 func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
-	match := in.NcuMatch()
+	match := kit.NewNcuMatch(in.Evidence, in.Trace.Kernels.Names)
 	if match == nil || len(in.Units.Of) != len(in.Units.Timeline.Devices) {
 		return
 	}

@@ -329,7 +329,7 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 		kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
 		"The device that waits least joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
 		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
-	).Costs(in.Worth(in.Timeline.Devices[most].ID, waits[most]-waits[least]))
+	).Costs(kit.WorthOfWindow(in.Span, waits[most]-waits[least]))
 }
 
 // Bounds from which launches of a kernel show the cost of communication beside them.
@@ -388,7 +388,7 @@ func commSlows(in *kit.Input, out *kit.Output) {
 		excess := float64(kit.Sum(beside[g])) - usual
 		more, without = more+excess, without+usual
 		if excess > 0 {
-			claims = append(claims, s.KernelClaim(groups.Keys[g].A, int64(excess)))
+			claims = append(claims, kit.KernelClaim(groups.Keys[g].A, int64(excess)))
 		}
 	}
 	if more <= 0 {

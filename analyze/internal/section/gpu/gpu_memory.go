@@ -57,8 +57,8 @@ type heldMemory struct {
 }
 
 func gpuMemory(in *kit.Input, out *kit.Output) {
-	if !in.Has(trace.RoleAlloc) {
-		out.Status(report.Unavailable, "the capture has no events of GPU memory (table "+in.Table(trace.RoleAlloc)+
+	if !in.Trace.Tables.Has(trace.RoleAlloc) {
+		out.Status(report.Unavailable, "the capture has no events of GPU memory (table "+in.Trace.Tables.Name(trace.RoleAlloc)+
 			"): capture with --cuda-memory-usage=true (explain capture --cuda-memory)")
 		return
 	}

@@ -134,7 +134,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	if in.Trace.Graphs.Len() > 0 {
 		out.Note("CUDA graphs traced as a whole count as compute; communication and copies inside them cannot be told apart.")
 	}
-	if window >= shortWindow && in.RanKernels() {
+	if window >= shortWindow && in.Trace.RanKernels() {
 		gpuTimeFindings(in, out)
 	}
 }
@@ -273,5 +273,5 @@ func deviceImbalance(in *kit.Input, out *kit.Output) {
 			kit.Ref("gpu.window", "device", hi)},
 		"Check the parallel layout: pipeline stages of unequal cost, expert placement, or one rank that also samples and schedules.",
 		"If the less busy device waits in communication, the slow one sets the pace: look at its kernels first.",
-	).Costs(in.Worth(most.ID, (most.Compute-least.Compute)/2))
+	).Costs(kit.WorthOfWindow(in.Span, (most.Compute-least.Compute)/2))
 }

@@ -87,7 +87,8 @@ func graphs(in *kit.Input, out *kit.Output) {
 	k, g := &in.Trace.Kernels, &in.Trace.Graphs
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	glo, ghi := g.Starting(in.Span.Start, in.Span.End)
-	launches, hasAPI := in.WindowCalls(func(n *trace.APIName) bool { return n.GraphLaunch }), in.Has(trace.RoleAPI)
+	hasAPI := in.Trace.Tables.Has(trace.RoleAPI)
+	launches := in.CallStats().InWindow(func(n *trace.APIName) bool { return n.GraphLaunch })
 
 	nodes, nodeTime := nodeRuns(in, lo, hi)
 	whole := wholeRuns(in, glo, ghi)
@@ -98,7 +99,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 		out.From(trace.RoleAPI, int(launches), "start", "nameId")
 		out.Int("graph.launches", nil, launches)
 	}
-	if in.Has(trace.RoleGraphMade) {
+	if in.Trace.Tables.Has(trace.RoleGraphMade) {
 		from, _ := slices.BinarySearch(in.Trace.GraphsMade, in.Span.Start)
 		to, _ := slices.BinarySearch(in.Trace.GraphsMade, in.Span.End)
 		out.From(trace.RoleGraphMade, to-from, "start", "graphExecId")
@@ -228,7 +229,7 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 	for _, e := range spans.Rank(cmp.Compare) {
 		k := &index.Keys[e.Key]
 		row := append(t.Stats(e.Summary),
-			kit.Put("pid", in.PID(k.proc)), kit.Put("device_id", kit.Known(int64(k.device))), kit.Put("graph_id", kit.Known(k.graph)),
+			kit.PID(in.Trace.Procs, k.proc), kit.Put("device_id", kit.Known(int64(k.device))), kit.Put("graph_id", kit.Known(k.graph)),
 			kit.Put("graph_exec_id", kit.Known(k.exec)), kit.Int("count", e.Count), kit.Int("total", e.Total))
 		if k.kernels >= 0 {
 			row = append(row, kit.Text("signature", fmt.Sprintf("%016x", k.signature)),
@@ -245,7 +246,7 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 		return
 	}
 	evidence := []report.MetricRef{kit.Ref("graph.coverage"), kit.Ref("graph.time")}
-	hasAPI := in.Has(trace.RoleAPI)
+	hasAPI := in.Trace.Tables.Has(trace.RoleAPI)
 	if hasAPI {
 		evidence = append(evidence, kit.Ref("graph.launches"))
 	}

@@ -123,7 +123,7 @@ func idle(in *kit.Input, out *kit.Output) {
 		return
 	}
 	out.Note("A gap's causes are explained in the section on GPU time. nsys-llm-explainer looks for gaps between kernels only: copies, memsets and CUDA graph traces end a gap here.")
-	if in.Span.Len() >= shortWindow && in.RanKernels() {
+	if in.Span.Len() >= shortWindow && in.Trace.RanKernels() {
 		idleFindings(in, out, found)
 		hostFuncFinding(in, out, found)
 	}
@@ -252,7 +252,7 @@ func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *timeline.Device) {
 		out.Float("idle.longest_gap", l, s.Max)
 	}
 	out.Int("idle.long_gap_count", l, int64(x.long))
-	if in.Has(trace.RoleHostFunc) {
+	if in.Trace.Tables.Has(trace.RoleHostFunc) {
 		out.With(trace.RoleHostFunc, "start", "end", "streamId")
 		out.Int("idle.host_function_time", l, x.held)
 	}
@@ -333,9 +333,9 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End),
 			kit.Int("gap", g.Len()),
 			kit.Text("main_cause", timeline.CauseNames[g.Main()]),
-			kit.Put("previous", in.WorkName(g.device, g.Prev)), kit.Put("next", in.WorkName(g.device, g.Next)),
+			kit.Put("previous", in.WorkNames().Cell(g.device, g.Prev)), kit.Put("next", in.WorkNames().Cell(g.device, g.Next)),
 			kit.Put("api_call", kit.OptionalCell(a.api)), kit.Put("nvtx_range", kit.OptionalCell(a.text)),
-			kit.Put("pid", a.pid), kit.Put("tid", a.tid),
+			a.pid, kit.Put("tid", a.tid),
 		}
 		for c, ns := range g.Cause {
 			row = append(row, kit.Int(timeline.CauseNames[c], ns))

@@ -15,9 +15,10 @@ import (
 
 // surrounding is the state of the host during a gap, on the thread that launched the work after it.
 type surrounding struct {
-	api      string // the API that thread spent at least half of the gap in; empty if there is none
-	text     string // name of the innermost NVTX range open in the middle of the gap; empty if there is none
-	pid, tid report.Cell
+	api  string // the API that thread spent at least half of the gap in; empty if there is none
+	text string // name of the innermost NVTX range open in the middle of the gap; empty if there is none
+	pid  kit.Field
+	tid  report.Cell
 }
 
 // lookAround finds the state of the host during each gap.
@@ -25,7 +26,7 @@ func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 	t := in.Trace
 	list, order := make([]surrounding, len(gaps)), make([]int, len(gaps))
 	for i := range order {
-		order[i] = i
+		order[i], list[i].pid = i, kit.PID(t.Procs, trace.None)
 	}
 	middle := func(i int) int64 { return gaps[i].Start + gaps[i].Len()/2 }
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
@@ -39,7 +40,7 @@ func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 		if th == trace.None {
 			continue
 		}
-		x.pid, x.tid = in.PID(t.Threads[th].Proc), report.I(t.Threads[th].TID)
+		x.pid, x.tid = kit.PID(in.Trace.Procs, t.Threads[th].Proc), report.I(t.Threads[th].TID)
 		x.api = mainCall(&t.API, th, g.Start, g.End, spent)
 		ranges.Each(th, middle(i), middle(i)+1, func(open []int32, _ int64) {
 			if n := len(open); n > 0 {
@@ -158,7 +159,7 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 	t := out.Table("host_functions")
 	for _, e := range groups.Rank(cmp.Compare) {
 		k := &index.Keys[e.Key]
-		t.Row(append(t.Stats(e.Summary), kit.Int("device_id", int64(k.device)), kit.Put("pid", in.PID(k.proc)),
+		t.Row(append(t.Stats(e.Summary), kit.Int("device_id", int64(k.device)), kit.PID(in.Trace.Procs, k.proc),
 			kit.Put("function", kit.OptionalCell(k.name)), kit.Int("count", e.Count), kit.Int("total", e.Total))...)
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,7 +110,7 @@ const (
 )
 
 func kernels(in *kit.Input, out *kit.Output) {
-	if !in.Has(trace.RoleKernel) {
+	if !in.Trace.Tables.Has(trace.RoleKernel) {
 		noKernels(in, out)
 		return
 	}
@@ -136,7 +137,7 @@ func kernels(in *kit.Input, out *kit.Output) {
 		devices[e.Name] = e.Device
 	}
 	t := out.Table("kernels")
-	measured := in.NcuMatch()
+	measured := kit.NewNcuMatch(in.Evidence, in.Trace.Kernels.Names)
 	if measured != nil {
 		t.Columns = append(slices.Clone(t.Columns), kit.NcuColumns...)
 	}
@@ -211,12 +212,12 @@ func durations(in *kit.Input, t *kit.Table, s *report.Summary) []kit.Field {
 func noKernels(in *kit.Input, out *kit.Output) {
 	a := &in.Trace.API
 	launched := in.Trace.Graphs.Len() > 0
-	launched = launched || in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) > 0
+	launched = launched || in.CallStats().InCapture(func(n *trace.APIName) bool { return n.Launch }) > 0
 	switch {
 	case launched:
 		out.Status(report.Unavailable, in.Lack(trace.RoleKernel))
 		return
-	case in.Has(trace.RoleAPI):
+	case in.Trace.Tables.Has(trace.RoleAPI):
 		out.Status(report.NotApplicable, "no kernel ran: the capture has CUDA API calls, and no launch among them")
 		out.From(trace.RoleAPI, a.Len(), "nameId")
 	default:
@@ -241,7 +242,7 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	claims, _ := s.KernelClaims(func(n int) bool { return n == top })
 	title := kit.Quoted(in.Kinds[top].Display) + " takes " + unit.Percent(s.Share(ns)) + " of the " + s.What()
 	evidence := kernelRefs(in, s, top)
-	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), "`explain report "+in.TraceArg()+
+	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), "`explain report "+traceArg(in.Trace.File.Name)+
 		" --ncu-targets kernels.yaml` writes the Nsight Compute command that says whether it is compute, memory or latency bound.")
 	id := "large_kernel"
 	switch {
@@ -441,7 +442,7 @@ func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]
 func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	k := &in.Trace.Kernels
 	t := out.Table("kernel_stats")
-	rows := in.Longest(lo, hi, k.Dur)
+	rows := in.Options.Longest(lo, hi, k.Dur)
 	for _, i := range rows {
 		c := k.Configs[k.Config(i)]
 		t.Row(
@@ -455,3 +456,13 @@ func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 }
 
 func volume(d [3]int32) int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) }
+
+// traceArg is a trace's name as a command takes it, or TRACE where the name would have to be quoted.
+func traceArg(name string) string {
+	if plainFile.MatchString(name) {
+		return name
+	}
+	return "TRACE"
+}
+
+var plainFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}$`)

@@ -120,15 +120,15 @@ func memcpy(in *kit.Input, out *kit.Output) {
 	c, m := &in.Trace.Copies, &in.Trace.Sets
 	lo, hi := c.Starting(in.Span.Start, in.Span.End)
 	mlo, mhi := m.Starting(in.Span.Start, in.Span.End)
-	hasCopies, hasSets := in.Has(trace.RoleMemcpy), in.Has(trace.RoleMemset)
+	hasCopies, hasSets := in.Trace.Tables.Has(trace.RoleMemcpy), in.Trace.Tables.Has(trace.RoleMemset)
 	if hasCopies {
 		copyGroups(in, out, lo, hi)
 	}
 	if hasSets {
 		setGroups(in, out, mlo, mhi)
 	}
-	calls := in.WindowCalls(func(n *trace.APIName) bool { return n.SyncCopy || n.AsyncCopy || n.Memset })
-	if in.Has(trace.RoleAPI) {
+	calls := in.CallStats().InWindow(func(n *trace.APIName) bool { return n.SyncCopy || n.AsyncCopy || n.Memset })
+	if in.Trace.Tables.Has(trace.RoleAPI) {
 		syncCopies(in, out)
 		if hasCopies || hasSets {
 			copyRules(in, out, lo, hi, mlo, mhi)
@@ -142,8 +142,8 @@ func memcpy(in *kit.Input, out *kit.Output) {
 	switch {
 	case !hasCopies && !hasSets && calls > 0:
 		out.Status(report.Unavailable,
-			"the capture has copy or memset calls but no copies (table "+in.Table(trace.RoleMemcpy)+"): GPU activity was not captured")
-	case !hasCopies && !hasSets && in.Has(trace.RoleAPI):
+			"the capture has copy or memset calls but no copies (table "+in.Trace.Tables.Name(trace.RoleMemcpy)+"): GPU activity was not captured")
+	case !hasCopies && !hasSets && in.Trace.Tables.Has(trace.RoleAPI):
 		out.Status(report.NotApplicable, "the capture has no copies and no memsets, and no call that asks for one")
 	case !hasCopies && !hasSets:
 		out.Status(report.Unavailable, in.Lack(trace.RoleMemcpy))
@@ -317,7 +317,7 @@ func ranked(groups []amount) []int {
 // syncCopies lists the copy calls that return when the copy is done, with the copied data if the capture has it.
 func syncCopies(in *kit.Input, out *kit.Output) {
 	api, c := &in.Trace.API, &in.Trace.Copies
-	rows := in.CallRows(func(n *trace.APIName) bool { return n.SyncCopy })
+	rows := in.CallStats().Rows(func(n *trace.APIName) bool { return n.SyncCopy })
 	copied := make(map[int32]int32) // by call, its copy
 	for i, call := range in.Calls.Copy {
 		if len(rows) > 0 && call != trace.None && api.Names[api.Name(int(call))].SyncCopy {
@@ -373,7 +373,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	c := &in.Trace.Copies
 	t := out.Table("memcpy_stats")
-	rows := in.Longest(lo, hi, c.Dur)
+	rows := in.Options.Longest(lo, hi, c.Dur)
 	for _, i := range rows {
 		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}
 		d := "Other" // profilemate's word for all but these three

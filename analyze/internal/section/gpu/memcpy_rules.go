@@ -108,7 +108,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		if rule == ruleSyncMemset {
 			role, columns = trace.RoleMemset, []string{"correlationId", "memKind"}
 		}
-		if !in.Has(role) || rule == ruleAsyncPageable && !in.Trace.Has.CopyKinds {
+		if !in.Trace.Tables.Has(role) || rule == ruleAsyncPageable && !in.Trace.Has.CopyKinds {
 			continue // not known
 		}
 		out.From(trace.RoleAPI, int(count[rule]), "start", "end", "nameId", "correlationId", "globalTid")
@@ -116,7 +116,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		l := kit.Labels("rule", ruleNames[rule])
 		out.Int("memcpy.rule_time", l, total[rule])
 		out.Int("memcpy.rule_count", l, count[rule])
-		if count[rule] > 0 && in.RanKernels() {
+		if count[rule] > 0 && in.Trace.RanKernels() {
 			ruleFinding(in, out, rule)
 		}
 	}

@@ -135,7 +135,7 @@ func streams(in *kit.Input, out *kit.Output) {
 	t := out.Table("streams")
 	for _, r := range rows {
 		t.Row(
-			kit.Int("device_id", int64(r.device.ID)), kit.Put("pid", in.PID(r.proc)), kit.Put("stream_id", kit.Known(r.stream)),
+			kit.Int("device_id", int64(r.device.ID)), kit.PID(in.Trace.Procs, r.proc), kit.Put("stream_id", kit.Known(r.stream)),
 			kit.Int("kernels", r.kernels), kit.Int("graphs", r.graphs), kit.Int("copies", r.copies),
 			kit.Int("kernel_time", r.kernelTime), kit.Int("total", r.time), kit.Int("busy", r.busy.Ns),
 			kit.Maybe("share", stat.Ratio(r.busy.Ns, in.Span.Len())))

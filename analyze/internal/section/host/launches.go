@@ -134,7 +134,7 @@ func isStorm(rate, p50 float64) bool {
 }
 
 func launches(in *kit.Input, out *kit.Output) {
-	if !in.Has(trace.RoleAPI) {
+	if !in.Trace.Tables.Has(trace.RoleAPI) {
 		out.Status(report.Unavailable, in.Lack(trace.RoleAPI))
 		if len(in.Timeline.Devices) == 0 { // no call and no work: the capture holds no launch
 			out.From(trace.RoleAPI, 0, "nameId")
@@ -200,7 +200,7 @@ func launches(in *kit.Input, out *kit.Output) {
 
 // callsUnknown reports whether calls have no names: then these metrics are unknown.
 func callsUnknown(in *kit.Input, out *kit.Output, metrics ...string) bool {
-	if in.CallsHaveNames() {
+	if in.Trace.API.Named() {
 		return false
 	}
 	out.Status(report.Unavailable, kit.NoCallNames)
@@ -263,7 +263,7 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 			row = append(row, kit.Int("launches", l.Count), kit.Maybe("rate", rate), kit.Int("api_time", l.Total),
 				kit.Maybe("mean", stat.Ratio(l.Total, l.Count)))
 		}
-		if kd.Count > 0 || known == int64(kernels) && in.Has(trace.RoleKernel) {
+		if kd.Count > 0 || known == int64(kernels) && in.Trace.Tables.Has(trace.RoleKernel) {
 			row = append(row, kit.Int("kernels", kd.Count),
 				kit.Maybe("kernel_rate", kernelDurations(in, out, pid, kd, seconds)))
 		}
@@ -324,7 +324,7 @@ func slowLaunches(in *kit.Input, out *kit.Output, name string, e kit.Totals) {
 // kernelDurations emits the durations of the kernels of the whole trace or of one process. durs is sorted.
 func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.DurationStats,
 	seconds float64) (rate *float64) {
-	if !in.Has(trace.RoleKernel) {
+	if !in.Trace.Tables.Has(trace.RoleKernel) {
 		return nil
 	}
 	out.From(trace.RoleKernel, int(durs.Count), "start", "end")

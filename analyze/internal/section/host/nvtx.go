@@ -90,12 +90,12 @@ func nvtx(in *kit.Input, out *kit.Output) {
 	rangesTable(in, out, names, list, summaries, mapped)
 	rangeInstances(in, out, lo, hi)
 	switch {
-	case !in.Has(trace.RoleNVTX):
+	case !in.Trace.Tables.Has(trace.RoleNVTX):
 		out.Status(report.Unavailable, in.Lack(trace.RoleNVTX))
 		return
 	case r.Len() == 0:
 		out.Status(report.NotApplicable,
-			"the table "+in.Table(trace.RoleNVTX)+" holds no ranges, only marks, names or domains")
+			"the table "+in.Trace.Tables.Name(trace.RoleNVTX)+" holds no ranges, only marks, names or domains")
 		return
 	case len(list) == 0:
 		out.Status(report.NotApplicable, "no NVTX range starts in the window")
@@ -116,7 +116,7 @@ func nvtx(in *kit.Input, out *kit.Output) {
 	rangeWallMetrics(in, out, names, list, summaries)
 	rangePidMetrics(in, out, names, parts, mapped)
 
-	if in.Phased(lo, hi) {
+	if in.Options.Phased(&in.Trace.Ranges, lo, hi) {
 		out.FindAs("nvtx_present", "NVTX ranges are there, and some map to phases", evidence,
 			"The phases section says what each phase takes; --phase-map FILE names your own.")
 	} else {
@@ -141,7 +141,7 @@ func attributesKernels(in *kit.Input) (ok bool, reason string) {
 		return false, "the attribution of kernels to ranges is switched off (--no-nvtx-kernel-map)"
 	case !kernels && t.Graphs.Len() == 0:
 		return false, in.Lack(trace.RoleKernel)
-	case !in.Has(trace.RoleAPI):
+	case !in.Trace.Tables.Has(trace.RoleAPI):
 		return false, in.Lack(trace.RoleAPI) + ", so it is unknown which calls launched the kernels"
 	case !t.Has.RangeThread || !t.Has.APIThread:
 		return false, "the export does not say which thread a range or an API call belongs to (column globalTid)"
@@ -257,7 +257,7 @@ func nested(in *kit.Input) bool {
 func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 	procs := kit.NewTally[kit.Pair, rangeTotal]() // name, process
 	for _, x := range onThreads(in, names) {
-		procs.At(kit.Pair{A: x.text, B: in.ProcOf(x.thread)}).add(&rangeTotal{count: x.count, sum: x.sum, wall: x.wall})
+		procs.At(kit.Pair{A: x.text, B: in.Trace.ProcOf(x.thread)}).add(&rangeTotal{count: x.count, sum: x.sum, wall: x.wall})
 	}
 	if in.NVTX != nil {
 		for _, x := range in.NVTX.Ranges {

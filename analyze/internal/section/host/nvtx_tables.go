@@ -31,7 +31,7 @@ func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []range
 func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 	r := &in.Trace.Ranges
 	t := out.Table("nvtx_instances")
-	rows := in.LongestFirst(lo, hi, r.Dur)
+	rows := in.Options.LongestFirst(lo, hi, r.Dur)
 	texts, err := in.Trace.RangeText(rows)
 	if err != nil {
 		texts = make([]string, len(rows))
@@ -45,7 +45,7 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 			kit.Int("duration", r.Dur(i)), kit.Put("open", report.B(r.Open(i)))}
 		if th := r.Thread(i); th != trace.None {
 			thread := &in.Trace.Threads[th]
-			row = append(row, kit.Put("pid", in.PID(thread.Proc)), kit.Int("tid", thread.TID), kit.Int("thread_id", thread.Global))
+			row = append(row, kit.PID(in.Trace.Procs, thread.Proc), kit.Int("tid", thread.TID), kit.Int("thread_id", thread.Global))
 		}
 		t.Partial(row...)
 	}

@@ -84,14 +84,14 @@ func phases(in *kit.Input, out *kit.Output) {
 	x.table(out, list, mapped)
 	x.pidTable(out, mapped)
 	switch r := &in.Trace.Ranges; {
-	case !in.Has(trace.RoleNVTX):
+	case !in.Trace.Tables.Has(trace.RoleNVTX):
 		out.Status(report.Unavailable, in.Lack(trace.RoleNVTX))
 		return
 	case !x.any:
 		out.Status(report.NotApplicable,
 			"no NVTX range in the window maps to a phase by the "+in.Options.PhasesFrom+": name phases with --phase-map FILE, {\"prefill\": [\"substring\", \"re:regex\"], …}")
 		if r.Len() == 0 {
-			out.Status(report.NotApplicable, "the table "+in.Table(trace.RoleNVTX)+" holds no ranges")
+			out.Status(report.NotApplicable, "the table "+in.Trace.Tables.Name(trace.RoleNVTX)+" holds no ranges")
 		}
 		return
 	case !mapped:

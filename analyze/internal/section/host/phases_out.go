@@ -130,7 +130,7 @@ func (x *phaseSums) launches(s *phaseSum) report.Cell {
 }
 
 func (x *phaseSums) knowsLaunches() bool {
-	return x.in.Has(trace.RoleAPI) && x.in.Trace.Has.APIThread && x.in.Trace.Has.RangeThread
+	return x.in.Trace.Tables.Has(trace.RoleAPI) && x.in.Trace.Has.APIThread && x.in.Trace.Has.RangeThread
 }
 
 func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
@@ -150,7 +150,7 @@ func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
 			}
 			row := []kit.Field{kit.Text("phase", x.name(s.phase)), kit.Put("launches", x.launches(s)), kit.Int("wall", s.wall)}
 			if p < len(x.in.Trace.Procs) {
-				row = append(row, kit.Put("pid", x.in.PID(int32(p))))
+				row = append(row, kit.PID(x.in.Trace.Procs, int32(p)))
 			}
 			if mapped {
 				row = append(row, kit.Int("gpu", s.gpu), kit.Maybe("share", stat.Ratio(s.gpu, total)), kit.Int("kernels", s.kernels))

@@ -140,7 +140,7 @@ func processes(in *kit.Input, out *kit.Output) {
 		reason := "some kernels name no process; they are in a row without pid"
 		if !in.Trace.Has.KernelPID {
 			reason = "the export does not say which process a kernel belongs to (column globalPid of " +
-				in.Table(trace.RoleKernel) + ")"
+				in.Trace.Tables.Name(trace.RoleKernel) + ")"
 		}
 		out.Status(report.Partial, reason)
 	}
@@ -170,7 +170,7 @@ func addProcs(in *kit.Input) []procSum {
 	procBusy(in, all)
 	api := &t.API
 	for _, c := range in.CallStats().Cells {
-		s := &all[orLast(in.ProcOf(c.B), unknown)]
+		s := &all[orLast(in.Trace.ProcOf(c.B), unknown)]
 		switch n := &api.Names[c.A]; {
 		case n.Launch:
 			s.launches += c.Count
@@ -265,20 +265,20 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 	}
 	for i := range list {
 		s := &list[i]
-		row := []kit.Field{kit.Put("pid", in.PID(s.proc)), kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
+		row := []kit.Field{kit.PID(in.Trace.Procs, s.proc), kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
 			kit.Int("busy", s.busy), kit.Text("devices", deviceList(s.devices))}
 		if s.proc != trace.None {
 			p := &in.Trace.Procs[s.proc]
 			row = append(row, kit.Put("process_name", kit.OptionalCell(p.Name)), kit.Text("machine", strconv.FormatInt(p.Global>>48, 16)))
 		}
-		if in.Has(trace.RoleKernel) {
+		if in.Trace.Tables.Has(trace.RoleKernel) {
 			row = append(row, kit.Int("kernel_time", s.kernelNs), kit.Int("kernels", s.kernels))
 		}
-		if in.Has(trace.RoleAPI) {
+		if in.Trace.Tables.Has(trace.RoleAPI) {
 			row = append(row, kit.Int("launches", s.launches), kit.Int("launch_time", s.launchNs), kit.Int("syncs", s.syncs),
 				kit.Int("sync_time", s.syncNs))
 		}
-		if in.Has(trace.RoleNVTX) {
+		if in.Trace.Tables.Has(trace.RoleNVTX) {
 			row = append(row, kit.Int("ranges", s.ranges))
 		}
 		if mapped {
@@ -316,7 +316,7 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 	row := func(e *kit.Crossed) {
 		p := &procs[of(e)]
 		t.Row(
-			kit.Put("pid", in.PID(p.proc)), kit.Int("pid_total", p.kernelNs),
+			kit.PID(in.Trace.Procs, p.proc), kit.Int("pid_total", p.kernelNs),
 			kit.Maybe("pid_share", stat.Ratio(p.kernelNs, total)), kit.Text("kernel_name", k.Names[e.A].Name),
 			kit.Put("device_id", kit.Known(int64(places[e.B].B))), kit.Int("count", e.Count), kit.Int("total", e.Total),
 			kit.Float("mean", float64(e.Total)/float64(e.Count)),
@@ -349,7 +349,7 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 		if !api.Names[c.A].Sync {
 			continue
 		}
-		e := calls.At(kit.Pair{A: c.A, B: int32(orLast(in.ProcOf(c.B), len(in.Trace.Procs)))})
+		e := calls.At(kit.Pair{A: c.A, B: int32(orLast(in.Trace.ProcOf(c.B), len(in.Trace.Procs)))})
 		e.Count, e.Total = e.Count+c.Count, e.Total+c.Total
 	}
 	for i, k := range calls.Keys {
@@ -365,7 +365,7 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 			proc = trace.None
 		}
 		t.Row(
-			kit.Put("pid", in.PID(proc)), kit.Text("api_name", api.Names[e.A].Name),
+			kit.PID(in.Trace.Procs, proc), kit.Text("api_name", api.Names[e.A].Name),
 			kit.Int("count", e.Count), kit.Int("total", e.Total),
 			kit.Float("mean", float64(e.Total)/float64(e.Count)))
 	}
@@ -385,7 +385,7 @@ func rangesByPid(in *kit.Input, out *kit.Output) {
 	rankRanges(list, names)
 	for i := range list {
 		e := &list[i]
-		row := []kit.Field{kit.Put("pid", in.PID(e.proc)), kit.Text("range_name", names.texts[e.text]),
+		row := []kit.Field{kit.PID(in.Trace.Procs, e.proc), kit.Text("range_name", names.texts[e.text]),
 			kit.Int("count", e.count), kit.Int("wall", e.wall)}
 		if mapped {
 			row = append(row, kit.Int("gpu", e.gpu), kit.Int("self", e.self), kit.Int("kernels", e.kernels),

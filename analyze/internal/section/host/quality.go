@@ -159,7 +159,7 @@ func quality(in *kit.Input, out *kit.Output) {
 	}
 	t.Add()
 	privateNames(in, out)
-	if !in.RanKernels() && in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) == 0 {
+	if !in.Trace.RanKernels() && in.CallStats().InCapture(func(n *trace.APIName) bool { return n.Launch }) == 0 {
 		hostOnly(in, out)
 	}
 }
@@ -167,19 +167,19 @@ func quality(in *kit.Input, out *kit.Output) {
 // checkGPUWork tells "not captured" from "no GPU work".
 func checkGPUWork(in *kit.Input, out *kit.Output) *checked {
 	t := in.Trace
-	if len(in.Timeline.Devices) == 0 && t.Kernels.Len() == 0 && !in.Has(trace.RoleAPI) {
+	if len(in.Timeline.Devices) == 0 && t.Kernels.Len() == 0 && !in.Trace.Tables.Has(trace.RoleAPI) {
 		return failed(measured{}, "no_gpu_work",
 			"The capture holds no GPU work and no CUDA call. Trace the process that uses the GPU, with --trace=cuda,nvtx and while it works.")
 	}
-	launches := in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
-	if launches == 0 && !in.RanKernels() {
+	launches := in.CallStats().InCapture(func(n *trace.APIName) bool { return n.Launch })
+	if launches == 0 && !in.Trace.RanKernels() {
 		return failed(measured{}, "no_kernels", "No kernel ran in this capture, only "+
 			otherWork(in)+": capture while the workload computes, with --trace=cuda,nvtx. How well the GPU was used is unknown.")
 	}
-	if !in.Has(trace.RoleAPI) {
+	if !in.Trace.Tables.Has(trace.RoleAPI) {
 		return unchecked("no API calls")
 	}
-	if !in.CallsHaveNames() {
+	if !in.Trace.API.Named() {
 		return failed(measured{}, "no_strings", "The names of the API calls are missing: "+kit.NoCallNames+". Launches and blocking calls are unknown.")
 	}
 	return that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, counted(launches, nil),
@@ -209,7 +209,7 @@ func otherWork(in *kit.Input) string {
 // that nsys does not record also take one.
 func checkUnits(in *kit.Input, out *kit.Output) *checked {
 	n, of := in.Units.Incomplete()
-	if of == 0 || !in.Has(trace.RoleAPI) || !joins(in) {
+	if of == 0 || !in.Trace.Tables.Has(trace.RoleAPI) || !joins(in) {
 		return unchecked("no units whose kernels and calls can be joined")
 	}
 	ratio := stat.Ratio(n, of)
@@ -280,11 +280,11 @@ func checkMessages(in *kit.Input, out *kit.Output) *checked {
 	if lost > 0 {
 		measured := "all steps are complete"
 		switch n, _ := in.Units.Incomplete(); {
-		case n > 0 && in.Has(trace.RoleAPI) && joins(in):
+		case n > 0 && in.Trace.Tables.Has(trace.RoleAPI) && joins(in):
 			measured = "some steps miss events"
 		case len(in.Units.Units) == 0:
 			measured = "there is no step to check"
-		case !in.Has(trace.RoleAPI) || !joins(in):
+		case !in.Trace.Tables.Has(trace.RoleAPI) || !joins(in):
 			measured = "whether steps miss any is unknown"
 		}
 		out.Warn("lost_data", "nsys ("+wording.Count(lost, "message")+"): "+strings.Join(said, ", ")+"; "+measured+".")
@@ -305,7 +305,7 @@ func checkLaunchCalls(in *kit.Input, out *kit.Output) *checked {
 	switch {
 	case hi == lo:
 		return unchecked("no kernels")
-	case !in.Has(trace.RoleAPI):
+	case !in.Trace.Tables.Has(trace.RoleAPI):
 		return failed(measured{}, "no_api_calls",
 			"The capture has kernels and no API calls ("+in.Lack(trace.RoleAPI)+"): launches, idle causes and NVTX attribution are unknown.")
 	case !has.KernelCorrelation || !has.APICorrelation:
@@ -315,7 +315,7 @@ func checkLaunchCalls(in *kit.Input, out *kit.Output) *checked {
 	case !has.KernelPID:
 		return failed(measured{}, "no_process_column",
 			"The export does not say which process a kernel belongs to (no "+
-				"globalPid in "+in.Table(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so "+
+				"globalPid in "+in.Trace.Tables.Name(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so "+
 				"idle causes and NVTX attribution are unknown.")
 	}
 	var missing int64

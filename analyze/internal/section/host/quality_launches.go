@@ -132,7 +132,7 @@ func checkGraphs(in *kit.Input, out *kit.Output) *checked {
 		switch {
 		case t.GraphNodes == 0 && launchesGraph(t):
 			return unchecked("graphs were launched and left no rows")
-		case t.GraphNodes == 0 && !in.Has(trace.RoleAPI):
+		case t.GraphNodes == 0 && !in.Trace.Tables.Has(trace.RoleAPI):
 			return unchecked("no API calls")
 		default:
 			return passed(counted(0, nil))

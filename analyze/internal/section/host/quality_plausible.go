@@ -29,7 +29,7 @@ func checkTimeUnit(in *kit.Input, out *kit.Output) *checked {
 	if len(in.Timeline.Devices) == 0 {
 		return unchecked("no GPU work")
 	}
-	if !in.RanKernels() {
+	if !in.Trace.RanKernels() {
 		return unchecked("no kernels")
 	}
 	if hi > lo {
@@ -67,7 +67,7 @@ func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 		return unchecked("no kernel names a process")
 	}
 	for _, c := range in.CallStats().Cells {
-		apiProcs[in.ProcOf(c.B)] = true
+		apiProcs[in.Trace.ProcOf(c.B)] = true
 	}
 	for _, r := range totalsOfRanges(in).parts {
 		rangeProcs[r.proc] = true

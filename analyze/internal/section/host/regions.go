@@ -120,7 +120,7 @@ func regions(in *kit.Input, out *kit.Output) {
 			row = append(row, kit.Text("parent", names.texts[r.parent]))
 		}
 		if !r.procs {
-			row = append(row, kit.Put("pid", in.PID(r.proc)))
+			row = append(row, kit.PID(in.Trace.Procs, r.proc))
 		}
 		if !r.devices {
 			row = append(row, kit.Int("device_id", int64(r.device)))

@@ -107,14 +107,14 @@ const (
 )
 
 func syncCalls(in *kit.Input, out *kit.Output) {
-	if in.Has(trace.RoleSync) {
+	if in.Trace.Tables.Has(trace.RoleSync) {
 		lo, hi := in.Trace.Syncs.Starting(in.Host.Start, in.Host.End)
 		out.From(trace.RoleSync, hi-lo, "start", "end")
 		out.Int("sync.record_time", nil, kit.Total(lo, hi, in.Trace.Syncs.Dur))
 		out.Int("sync.record_count", nil, int64(hi-lo))
 	}
-	if !in.Has(trace.RoleAPI) {
-		if in.Has(trace.RoleSync) {
+	if !in.Trace.Tables.Has(trace.RoleAPI) {
+		if in.Trace.Tables.Has(trace.RoleSync) {
 			out.Status(report.Partial, in.Lack(trace.RoleAPI)+"; only the driver's synchronisation records are there, in which queries and stream waits cannot be told from blocking calls")
 			return
 		}
@@ -125,7 +125,7 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 		return
 	}
 	api := &in.Trace.API
-	rows := in.CallRows(func(n *trace.APIName) bool { return n.Sync })
+	rows := in.CallStats().Rows(func(n *trace.APIName) bool { return n.Sync })
 	blocked := newBlocked(in, rows)
 	stats := in.CallStats()
 	list := kit.Some(stats.Names, func(name int) bool { return api.Names[name].Sync })
@@ -157,7 +157,7 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 	if calls == 0 && !old {
 		out.Status(report.NotApplicable, "no blocking synchronisation call starts in the window")
 	}
-	if waited > 0 && in.RanKernels() {
+	if waited > 0 && in.Trace.RanKernels() {
 		syncFindings(in, out, blocked)
 	}
 }
@@ -237,11 +237,12 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	if b.all.count > 0 {
 		evidence = append(evidence, kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio"))
 	}
-	step, site := in.Step(), in.SyncSite()
-	advice := []string{"Launch the next step before waiting for this one: the time after each wait is lost." + in.AsyncScheduling()}
+	step, async := in.Step(), in.Engine().AsyncScheduling()
+	site := step.Where.Blocking(&in.Trace.API, step.SyncIdle())
+	advice := []string{"Launch the next step before waiting for this one: the time after each wait is lost." + async}
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
 	case step.Share(step.SyncIdle()) >= syncIdleWindow:
-		advice[0] = "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one." + in.AsyncScheduling()
+		advice[0] = "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one." + async
 	case busy != nil && *busy < syncGPUWait:
 		advice[0] = "For much of the wait, no GPU work of the process runs: it waits for another rank or for work that " +
 			"has not started, or pays for the call itself."
@@ -274,7 +275,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 	}
 	var allocated interval.Set
 	var evidence []report.MetricRef
-	for _, i := range in.CallRows(func(n *trace.APIName) bool { return waitKind(n) == "allocates" }) {
+	for _, i := range in.CallStats().Rows(func(n *trace.APIName) bool { return waitKind(n) == "allocates" }) {
 		allocated.Add(api.Start(i), api.End(i))
 	}
 	t := out.Table("waits")
@@ -298,7 +299,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 	ns := allocated.Within(in.Span.Start, in.Span.End)
-	if share := stat.Ratio(ns, in.Span.Len()); share != nil && *share >= allocShare && in.RanKernels() {
+	if share := stat.Ratio(ns, in.Span.Len()); share != nil && *share >= allocShare && in.Trace.RanKernels() {
 		out.Find("allocations",
 			evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",

@@ -79,7 +79,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 	}
 	moments := make([][]moment, everyone+1)
 	for n, i := range rows {
-		p := in.ProcOf(api.Thread(i))
+		p := in.Trace.ProcOf(api.Thread(i))
 		if p == trace.None || anonymous {
 			p = int32(everyone)
 		}
@@ -175,7 +175,7 @@ func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
 	if b.all.count > 0 {
 		emit(nil, &b.all, most)
 	}
-	byProc := kit.Gather(nil, len(b.procs), 0, len(rows), func(at int) int32 { return in.ProcOf(api.Thread(rows[at])) },
+	byProc := kit.Gather(nil, len(b.procs), 0, len(rows), func(at int) int32 { return in.Trace.ProcOf(api.Thread(rows[at])) },
 		func(at int) int64 { return api.Dur(rows[at]) }).Sort()
 	for p := range b.procs {
 		h := &b.procs[p]

@@ -399,7 +399,7 @@ func (s *ncuRun) sameDevice() {
 
 // match fills in how much time each kernel takes in the trace.
 func (s *ncuRun) match() {
-	m := s.in.NcuMatch()
+	m := kit.NewNcuMatch(s.in.Evidence, s.in.Trace.Kernels.Names)
 	if m == nil || s.in.NoTrace {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
@@ -25,12 +26,12 @@ const (
 	byTurns      = 0.75 // of neighbours that are of different kinds
 )
 
-// Bimodal is whether the judged steps have two kinds of times; nil if they do not.
-func (in *Input) Bimodal() *Bimodal {
-	units := in.JudgedUnits()
-	times := make([]int64, len(units))
-	for i, u := range units {
-		times[i] = in.Units.Units[u].Time()
+// TwoTimes describes the judged steps if they have two kinds of times; nil if they do not.
+func TwoTimes(units *workunit.Result) *Bimodal {
+	judged := units.Judged()
+	times := make([]int64, len(judged))
+	for i, u := range judged {
+		times[i] = units.Units[u].Time()
 	}
 	return bimodal(times)
 }

@@ -19,7 +19,7 @@ import (
 // only if Resolved; else the worth is the plain time of the finding, and is said to be not replayed.
 func (in *Input) Ceilings() *whatif.Ceilings {
 	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone ||
-		in.Units.Primary < 0 || !in.Has(trace.RoleAPI) {
+		in.Units.Primary < 0 || !in.Trace.Tables.Has(trace.RoleAPI) {
 		return nil
 	}
 	return Once(in, "ceilings", func() *whatif.Ceilings {
@@ -30,10 +30,10 @@ func (in *Input) Ceilings() *whatif.Ceilings {
 	})
 }
 
-// ceilings replaces the plain time that findings are worth by the gain of units in a replay without it: time that
+// replayWorths replaces the plain time that findings are worth by the gain of units in a replay without it: time that
 // something else then takes is not gained. Findings that no change stands for stay as they are, not replayed; so do all
 // if there is no unit or if the graph does not resolve the units.
-func (in *Input) ceilings(findings []*Finding) {
+func replayWorths(in *Input, findings []*Finding) {
 	type asked struct {
 		finding *Finding
 		change  *stepgraph.Change
@@ -42,7 +42,7 @@ func (in *Input) ceilings(findings []*Finding) {
 	var list []asked
 	for i := range findings {
 		if f := findings[i]; f.Worth != nil && f.Worth.Units > 0 && f.Worth.Time > 0 {
-			if c := in.changeFor(f); c != nil {
+			if c := f.change(in.Trace, in.Step()); c != nil {
 				x := asked{finding: f, change: c}
 				if c.HostFree && c.NoWait != nil {
 					x.told = &stepgraph.Change{NoWait: c.NoWait}
@@ -79,8 +79,8 @@ func (in *Input) ceilings(findings []*Finding) {
 	}
 }
 
-// changeFor is the change that removes the time of a finding, or nil.
-func (in *Input) changeFor(f *Finding) *stepgraph.Change {
+// change removes the time of the finding; nil if no change stands for it.
+func (f *Finding) change(t *trace.Trace, step *Step) *stepgraph.Change {
 	label := func(key string) (list []string) {
 		for i := range f.Evidence {
 			if v := f.Evidence[i].Labels[key]; v != "" && !slices.Contains(list, v) {
@@ -89,16 +89,15 @@ func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 		}
 		return list
 	}
-	names := in.Trace.API.Names
-	step := in.Step()
+	names := t.API.Names
 	calls := func(are func(n *trace.APIName) bool) func(call int32) bool {
 		return func(call int32) bool {
-			return are(&names[in.Trace.API.Name(int(call))]) && !(step.ReadBacksTold() && step.readWaits[call])
+			return are(&names[t.API.Name(int(call))]) && !(step.ReadBacksTold() && step.readWaits[call])
 		}
 	}
 	kernels := func(are func(name int32) bool) *stepgraph.Change {
 		return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
-			if d.Kind(i) == timeline.KernelWork && are(in.Trace.Kernels.Name(d.Row(i))) {
+			if d.Kind(i) == timeline.KernelWork && are(t.Kernels.Name(d.Row(i))) {
 				return 0
 			}
 			return 1

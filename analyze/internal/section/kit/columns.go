@@ -120,12 +120,12 @@ func Known(v int64) report.Cell {
 	return report.I(v)
 }
 
-// PID is the cell of a process's printed pid: two processes on different machines can share one.
-func (in *Input) PID(proc int32) report.Cell {
+// PID fills the column pid with a process's printed pid, which two processes on different machines can share.
+func PID(procs []trace.Proc, proc int32) Field {
 	if proc == trace.None {
-		return report.Null
+		return Put("pid", report.Null)
 	}
-	return report.I(in.Trace.Procs[proc].PID)
+	return Int("pid", procs[proc].PID)
 }
 
 // Budget bounds how many names have metrics of their own, and the bytes of these names together.

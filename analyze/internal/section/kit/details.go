@@ -9,15 +9,15 @@ import (
 
 // Detail files are CSV files with a row per event. If there are too many, they hold the longest events.
 
-// Longest returns the events lo <= i < hi in order: all of them, or the longest Options.DetailRows.
-func (in *Input) Longest(lo, hi int, dur func(i int) int64) []int {
-	return someLongest(lo, hi, in.Options.DetailRows, dur)
+// Longest returns the events lo <= i < hi in order: all of them, or the longest DetailRows.
+func (o *Options) Longest(lo, hi int, dur func(i int) int64) []int {
+	return someLongest(lo, hi, o.DetailRows, dur)
 }
 
-// LongestFirst returns the events lo <= i < hi, or the longest Options.DetailRows, the longest first; if two are equal,
-// the earlier first.
-func (in *Input) LongestFirst(lo, hi int, dur func(i int) int64) []int {
-	rows := someLongest(lo, hi, in.Options.DetailRows, dur)
+// LongestFirst returns the events lo <= i < hi, or the longest DetailRows, the longest first; if two are equal, the
+// earlier first.
+func (o *Options) LongestFirst(lo, hi int, dur func(i int) int64) []int {
+	rows := o.Longest(lo, hi, dur)
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
 	return rows
 }

@@ -2,10 +2,10 @@ package kit
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -84,7 +84,7 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 }
 
 // KernelClaim is a part of the compute time of a kernel.
-func (s *Step) KernelClaim(name int32, ns int64) Claim { return Claim{"kernel", name, ns} }
+func KernelClaim(name int32, ns int64) Claim { return Claim{"kernel", name, ns} }
 
 // CommClaim and CopyClaim are the exposed communication and copies.
 func (s *Step) CommClaim() Claim { return Claim{"comm", 0, s.Comm} }
@@ -230,12 +230,12 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 	return found, remarks
 }
 
-// Worth is the worth of ns of a device's time in the window; nil if the window has no length.
-func (in *Input) Worth(device int32, ns int64) *report.Worth {
-	if in.Span.Len() <= 0 {
+// WorthOfWindow is the worth of ns of a device's time in the window; nil if the window has no length.
+func WorthOfWindow(window interval.Interval, ns int64) *report.Worth {
+	if window.Len() <= 0 {
 		return nil
 	}
-	return &report.Worth{Time: min(ns, in.Span.Len()), Of: in.Span.Len(), Frame: report.OfWindow}
+	return &report.Worth{Time: min(ns, window.Len()), Of: window.Len(), Frame: report.OfWindow}
 }
 
 // sayOfSteady replaces the findings of sections that look at the steady part, and the metrics that they quote: a quoted
@@ -313,16 +313,3 @@ func (in *Input) NarrowFlags() string {
 	}
 	return strings.Join(append(flags, "--from", "--to"), ", ")
 }
-
-// TraceArg is the trace's name as a command takes it, or TRACE where the name would have to be quoted.
-func (in *Input) TraceArg() string {
-	if name := in.Trace.File.Name; plainFile.MatchString(name) {
-		return name
-	}
-	return "TRACE"
-}
-
-var plainFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}$`)
-
-// RanKernels reports whether the capture holds kernels or whole CUDA graphs: without any, idle time means nothing.
-func (in *Input) RanKernels() bool { return in.Trace.Kernels.Len() > 0 || in.Trace.Graphs.Len() > 0 }

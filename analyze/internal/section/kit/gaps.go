@@ -5,10 +5,41 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
+// gapWalk is the one walk of all sections over the gaps of a timeline.
+type gapWalk struct {
+	makers []func() []*timeline.Visitor // of the sections, including those of the inputs beside
+	with   *Input                       // the input whose walk the visitors of this one join
+}
+
+// add lets a section of an input take part.
+func (w *gapWalk) add(in *Input, s *Section) {
+	w.makers = append(w.makers, func() []*timeline.Visitor { return s.Gaps(in) })
+}
+
+// visit goes through the devices once.
+func (w *gapWalk) visit(devices []timeline.Device, threads *timeline.Threads) {
+	var lists [][]*timeline.Visitor
+	for _, visitors := range w.makers {
+		if list := visitors(); len(list) > 0 {
+			lists = append(lists, list)
+		}
+	}
+	if len(lists) == 0 {
+		return
+	}
+	parallel.Each(len(devices), func(d int) {
+		visitors := make([]*timeline.Visitor, len(lists))
+		for i := range lists {
+			visitors[i] = lists[i][d]
+		}
+		devices[d].Visit(threads, visitors...)
+	})
+}
+
 // Visit makes sure that the visitors, one for each device of a timeline, have visited their devices: together with
 // those of the other sections if [Begin] knows them, else alone.
 func (in *Input) Visit(tl *timeline.Timeline, visitors []*timeline.Visitor) {
-	in.visitTogether()
+	visitTogether(in)
 	parallel.Each(len(visitors), func(d int) {
 		if !visitors[d].Visited() {
 			tl.Devices[d].Visit(in.Threads, visitors[d])
@@ -16,34 +47,18 @@ func (in *Input) Visit(tl *timeline.Timeline, visitors []*timeline.Visitor) {
 	})
 }
 
-// visitTogether goes through the devices once for all sections, and for those of the inputs beside.
-func (in *Input) visitTogether() {
-	if in.besides != nil {
-		in = in.besides
+func visitTogether(in *Input) {
+	if in.walk.with != nil {
+		in = in.walk.with
 	}
 	Once(in, "gaps", func() (none struct{}) {
-		var lists [][]*timeline.Visitor
-		for _, visitors := range in.gaps {
-			if list := visitors(); len(list) > 0 {
-				lists = append(lists, list)
-			}
-		}
-		if len(lists) == 0 {
-			return none
-		}
-		parallel.Each(len(in.Timeline.Devices), func(d int) {
-			visitors := make([]*timeline.Visitor, len(lists))
-			for i := range lists {
-				visitors[i] = lists[i][d]
-			}
-			in.Timeline.Devices[d].Visit(in.Threads, visitors...)
-		})
+		in.walk.visit(in.Timeline.Devices, in.Threads)
 		return none
 	})
 }
 
 // Beside lets the gaps of a section of another input on the same timeline be visited with those of this one.
 func (in *Input) Beside(other *Input, s *Section) {
-	other.besides = in
-	in.gaps = append(in.gaps, func() []*timeline.Visitor { return s.Gaps(other) })
+	other.walk.with = in
+	in.walk.add(other, s)
 }

@@ -3,6 +3,7 @@ package kit
 import (
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -18,15 +19,15 @@ func (in *Input) Graph() *stepgraph.Graph {
 }
 
 // UnitGraph is the graph of dependencies in the whole capture, from which the units of work are cut.
-func (in *Input) UnitGraph() *stepgraph.Graph { return in.graphOf(in.Units.Timeline) }
+func (in *Input) UnitGraph() *stepgraph.Graph { return graphOf(in, in.Units.Timeline) }
 
 // GraphAhead builds UnitGraph on the timeline that units will be cut from, before the units are searched. A panic
 // is raised again in the section that asks for the graph.
 func (in *Input) GraphAhead(units *timeline.Timeline) {
-	quietly(in, func(in *Input) { in.graphOf(units) })
+	quietly(in, func(in *Input) { graphOf(in, units) })
 }
 
-func (in *Input) graphOf(units *timeline.Timeline) *stepgraph.Graph {
+func graphOf(in *Input, units *timeline.Timeline) *stepgraph.Graph {
 	return Once(in, "unit graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, units) })
 }
 
@@ -36,26 +37,35 @@ type WorkKey struct {
 	Of   int64 // kernel: index of the name; whole graph: graphId; copy: copyKind
 }
 
-// WorkKey is the key of the i-th piece of a device's work.
-func (in *Input) WorkKey(d *timeline.Device, i int) WorkKey {
+// WorkNames name GPU work for people.
+type WorkNames struct {
+	trace *trace.Trace
+	kinds []kernelname.Info // by kernel name
+}
+
+// WorkNames are the names of the capture's GPU work.
+func (in *Input) WorkNames() WorkNames { return WorkNames{in.Trace, in.Kinds} }
+
+// Key is the key of the i-th piece of a device's work.
+func (w WorkNames) Key(d *timeline.Device, i int) WorkKey {
 	k, row := WorkKey{Kind: d.Kind(i)}, d.Row(i)
 	switch k.Kind {
 	case timeline.KernelWork:
-		k.Of = int64(in.Trace.Kernels.Name(row))
+		k.Of = int64(w.trace.Kernels.Name(row))
 	case timeline.GraphWork:
-		k.Of = in.Trace.Graphs.Graph(row)
+		k.Of = w.trace.Graphs.Graph(row)
 	case timeline.CopyWork:
-		k.Of = int64(in.Trace.Copies.Kind(row))
+		k.Of = int64(w.trace.Copies.Kind(row))
 	case timeline.SetWork:
 	}
 	return k
 }
 
-// NameOfWork names GPU work for people.
-func (in *Input) NameOfWork(k WorkKey) string {
+// OfKey is the name of the work with a key.
+func (w WorkNames) OfKey(k WorkKey) string {
 	switch k.Kind {
 	case timeline.KernelWork:
-		return in.Kinds[k.Of].Display
+		return w.kinds[k.Of].Display
 	case timeline.GraphWork:
 		return "[CUDA graph " + strconv.FormatInt(k.Of, 10) + "]"
 	case timeline.SetWork:
@@ -69,10 +79,13 @@ func (in *Input) NameOfWork(k WorkKey) string {
 	return "[CUDA memcpy]"
 }
 
-// WorkName names a piece of GPU work for people.
-func (in *Input) WorkName(d *timeline.Device, at int32) report.Cell {
+// Of is the name of a piece of a device's work.
+func (w WorkNames) Of(d *timeline.Device, i int) string { return w.OfKey(w.Key(d, i)) }
+
+// Cell is the cell of that name; null if there is no such piece.
+func (w WorkNames) Cell(d *timeline.Device, at int32) report.Cell {
 	if at == trace.None {
 		return report.Null
 	}
-	return report.S(in.NameOfWork(in.WorkKey(d, int(at))))
+	return report.S(w.Of(d, int(at)))
 }

@@ -93,7 +93,7 @@ func TestLongest(t *testing.T) {
 		dur := func(i int) int64 { return durs[i] }
 		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
 		want = want[:min(n, len(want))]
-		if got := (&Input{Options: Options{DetailRows: n}}).LongestFirst(0, len(durs), dur); !slices.Equal(got, want) {
+		if got := (&Options{DetailRows: n}).LongestFirst(0, len(durs), dur); !slices.Equal(got, want) {
 			t.Fatalf("%d of %v: %v, want %v", n, durs, got, want)
 		}
 	}

@@ -12,13 +12,13 @@ type LateCall struct {
 }
 
 // LateCallOf is the call during a stretch of host time; ok is false if there is none.
-func (in *Input) LateCallOf(p *timeline.HostPiece) (c LateCall, ok bool) {
+func LateCallOf(t *trace.Trace, p *timeline.HostPiece) (c LateCall, ok bool) {
 	c.Cause = p.Cause
 	switch p.Cause {
 	case timeline.HostAPI:
-		c.What = int64(in.Trace.API.Name(int(p.Row)))
+		c.What = int64(t.API.Name(int(p.Row)))
 	case timeline.HostOS:
-		os := &in.Trace.OS
+		os := &t.OS
 		c.What = os.Subjects[os.Subject(int(p.Row))].What
 	case timeline.HostProfiler:
 	default:

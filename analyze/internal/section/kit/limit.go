@@ -47,10 +47,13 @@ func sayGrouped(r *report.Report) {
 // sumsToWhole reports whether a metric is kept for every device and process, because these sum to the whole.
 func sumsToWhole(id string) bool { return id == "kernel.total_time" || id == "kernel.count" }
 
-// leavesOut reports whether a metric belongs to a device or process without metrics of its own. Such metrics are never
-// held: thousands of devices have hundreds of thousands.
-func (in *Input) leavesOut(m *report.Metric) bool {
-	for label, left := range in.left {
+// leftOut are devices and processes without metrics of their own, by label and its value. Such metrics are never held:
+// thousands of devices have hundreds of thousands.
+type leftOut map[string]map[string]bool
+
+// has reports whether a metric belongs to one of them.
+func (x leftOut) has(m *report.Metric) bool {
+	for label, left := range x {
 		if left[m.Labels[label]] && !sumsToWhole(m.ID) {
 			return true
 		}
@@ -58,21 +61,21 @@ func (in *Input) leavesOut(m *report.Metric) bool {
 	return false
 }
 
-// leave chooses the devices and processes without metrics of their own, as limitMetrics does.
-func (in *Input) leave() {
-	in.left = map[string]map[string]bool{}
+// newLeftOut chooses them as limitMetrics does.
+func newLeftOut(in *Input) leftOut {
+	x := leftOut{}
 	if in.Timeline == nil {
-		return
+		return x
 	}
 	if list := in.Timeline.Devices; len(list) > MaxDeviceMetrics {
-		in.left["device"] = map[string]bool{}
+		x["device"] = map[string]bool{}
 		for _, d := range list[MaxDeviceMetrics:] {
-			in.left["device"][strconv.Itoa(int(d.ID))] = true
+			x["device"][strconv.Itoa(int(d.ID))] = true
 		}
 	}
 	procs := in.Trace.Procs
 	if len(procs) <= MaxProcMetrics {
-		return
+		return x
 	}
 	sums := map[int32][2]int64{} // of those that did something: kernel time, ns; launches
 	ran := in.KernelStats()
@@ -81,7 +84,7 @@ func (in *Input) leave() {
 		sums[p] = [2]int64{sums[p][0] + c.Total, sums[p][1]}
 	}
 	for _, c := range in.CallStats().Cells {
-		p, launches := in.ProcOf(c.B), int64(0)
+		p, launches := in.Trace.ProcOf(c.B), int64(0)
 		if in.Trace.API.Names[c.A].Launch {
 			launches = c.Count
 		}
@@ -100,14 +103,15 @@ func (in *Input) leave() {
 			delete(left, pid)
 		}
 	}
-	in.left["pid"] = left
+	x["pid"] = left
+	return x
 }
 
 // runEach runs the wanted sections, several at a time, and returns their outputs in the order of the list; nil is the
 // output of the others. If a finding quotes a device or process that is left out, the sections that emit the number run again and
 // keep it.
-func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output {
-	in.leave()
+func runEach(in *Input, list []*Section, wanted func(*Section) bool) []*Output {
+	in.left = newLeftOut(in)
 	outs := make([]*Output, len(list))
 	var order []int
 	for _, long := range []bool{true, false} {
@@ -154,7 +158,7 @@ func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output 
 
 // limitMetrics leaves out metrics of single devices and processes beyond the limits. It keeps the devices with the
 // lowest numbers, the processes with most kernel time, then most launches, and the subjects of findings.
-func limitMetrics(r *report.Report, left map[string]map[string]bool) {
+func limitMetrics(r *report.Report, left leftOut) {
 	for _, limit := range []struct {
 		label, kept string
 		n           int

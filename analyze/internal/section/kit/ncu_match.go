@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -19,13 +21,13 @@ type ncuMatch struct {
 // ncuSpellings of a name, the strictest first.
 var ncuSpellings = [3]func(string) string{kernelname.Uncast, kernelname.Canonical, kernelname.Unqualified}
 
-// NcuMatch is nil without evidence of Nsight Compute. It needs all names of the trace: a bare function name matches
+// NewNcuMatch is nil without evidence of Nsight Compute. It needs all names of the trace: a bare function name matches
 // only if exactly one kernel can have it.
-func (in *Input) NcuMatch() *ncuMatch {
-	if in.Evidence == nil || in.Evidence.NCU == nil || len(in.Evidence.NCU.Kernels) == 0 {
+func NewNcuMatch(beside *evidence.Set, kernels []trace.KernelName) *ncuMatch {
+	if beside == nil || beside.NCU == nil || len(beside.NCU.Kernels) == 0 {
 		return nil
 	}
-	m := &ncuMatch{data: in.Evidence.NCU, function: map[string]int{}, shared: map[string]int{}}
+	m := &ncuMatch{data: beside.NCU, function: map[string]int{}, shared: map[string]int{}}
 	for s := range m.by {
 		m.by[s] = map[string]int{}
 	}
@@ -43,7 +45,7 @@ func (in *Input) NcuMatch() *ncuMatch {
 		}
 	}
 	if len(m.function) > 0 {
-		for _, n := range in.Trace.Kernels.Names {
+		for _, n := range kernels {
 			m.shared[kernelname.Function(n.Name)]++
 		}
 	}

@@ -62,7 +62,7 @@ func (o *Output) Warn(code, text string) {
 // From sets the source of all metrics emitted from here on, until it is set again: the table with that role in this
 // capture, its columns and how many rows were used. Set it directly before the metrics it belongs to.
 func (o *Output) From(role trace.Role, rows int, columns ...string) {
-	o.source = report.Source{Tables: []string{o.In.Table(role)}, Columns: columns, Rows: int64(rows)}
+	o.source = report.Source{Tables: []string{o.In.Trace.Tables.Name(role)}, Columns: columns, Rows: int64(rows)}
 }
 
 // FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns
@@ -87,11 +87,11 @@ func (o *Output) WithWork(columns ...string) {
 
 // With adds a table to the current source, if the capture has it.
 func (o *Output) With(role trace.Role, columns ...string) {
-	if !o.In.Has(role) {
+	if !o.In.Trace.Tables.Has(role) {
 		return
 	}
 	tables := append([]string{}, o.source.Tables...)
-	o.source.Tables = append(tables, o.In.Table(role))
+	o.source.Tables = append(tables, o.In.Trace.Tables.Name(role))
 	o.source.Columns = append(append([]string{}, o.source.Columns...), columns...)
 }
 
@@ -117,7 +117,7 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume,
 		Scale: def.Scale,
 		N:     o.source.Rows, Source: o.source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
-	if !o.In.leavesOut(m) {
+	if !o.In.left.has(m) {
 		o.metrics = append(o.metrics, m)
 	}
 	return m

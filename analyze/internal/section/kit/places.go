@@ -8,13 +8,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Phased reports whether one of these ranges maps to a phase.
-func (in *Input) Phased(lo, hi int) bool {
-	r := &in.Trace.Ranges
+// Phased reports whether one of the ranges lo <= i < hi maps to a phase.
+func (o *Options) Phased(r *trace.Ranges, lo, hi int) bool {
 	maps, found := make([]bool, len(r.Names)), false
 	for n := range maps {
-		p := PhaseOf(r.Names[n].Tag)
-		maps[n] = p >= 0 && p < len(in.Options.Phases)
+		maps[n] = o.phase(r.Names[n].Tag) != ""
 		found = found || maps[n]
 	}
 	for i := lo; found && i < hi; i++ {
@@ -42,9 +40,9 @@ func (p *places) Path(call int32) (rng, within, phase string) {
 	rng, phase = p.Place(call)
 	var outer []string
 	first := true
-	p.in.Contexts.Walk(call, func(name int32) bool {
+	p.contexts.Walk(call, func(name int32) bool {
 		if !first {
-			outer = append(outer, p.in.rangeText(name))
+			outer = append(outer, p.names[name].Text)
 		}
 		first = false
 		return len(outer) < outerRanges
@@ -57,33 +55,35 @@ const outerRanges = 3
 
 // Place is the innermost NVTX range around a call and the nearest phase around it. Each is empty if there is none.
 func (p *places) Place(call int32) (rng, phase string) {
-	if n := p.in.Contexts.Of(call); n != trace.None {
-		rng = p.in.rangeText(p.in.Contexts.NameOf(n))
+	if n := p.contexts.Of(call); n != trace.None {
+		rng = p.names[p.contexts.NameOf(n)].Text
 	}
 	if name := p.phased.Of(call); name != trace.None {
-		phase = p.in.rangePhase(name)
+		phase = p.options.phase(p.names[name].Tag)
 	}
 	return rng, phase
 }
 
-func (in *Input) rangeText(name int32) string { return in.Trace.Ranges.Names[name].Text }
-
-// rangePhase is the phase of a range name, or empty.
-func (in *Input) rangePhase(name int32) string {
-	if p := PhaseOf(in.Trace.Ranges.Names[name].Tag); p >= 0 && p < len(in.Options.Phases) {
-		return in.Options.Phases[p]
+// phase of a range name, by its tag, or empty.
+func (o *Options) phase(tag uint32) string {
+	if p := PhaseOf(tag); p >= 0 && p < len(o.Phases) {
+		return o.Phases[p]
 	}
 	return ""
 }
 
 func NewPlaces(in *Input) *places {
-	return &places{in, in.Contexts.Nearest(func(name int32) bool { return in.rangePhase(name) != "" })}
+	p := &places{contexts: in.Contexts, names: in.Trace.Ranges.Names, options: &in.Options}
+	p.phased = in.Contexts.Nearest(func(name int32) bool { return in.Options.phase(p.names[name].Tag) != "" })
+	return p
 }
 
 // places finds where in the program API calls were made.
 type places struct {
-	in     *Input
-	phased *timeline.Nearest // range name that maps to a phase
+	contexts *timeline.Contexts
+	names    []trace.RangeName
+	options  *Options
+	phased   *timeline.Nearest // range name that maps to a phase
 }
 
 // phaseBits of a range name's tag hold its phase plus one.

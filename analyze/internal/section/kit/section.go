@@ -9,7 +9,6 @@ package kit
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -99,10 +98,8 @@ type Input struct {
 	Whole *Input
 
 	shared shared
-	// gaps make the visitors of sections, including those of the inputs beside.
-	gaps    []func() []*timeline.Visitor
-	besides *Input                     // the input whose visitors go together with those of this one
-	left    map[string]map[string]bool // by label: devices and processes without metrics of their own
+	walk   gapWalk
+	left   leftOut
 }
 
 // applies reports whether the section has a place in the report: evidence that was not given is not missed.
@@ -130,7 +127,7 @@ func (s *Section) run(in *Input) (out *Output) {
 		}
 	}()
 	for _, role := range s.Needs {
-		if !in.Has(role) {
+		if !in.Trace.Tables.Has(role) {
 			out.Status(report.Unavailable, in.Lack(role))
 			return out
 		}
@@ -146,23 +143,6 @@ func (s *Section) run(in *Input) (out *Output) {
 		}
 	}
 	return out
-}
-
-func (in *Input) Has(role trace.Role) bool {
-	for _, t := range in.Trace.Tables {
-		if t.Role == role && t.Rows > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// CallsHaveNames reports whether the names of API calls could be resolved: without them it is unknown which of them
-// launched work, or waited.
-func (in *Input) CallsHaveNames() bool {
-	names := in.Trace.API.Names
-	known := func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") }
-	return len(names) == 0 || slices.ContainsFunc(names, known)
 }
 
 // NoCallNames says why calls without names tell nothing.
@@ -183,39 +163,12 @@ func (in *Input) GPUName() (name string) {
 	return name
 }
 
-// Table is the name of the table with that role in this capture, or the name it usually has.
-func (in *Input) Table(role trace.Role) string {
-	for _, t := range in.Trace.Tables {
-		if t.Role == role {
-			return t.Name
-		}
-	}
-	return usualTable[role]
-}
-
-var usualTable = map[trace.Role]string{
-	trace.RoleKernel:    "CUPTI_ACTIVITY_KIND_KERNEL",
-	trace.RoleAPI:       "CUPTI_ACTIVITY_KIND_RUNTIME",
-	trace.RoleNVTX:      "NVTX_EVENTS",
-	trace.RoleMemcpy:    "CUPTI_ACTIVITY_KIND_MEMCPY",
-	trace.RoleMemset:    "CUPTI_ACTIVITY_KIND_MEMSET",
-	trace.RoleGraph:     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-	trace.RoleGraphMade: "CUDA_GRAPH_EVENTS",
-	trace.RoleHostFunc:  "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH",
-	trace.RoleSync:      "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	trace.RoleEvent:     "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-	trace.RoleOverhead:  "PROFILER_OVERHEAD", trace.RoleOS: "OSRT_API", trace.RoleSched: "SCHED_EVENTS",
-	trace.RoleSample: "COMPOSITE_EVENTS", trace.RoleSampleStack: "SAMPLING_CALLCHAINS", trace.RoleCounter: "GPU_METRICS",
-	trace.RoleGeneric: "GENERIC_EVENTS",
-	trace.RoleAlloc:   "CUDA_GPU_MEMORY_USAGE_EVENTS",
-}
-
 // Lack says why a table is missing, as far as the capture tells.
 func (in *Input) Lack(role trace.Role) string {
-	name := usualTable[role]
+	name := trace.UsualTable(role)
 	switch role {
 	case trace.RoleKernel:
-		if in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) > 0 {
+		if in.CallStats().InCapture(func(n *trace.APIName) bool { return n.Launch }) > 0 {
 			return "the capture has launch calls but no kernels (table " + name +
 				"): GPU activity was not captured, which is not the same as no GPU work"
 		}
@@ -237,6 +190,14 @@ func (in *Input) Lack(role trace.Role) string {
 	return "the capture has no table " + name
 }
 
+// NoWork says why there is no GPU work.
+func (in *Input) NoWork() string {
+	if !in.Trace.Tables.Has(trace.RoleKernel) {
+		return in.Lack(trace.RoleKernel)
+	}
+	return "the capture holds no GPU work"
+}
+
 // Outputs are the results of the sections, in their order.
 type Outputs struct {
 	in     *Input
@@ -250,14 +211,14 @@ func Compute(sections []*Section, in *Input) *Outputs {
 	x := &Outputs{in: in}
 	x.list = slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
 	if !in.NoTrace {
-		in.early(x.list)
+		early(in, x.list)
 	}
-	x.whole = in.runEach(x.list, func(*Section) bool { return true })
+	x.whole = runEach(in, x.list, func(*Section) bool { return true })
 	if in.Steady != nil {
 		again := slices.DeleteFunc(slices.Clone(x.list), func(s *Section) bool { return !s.Steady })
 		Begin(again, in.Steady)
-		in.Steady.early(again)
-		x.steady = in.Steady.runEach(x.list, func(s *Section) bool { return s.Steady })
+		early(in.Steady, again)
+		x.steady = runEach(in.Steady, x.list, func(s *Section) bool { return s.Steady })
 	}
 	return x
 }
@@ -286,7 +247,7 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 		attachments = append(append(attachments, out.attached...), out.headers()...)
 	}
 	dedupeLatencies(r)
-	x.in.ceilings(list)
+	replayWorths(x.in, list)
 	r.Findings, r.Remarks = rankFindings(x.in.Step(), list)
 	limitMetrics(r, x.in.left)
 	sayGrouped(r)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
-	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -45,9 +45,9 @@ func Begin(sections []*Section, in *Input) {
 		if !s.applies(in) {
 			continue
 		}
-		lacks := slices.ContainsFunc(s.Needs, func(role trace.Role) bool { return !in.Has(role) })
+		lacks := slices.ContainsFunc(s.Needs, func(role trace.Role) bool { return !in.Trace.Tables.Has(role) })
 		if s.Gaps != nil && !lacks {
-			in.gaps = append(in.gaps, func() []*timeline.Visitor { return s.Gaps(in) })
+			in.walk.add(in, s)
 		}
 		if s.Alone != nil {
 			quietly(in, s.Alone)
@@ -58,8 +58,8 @@ func Begin(sections []*Section, in *Input) {
 // early computes before the sections run the shared values that take long, side by side: those that need the gaps come
 // last, so that nobody waits while the devices are visited. A panic is raised again for the sections that ask for the
 // value.
-func (in *Input) early(list []*Section) {
-	together := []func(){func() { quietly(in, (*Input).visitTogether) }}
+func early(in *Input, list []*Section) {
+	together := []func(){func() { quietly(in, visitTogether) }}
 	for _, gaps := range []bool{false, true} {
 		for _, s := range list {
 			if f := s.Early; f != nil && (s.Gaps != nil) == gaps {
@@ -95,16 +95,16 @@ type PlaceTotals struct {
 
 // KernelStats goes through the kernels twice, and sorts their durations once by name and place and once by process.
 func (in *Input) KernelStats() *kernelStats {
-	return Once(in, "kernels", func() *kernelStats { return in.addKernels() })
+	return Once(in, "kernels", func() *kernelStats { return newKernelStats(in.Trace, in.Span) })
 }
 
-func (in *Input) addKernels() *kernelStats {
-	k, memory := &in.Trace.Kernels, in.Trace.Memory()
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
+	k := &t.Kernels
+	lo, hi := k.Starting(span.Start, span.End)
 	places := NewNumbering[Pair]()
 	cells := NewCombos(len(k.Names), max(1, maxCombinations/max(1, len(k.Names)))) // places beyond are looked up
 	last, place := Pair{}, int32(-1)
-	g := gatherTwice(memory, lo, hi, func(i int) int32 {
+	g := gatherTwice(t.Memory(), lo, hi, func(i int) int32 {
 		if x := (Pair{k.Proc(i), k.Device(i)}); place < 0 || x != last {
 			last, place = x, places.Of(x)
 		}
@@ -112,7 +112,7 @@ func (in *Input) addKernels() *kernelStats {
 	}, k.Dur).Sort()
 	defer g.Free()
 	s := &kernelStats{Places: places.Keys, Cells: make([]Crossed, len(cells.Keys)),
-		Procs: make([]DurationStats, len(in.Trace.Procs))}
+		Procs: make([]DurationStats, len(t.Procs))}
 	byName, byDevice, byProc := newKeyed(), newKeyed(), newKeyed()
 	for c, x := range cells.Keys {
 		at := places.Keys[x.B]
@@ -185,21 +185,24 @@ type callStats struct {
 	Procs                            []DurationStats // of launches, by process
 	KnownLaunches                    int64           // whose process is known
 	Cells                            []Crossed       // name and thread, or trace.None
+
+	api  *trace.API
+	span interval.Interval
 }
 
 // CallStats goes through the calls twice, and sorts their durations once by name and thread.
 func (in *Input) CallStats() *callStats {
-	return Once(in, "calls", func() *callStats { return in.addCalls() })
+	return Once(in, "calls", func() *callStats { return newCallStats(in.Trace, in.Host) })
 }
 
-func (in *Input) addCalls() *callStats {
-	api, memory := &in.Trace.API, in.Trace.Memory()
-	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	cells := NewCombos(len(api.Names), len(in.Trace.Threads)+1) // threads are counted from 1, the unknown one is 0
-	g := gatherTwice(memory, lo, hi, func(i int) int32 { return cells.Of(api.Name(i), api.Thread(i)+1) },
+func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
+	api := &t.API
+	lo, hi := api.Starting(span.Start, span.End)
+	cells := NewCombos(len(api.Names), len(t.Threads)+1) // threads are counted from 1, the unknown one is 0
+	g := gatherTwice(t.Memory(), lo, hi, func(i int) int32 { return cells.Of(api.Name(i), api.Thread(i)+1) },
 		api.Dur).Sort()
 	defer g.Free()
-	s := &callStats{Procs: make([]DurationStats, len(in.Trace.Procs)), Cells: make([]Crossed, len(cells.Keys))}
+	s := &callStats{Procs: make([]DurationStats, len(t.Procs)), Cells: make([]Crossed, len(cells.Keys)), api: api, span: span}
 	byName, byProc := newKeyed(), newKeyed()
 	var launches, syncs, syncCopies []int
 	for c, x := range cells.Keys {
@@ -208,7 +211,7 @@ func (in *Input) addCalls() *callStats {
 		n := &api.Names[x.A]
 		if n.Launch {
 			launches = append(launches, c)
-			if p := in.ProcOf(x.B - 1); p != trace.None {
+			if p := t.ProcOf(x.B - 1); p != trace.None {
 				byProc.add(Pair{p, 0}, c)
 				s.KnownLaunches += s.Cells[c].Count
 			}
@@ -242,11 +245,11 @@ func (in *Input) addCalls() *callStats {
 	return s
 }
 
-// CallRows are the API calls of the window whose name is chosen, in order.
-func (in *Input) CallRows(chosen func(n *trace.APIName) bool) []int {
-	api := &in.Trace.API
+// Rows are the API calls of the window whose name is chosen, in order.
+func (s *callStats) Rows(chosen func(n *trace.APIName) bool) []int {
+	api := s.api
 	names, rows := make([]bool, len(api.Names)), int64(0)
-	for _, e := range in.CallStats().Names {
+	for _, e := range s.Names {
 		if names[e.Key] = chosen(&api.Names[e.Key]); names[e.Key] {
 			rows += e.Count
 		}
@@ -255,7 +258,7 @@ func (in *Input) CallRows(chosen func(n *trace.APIName) bool) []int {
 		return nil
 	}
 	list := make([]int, 0, rows)
-	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	lo, hi := api.Starting(s.span.Start, s.span.End)
 	for i := lo; i < hi; i++ {
 		if names[api.Name(i)] {
 			list = append(list, i)
@@ -264,21 +267,21 @@ func (in *Input) CallRows(chosen func(n *trace.APIName) bool) []int {
 	return list
 }
 
-// WindowCalls is how many API calls of the window have a chosen name.
-func (in *Input) WindowCalls(chosen func(n *trace.APIName) bool) (count int64) {
-	for _, e := range in.CallStats().Names {
-		if chosen(&in.Trace.API.Names[e.Key]) {
+// InWindow is how many API calls of the window have a chosen name.
+func (s *callStats) InWindow(chosen func(n *trace.APIName) bool) (count int64) {
+	for _, e := range s.Names {
+		if chosen(&s.api.Names[e.Key]) {
 			count += e.Count
 		}
 	}
 	return count
 }
 
-// CountCalls is how many API calls of the capture have a chosen name.
-func (in *Input) CountCalls(chosen func(n *trace.APIName) bool) (count int64) {
-	api, s := &in.Trace.API, in.CallStats()
+// InCapture is how many API calls of the capture have a chosen name.
+func (s *callStats) InCapture(chosen func(n *trace.APIName) bool) (count int64) {
+	api := s.api
 	if s.All.Count == int64(api.Len()) { // the window is the capture
-		return in.WindowCalls(chosen)
+		return s.InWindow(chosen)
 	}
 	names := make([]bool, len(api.Names))
 	for n := range names {
@@ -308,14 +311,6 @@ func (in *Input) OpenRanges() int {
 
 // MaxHistograms is how many kernels, by time, have a histogram of their durations.
 const MaxHistograms = 30
-
-// ProcOf is the process of a thread, or trace.None.
-func (in *Input) ProcOf(thread int32) int32 {
-	if thread == trace.None {
-		return trace.None
-	}
-	return in.Trace.Threads[thread].Proc
-}
 
 // Crossed is a count and a total of events by two keys.
 type Crossed struct {

@@ -1,11 +1,8 @@
 package kit
 
 import (
-	"slices"
-
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
-	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -100,60 +97,18 @@ type Meanwhile struct {
 	Share  float64 // of the time
 }
 
-// JudgedUnits are the kept units of the main kind of one process, on the device where their median is longest.
-func (in *Input) JudgedUnits() []int32 {
-	x := in.Units
-	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
-		return nil
-	}
-	type key struct{ device, proc int32 }
-	lists := map[key][]int32{}
-	var keys []key
-	for i := range x.Units {
-		if u := &x.Units[i]; u.State == workunit.Kept && int(u.Group) == x.Primary {
-			k := key{u.Device, u.Proc}
-			if lists[k] == nil {
-				keys = append(keys, k)
-			}
-			lists[k] = append(lists[k], int32(i))
-		}
-	}
-	times := map[int32][]int64{} // by device
-	for k, list := range lists {
-		for _, u := range list {
-			times[k.device] = append(times[k.device], x.Units[u].Time())
-		}
-	}
-	medians := make(map[int32]float64, len(times))
-	for device, list := range times {
-		slices.Sort(list)
-		medians[device] = float64(list[(len(list)-1)/2]+list[len(list)/2]) / 2
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	best, most := keys[0], medians[keys[0].device]
-	for _, k := range keys[1:] {
-		switch m := medians[k.device]; {
-		case k.device == best.device && len(lists[k]) > len(lists[best]), k.device != best.device && m > most:
-			best, most = k, m
-		}
-	}
-	return lists[best]
-}
-
 // Step is the account of the judged time; of the whole capture even if the input is the steady part.
 func (in *Input) Step() *Step {
 	if in.Whole != nil {
 		in = in.Whole
 	}
 	return Once(in, "step", func() *Step {
-		x := in.stepLook()
-		if x.Device != nil {
+		x := stepLookOf(in)
+		if x.step.Device != nil {
 			in.Visit(x.tl, x.idle)
 			x.finish()
 		}
-		return &x.Step
+		return &x.step
 	})
 }
 
@@ -163,7 +118,7 @@ func (in *Input) StepVisitors() []*timeline.Visitor {
 	if in.Whole != nil || in.Timeline == nil {
 		return nil
 	}
-	if x := in.stepLook(); x.Device != nil && x.tl == in.Timeline {
+	if x := stepLookOf(in); x.step.Device != nil && x.tl == in.Timeline {
 		return x.idle
 	}
 	return nil

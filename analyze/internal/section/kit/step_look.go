@@ -13,7 +13,7 @@ import (
 
 // stepLook goes through the judged time.
 type stepLook struct {
-	Step
+	step    Step
 	in      *Input
 	tl      *timeline.Timeline
 	index   int
@@ -50,7 +50,7 @@ const (
 	markSync
 )
 
-func (in *Input) stepLook() *stepLook {
+func stepLookOf(in *Input) *stepLook {
 	return Once(in, "step look", func() *stepLook { return newStepLook(in) })
 }
 
@@ -60,42 +60,42 @@ func newStepLook(in *Input) *stepLook {
 	if in.Timeline == nil || len(in.Timeline.Devices) == 0 {
 		return x
 	}
-	if units := in.JudgedUnits(); len(units) > 0 {
+	if units := in.Units.Judged(); len(units) > 0 {
 		x.tl, x.index = in.Units.Timeline, int(in.Units.Units[units[0]].Index)
 		for _, u := range units {
 			unit := &in.Units.Units[u]
-			x.Spans = append(x.Spans, interval.Interval{Start: unit.Start, End: unit.End})
+			x.step.Spans = append(x.step.Spans, interval.Interval{Start: unit.Start, End: unit.End})
 			if unit.Marker != trace.None {
-				x.markers[in.Trace.Ranges.Name(int(unit.Marker))], x.hasRanges = true, true
+				x.markers[in.Trace.Ranges.Name(int(unit.Marker))], x.step.hasRanges = true, true
 			}
 		}
-		slices.SortFunc(x.Spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
-		x.Units = int64(len(units))
+		slices.SortFunc(x.step.Spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
+		x.step.Units = int64(len(units))
 	} else {
 		for d := range x.tl.Devices {
 			if x.tl.Devices[d].Busy() > x.tl.Devices[x.index].Busy() {
 				x.index = d
 			}
 		}
-		x.Spans = interval.Set{in.Span}
+		x.step.Spans = interval.Set{in.Span}
 	}
-	for _, s := range x.Spans {
-		x.Of += s.Len()
+	for _, s := range x.step.Spans {
+		x.step.Of += s.Len()
 	}
-	x.Device = &x.tl.Devices[x.index]
+	x.step.Device = &x.tl.Devices[x.index]
 	for i := range x.parts {
 		x.parts[i].IdlePlace = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
 			Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
 	}
-	x.Behind.Within = map[string]int64{}
+	x.step.Behind.Within = map[string]int64{}
 	x.ranges = NewRangeWalk(in.Trace)
 	x.folds, x.folded = make([]int32, len(in.Trace.Ranges.Names)), NewNumbering[string]()
 	for i := range x.folds {
 		x.folds[i] = trace.None
 	}
 	x.places = NewPlaces(in)
-	x.readWaits = map[int32]bool{}
-	x.marks = in.copyMarks(x.readWaits)
+	x.step.readWaits = map[int32]bool{}
+	x.marks = copyMarks(in.Trace, in.Calls, x.step.readWaits)
 	x.idle = make([]*timeline.Visitor, len(x.tl.Devices))
 	for i := range x.idle {
 		x.idle[i] = &timeline.Visitor{}
@@ -109,7 +109,7 @@ func newStepLook(in *Input) *stepLook {
 
 // within is the part of a stretch that is judged; stretches must not go back further than the gap.
 func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
-	for _, s := range x.Spans[x.at:] {
+	for _, s := range x.step.Spans[x.at:] {
 		if s.Start >= end {
 			return
 		}
@@ -120,10 +120,10 @@ func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
 }
 
 func (x *stepLook) gap(g *timeline.Gap) {
-	for x.at < len(x.Spans) && x.Spans[x.at].End <= g.Start {
+	for x.at < len(x.step.Spans) && x.step.Spans[x.at].End <= g.Start {
 		x.at++
 	}
-	if x.at < len(x.Spans) && x.Spans[x.at].Start < g.End {
+	if x.at < len(x.step.Spans) && x.step.Spans[x.at].Start < g.End {
 		x.judge(g)
 	}
 	x.pieces = x.pieces[:0]
@@ -132,18 +132,18 @@ func (x *stepLook) gap(g *timeline.Gap) {
 func (x *stepLook) judge(g *timeline.Gap) {
 	t := x.in.Trace
 	x.within(g.Start, g.End, func(lo, hi int64) {
-		x.Idle += hi - lo
-		g.AddWithin(lo, hi, &x.Cause)
+		x.step.Idle += hi - lo
+		g.AddWithin(lo, hi, &x.step.Cause)
 	})
 	long := LongGap{Interval: g.Interval, Next: g.Next, Call: trace.None, Thread: trace.None}
 	if g.Next != trace.None {
-		if long.Call = x.Device.Call(int(g.Next)); long.Call != trace.None {
+		if long.Call = x.step.Device.Call(int(g.Next)); long.Call != trace.None {
 			x.behind(g, long.Call)
 			long.Thread = t.API.Thread(int(long.Call))
 		}
 	}
-	if g.Len() > x.Gap.Len() {
-		x.Gap = long
+	if g.Len() > x.step.Gap.Len() {
+		x.step.Gap = long
 	}
 	late := g.Start + g.Cause[timeline.CauseSync] + g.Cause[timeline.CauseHost] + g.Cause[timeline.CauseLaunch]
 	from, to := late, late // the part caused by reading a value back
@@ -155,7 +155,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 		p := &x.pieces[i]
 		x.apart(p.Start, p.End, from, to, func(part *latePart, lo, hi int64) {
 			ns := hi - lo
-			x.Host[p.Cause] += ns
+			x.step.Host[p.Cause] += ns
 			part.host[p.Cause] += ns
 			if part == &x.parts[0] {
 				host[0] += ns
@@ -163,7 +163,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 				host[1] += ns
 			}
 			part.Early += max(0, min(hi, x.firstFifth(lo))-lo)
-			key, ok := x.in.LateCallOf(p)
+			key, ok := LateCallOf(x.in.Trace, p)
 			if !ok {
 				return
 			}
@@ -190,12 +190,12 @@ func (x *stepLook) judge(g *timeline.Gap) {
 		x.ranges.Each(long.Thread, lo, hi, func(open []int32, ns int64) { x.inRanges(part, open, ns) })
 		x.marked(part, long.Thread, lo, hi)
 	})
-	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
+	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.step.ReadBackBy) })
 }
 
 // firstFifth is the end of the first fifth of the judged stretch around a moment.
 func (x *stepLook) firstFifth(moment int64) int64 {
-	for _, s := range x.Spans[x.at:] {
+	for _, s := range x.step.Spans[x.at:] {
 		if moment < s.End {
 			return s.Start + s.Len()/5
 		}
@@ -218,18 +218,18 @@ const deepest = 64 // ranges around a call that are looked at
 func (x *stepLook) behind(g *timeline.Gap, call int32) {
 	from := g.End - g.Cause[timeline.CauseDependency]
 	x.within(from-g.Cause[timeline.CauseLaunch], from, func(lo, hi int64) {
-		if hi-lo > x.LongLaunch {
-			x.LongLaunch, x.LongCall = hi-lo, x.in.Trace.API.Name(int(call))
+		if hi-lo > x.step.LongLaunch {
+			x.step.LongLaunch, x.step.LongCall = hi-lo, x.in.Trace.API.Name(int(call))
 		}
 	})
 	x.within(from, g.End, func(lo, hi int64) {
-		if hi-lo > x.LongWait {
-			x.LongWait, x.LongWaitNext = hi-lo, g.Next
+		if hi-lo > x.step.LongWait {
+			x.step.LongWait, x.step.LongWaitNext = hi-lo, g.Next
 		}
 		if g.End-from <= ShortGap {
-			x.Short, x.Shorts = x.Short+hi-lo, x.Shorts+1
+			x.step.Short, x.step.Shorts = x.step.Short+hi-lo, x.step.Shorts+1
 		}
-		x.Behind.Total += hi - lo
+		x.step.Behind.Total += hi - lo
 		seen := x.seen[:0]
 		x.in.Contexts.Walk(call, func(name int32) bool {
 			if n := x.fold(name); !slices.Contains(seen, n) {
@@ -295,25 +295,25 @@ func (x *stepLook) fold(name int32) int32 {
 // finish adds up the work, and names what the waits were for.
 func (x *stepLook) finish() {
 	x.work()
-	x.ReadBacks = int64(len(x.counted))
+	x.step.ReadBacks = int64(len(x.counted))
 	left := &x.parts[0]
-	if !x.ReadBacksTold() {
+	if !x.step.ReadBacksTold() {
 		left.add(&x.parts[1])
 	}
-	x.Where, x.HostLeft = left.IdlePlace, left.host
+	x.step.Where, x.step.HostLeft = left.IdlePlace, left.host
 	for n, ns := range left.around {
-		x.Where.Within[x.folded.Keys[n]] = ns
+		x.step.Where.Within[x.folded.Keys[n]] = ns
 		if left.inside[n] > 0 {
-			x.Where.Ranges[x.folded.Keys[n]] = left.inside[n]
+			x.step.Where.Ranges[x.folded.Keys[n]] = left.inside[n]
 		}
 	}
 	for n, ns := range x.launchedIn {
-		x.Behind.Within[x.folded.Keys[n]] = ns
+		x.step.Behind.Within[x.folded.Keys[n]] = ns
 	}
-	x.Where.Meanwhile = x.meanwhile()
+	x.step.Where.Meanwhile = x.meanwhile()
 	for rng, ns := range x.reads {
-		if rng != "" && float64(ns) >= placeShare*float64(x.ReadBack) && (x.ReadBackAt == "" || ns > x.reads[x.ReadBackAt]) {
-			x.ReadBackAt = rng
+		if rng != "" && float64(ns) >= placeShare*float64(x.step.ReadBack) && (x.step.ReadBackAt == "" || ns > x.reads[x.step.ReadBackAt]) {
+			x.step.ReadBackAt = rng
 		}
 	}
 	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
@@ -358,12 +358,12 @@ const (
 // thread was late.
 func (x *stepLook) meanwhile() (best Meanwhile) {
 	total := x.late.Len()
-	if total == 0 || x.Share(total) < mediumWorth {
+	if total == 0 || x.step.Share(total) < mediumWorth {
 		return best
 	}
 	type key struct{ thread, name int32 }
 	r, times := &x.in.Trace.Ranges, map[key]int64{}
-	from, to := x.Spans[0].Start, x.Spans[len(x.Spans)-1].End
+	from, to := x.step.Spans[0].Start, x.step.Spans[len(x.step.Spans)-1].End
 	for i := range r.Len() {
 		th := r.Thread(i)
 		if th == trace.None || x.in.Threads.Calls(th) {
@@ -387,8 +387,8 @@ func (x *stepLook) meanwhile() (best Meanwhile) {
 
 // work attributes moments with kernels to one of them, as unit times do.
 func (x *stepLook) work() {
-	t, d := x.in.Trace, x.Device
-	x.Kernels = make([]int64, len(t.Kernels.Names)+1)
+	t, d := x.in.Trace, x.step.Device
+	x.step.Kernels = make([]int64, len(t.Kernels.Names)+1)
 	given, at := int64(math.MinInt64), 0
 	for i := range d.Len() {
 		if d.Class(i) != timeline.Compute {
@@ -399,26 +399,26 @@ func (x *stepLook) work() {
 			continue
 		}
 		given = to
-		for at < len(x.Spans) && x.Spans[at].End <= from {
+		for at < len(x.step.Spans) && x.step.Spans[at].End <= from {
 			at++
 		}
-		name, graph := len(x.Kernels)-1, true
+		name, graph := len(x.step.Kernels)-1, true
 		if d.Kind(i) == timeline.KernelWork {
 			name, graph = int(t.Kernels.Name(d.Row(i))), t.Kernels.InGraph(d.Row(i))
 		}
-		for _, s := range x.Spans[at:] {
+		for _, s := range x.step.Spans[at:] {
 			if s.Start >= to {
 				break
 			}
 			if ns := min(to, s.End) - max(from, s.Start); ns > 0 {
-				x.Kernels[name] += ns
-				x.Compute += ns
+				x.step.Kernels[name] += ns
+				x.step.Compute += ns
 				if graph {
-					x.Graphed += ns
+					x.step.Graphed += ns
 				}
 			}
 		}
 	}
-	x.Comm = interval.Intersect(d.CommExposed, x.Spans).Len()
-	x.Copy = max(0, x.Of-x.Compute-x.Comm-x.Idle)
+	x.step.Comm = interval.Intersect(d.CommExposed, x.step.Spans).Len()
+	x.step.Copy = max(0, x.step.Of-x.step.Compute-x.step.Comm-x.step.Idle)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -16,13 +17,13 @@ type mark struct {
 }
 
 // copyMarks are the calls that copies make slow, by thread; waits collects those that wait for a value read back.
-func (in *Input) copyMarks(waits map[int32]bool) map[int32][]mark {
+func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map[int32][]mark {
 	list := map[int32][]mark{}
-	c, api := &in.Trace.Copies, &in.Trace.API
+	c, api := &t.Copies, &t.API
 	for i := range c.Len() {
 		call := trace.None
-		if in.Calls != nil && in.Trace.Has.CopyKinds {
-			call = in.Calls.Copy[i]
+		if joined != nil && t.Has.CopyKinds {
+			call = joined.Copy[i]
 		}
 		if call == trace.None {
 			continue
@@ -49,14 +50,13 @@ func (in *Input) copyMarks(waits map[int32]bool) map[int32][]mark {
 	for th := range list {
 		slices.SortFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
 	}
-	in.addSyncs(list, waits)
+	addSyncs(api, list, waits)
 	return list
 }
 
 // addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits
 // for it: the next call of the thread, where it is one of these.
-func (in *Input) addSyncs(list map[int32][]mark, waits map[int32]bool) {
-	api := &in.Trace.API
+func addSyncs(api *trace.API, list map[int32][]mark, waits map[int32]bool) {
 	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
 	for i := range api.Len() {
 		th, sync := api.Thread(i), api.Names[api.Name(i)].Sync
@@ -106,12 +106,12 @@ func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 		case markReadBack:
 			rng, _ := x.places.Place(m.call)
 			x.reads[rng] += ns
-			x.ReadBack += ns
+			x.step.ReadBack += ns
 			x.counted[m.call] = true
 		case markStaged:
-			x.Staged += ns
+			x.step.Staged += ns
 		case markBlocked:
-			x.Blocked += ns
+			x.step.Blocked += ns
 		case markSync:
 			part.Syncs[x.in.Trace.API.Name(int(m.call))] += ns
 		}

@@ -59,11 +59,11 @@ func (in *Input) IdleSite() *IdleSite {
 		x.Most, x.In = w.most()
 	}
 	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == timeline.CauseHost {
-		x.Loads = in.loadedInGap()
+		x.Loads = s.loadedInGap(in)
 	}
 	threads := map[string]int64{}
 	for th, ns := range w.Threads {
-		threads[in.threadText(th)] += ns
+		threads[threadText(t, th)] += ns
 	}
 	if list, _ := leading(threads, w.Total); len(list) == 1 {
 		x.Thread = list[0]
@@ -77,10 +77,7 @@ func (in *Input) IdleSite() *IdleSite {
 		}
 	}
 	if x.Cause == timeline.CauseSync {
-		for name, ns := range w.Syncs {
-			calls[t.API.Names[name].Name] += ns
-		}
-		of = s.SyncIdle()
+		calls, of = w.blocking(&t.API), s.SyncIdle()
 	}
 	x.Calls, _ = leading(calls, of)
 	if len(x.Calls) > 0 && x.Host == timeline.HostOS {
@@ -91,8 +88,8 @@ func (in *Input) IdleSite() *IdleSite {
 
 // loadedInGap is the kernel after the longest gap, if that gap is most of the judged idle time, its thread loads code
 // in it and launches next, and the kernel never ran before; else empty.
-func (in *Input) loadedInGap() string {
-	s, t := in.Step(), in.Trace
+func (s *Step) loadedInGap(in *Input) string {
+	t := in.Trace
 	g := &s.Gap
 	if 2*g.Len() < s.Idle || g.Thread == trace.None || s.Device.Kind(int(g.Next)) != timeline.KernelWork {
 		return ""
@@ -188,19 +185,21 @@ func leading(times map[string]int64, of int64) (names []string, ns int64) {
 }
 
 // threadText names a thread for a sentence.
-func (in *Input) threadText(th int32) string {
-	t := &in.Trace.Threads[th]
-	switch {
-	case t.Proc != trace.None && t.TID == in.Trace.Procs[t.Proc].PID:
+func threadText(t *trace.Trace, th int32) string {
+	x := &t.Threads[th]
+	if x.Proc != trace.None && x.TID == t.Procs[x.Proc].PID {
 		return "the main thread"
-	case t.Name != "":
-		return threadNamed(t.Name)
 	}
-	return "the launching thread"
+	return threadNamed(x.Name, "the launching thread")
 }
 
-// threadNamed names a thread; PyTorch's profiler calls a thread without a name "thread 17".
-func threadNamed(name string) string { return "thread " + quoted(strings.TrimPrefix(name, "thread ")) }
+// threadNamed names a thread, or says which it is without a name; PyTorch's profiler calls such a thread "thread 17".
+func threadNamed(name, without string) string {
+	if name == "" {
+		return without
+	}
+	return "thread " + quoted(strings.TrimPrefix(name, "thread "))
+}
 
 // quoted is a name of the capture as prose marks it, cut where it is long.
 func quoted(name string) string {
@@ -308,9 +307,9 @@ func (x *IdleSite) Title(in *Input) string {
 		text += "; no range covers it"
 	}
 	if m := &x.Meanwhile; m.Range != "" {
-		text += "; " + in.otherThread(m.Thread) + " is in " + quoted(m.Range) + " meanwhile, " + unit.Percent(m.Share) + " of that time"
+		text += "; " + threadNamed(in.Trace.Threads[m.Thread].Name, "another thread") + " is in " + quoted(m.Range) + " meanwhile, " + unit.Percent(m.Share) + " of that time"
 	}
-	if b := in.Bimodal(); b != nil {
+	if b := TwoTimes(in.Units); b != nil {
 		text += "; " + b.String()
 	}
 	return text
@@ -322,7 +321,7 @@ func (s *Step) BehindLaunch(in *Input) string {
 	switch {
 	case 2*s.LongWait >= s.Cause[timeline.CauseDependency] && s.Cause[timeline.CauseDependency] > 0:
 		text = " behind launched work, most of it one wait of " + unit.Format(float64(s.LongWait), report.Nanoseconds) + " before " +
-			quoted(in.NameOfWork(in.WorkKey(s.Device, int(s.LongWaitNext)))) + ", and what that waits for is not resolved"
+			quoted(in.WorkNames().Of(s.Device, int(s.LongWaitNext))) + ", and what that waits for is not resolved"
 	case s.MostlyShort():
 		text = " behind launched work, most of it in short gaps before queued kernels, " +
 			unit.Format(float64(s.Short)/float64(s.Shorts), report.Nanoseconds) + " on average"
@@ -344,18 +343,10 @@ func (x *IdleSite) oneLaunch(in *Input) bool {
 	return s.Units == 0 && 2*s.LongLaunch >= s.Cause[timeline.CauseLaunch]
 }
 
-// otherThread names a thread that launches nothing.
-func (in *Input) otherThread(th int32) string {
-	if name := in.Trace.Threads[th].Name; name != "" {
-		return threadNamed(name)
-	}
-	return "another thread"
-}
-
 // BehindAdvice is what to do about idle time after the launch.
 func (s *Step) BehindAdvice(in *Input) []string {
 	if s.MostlyShort() {
-		return []string{"The GPU takes a few µs to begin each queued kernel: fewer and larger ones have fewer gaps (torch.compile, the engine's fused kernels), and a CUDA graph has shorter ones" + in.graphFlag() + "."}
+		return []string{"The GPU takes a few µs to begin each queued kernel: fewer and larger ones have fewer gaps (torch.compile, the engine's fused kernels), and a CUDA graph has shorter ones" + in.Engine().graphFlag() + "."}
 	}
 	return []string{"It waits for an event, another stream or the device: look at cudaStreamWaitEvent calls, and at the stream of the work before the longest gaps.",
 		"Work of another process on the GPU, or a capture without its launches, looks the same."}
@@ -386,12 +377,12 @@ func (x *IdleSite) Advice(in *Input) []string {
 	switch {
 	case x.Cause == timeline.CauseSync:
 		return []string{
-			"Remove the barrier from the step (.item(), .cpu(), torch.cuda.synchronize()), or read the result one step later through an event." + in.AsyncScheduling(),
+			"Remove the barrier from the step (.item(), .cpu(), torch.cuda.synchronize()), or read the result one step later through an event." + in.Engine().AsyncScheduling(),
 			where}
 	case x.Cause == timeline.CauseLaunch && x.oneLaunch(in):
 		return []string{"The first launch of a kernel loads its code: launch it once before what is measured, or load eagerly (CUDA_MODULE_LOADING=EAGER).", where}
 	case x.Cause == timeline.CauseLaunch:
-		return []string{"One launch per kernel costs more than the kernels: run the step as a CUDA graph" + in.graphFlag() + ", or fuse small kernels (torch.compile).",
+		return []string{"One launch per kernel costs more than the kernels: run the step as a CUDA graph" + in.Engine().graphFlag() + ", or fuse small kernels (torch.compile).",
 			where}
 	case x.Cause == timeline.CauseDependency:
 		return in.Step().BehindAdvice(in)
@@ -419,29 +410,30 @@ func (x *IdleSite) Advice(in *Input) []string {
 		return []string{"This time disappears without the profiler: trace fewer kinds of events, CUDA graphs as a " +
 			"whole, no stacks."}
 	case timeline.HostNotScheduled:
-		if !in.Has(trace.RoleOS) {
+		if !in.Trace.Tables.Has(trace.RoleOS) {
 			return []string{"The thread sleeps or has no CPU: calls of the operating system (--trace=…,osrt) show " +
 				"where it sleeps.", where}
 		}
 		return []string{"More threads want to run than there are CPUs: give the process more (its container's limit, taskset), or see who had the CPU in the host section.", where}
 	}
-	if x.Host == timeline.HostUnknown && !in.Has(trace.RoleOS) && !in.Has(trace.RoleSched) {
-		return []string{in.ahead(),
+	if x.Host == timeline.HostUnknown && !in.Trace.Tables.Has(trace.RoleOS) && !in.Trace.Tables.Has(trace.RoleSched) {
+		return []string{ahead(in.Step(), in.Engine()),
 			"Capture what the host does: explain capture --host, or nsys profile with --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree."}
 	}
 	if len(x.Ranges) > 0 {
-		return []string{"Look at what the program does there between launches, and move it out of the step or to another thread." + in.AsyncScheduling(),
-			"If it is launching kernel by kernel, a CUDA graph" + in.graphFlag() + " makes it one call."}
+		return []string{"Look at what the program does there between launches, and move it out of the step or to another thread." + in.Engine().AsyncScheduling(),
+			"If it is launching kernel by kernel, a CUDA graph" + in.Engine().graphFlag() + " makes it one call."}
 	}
-	return []string{in.ahead(), where}
+	return []string{ahead(in.Step(), in.Engine()), where}
 }
 
 // ahead is what to do where the thread prepares and launches more slowly than the GPU works.
-func (in *Input) ahead() string {
-	if s := in.Step(); 2*s.Graphed > s.Compute {
-		return "The step runs as a CUDA graph already: prepare the next one while it runs, or batch more work per step." + in.AsyncScheduling()
+func ahead(s *Step, engine Engine) string {
+	if 2*s.Graphed > s.Compute {
+		return "The step runs as a CUDA graph already: prepare the next one while it runs, or batch more work per step." + engine.AsyncScheduling()
 	}
-	return "Batch more work per step, or run it as a CUDA graph" + in.graphFlag() + ": the thread prepares and launches more slowly than the GPU works." + in.AsyncScheduling()
+	return "Batch more work per step, or run it as a CUDA graph" + engine.graphFlag() +
+		": the thread prepares and launches more slowly than the GPU works." + engine.AsyncScheduling()
 }
 
 // named reports whether what is waited in, or what another thread does meanwhile, has one of the words in its name.
@@ -458,51 +450,19 @@ func (x *IdleSite) group() string {
 	return OSGroup(x.Calls[0])
 }
 
-// Engine is the engine that the capture is of: by the markers of its steps or by evidence beside it; empty if neither
-// tells.
-func (in *Input) Engine() string {
-	text := ""
-	if in.Units != nil {
-		text = strings.ToLower(in.Units.Name)
-	}
-	if in.Evidence != nil {
-		for _, f := range in.Evidence.Files {
-			text += " " + strings.ToLower(f.Tally.Format)
-		}
-	}
-	for _, e := range []string{"vllm", "sglang", "tensorrt", "lmdeploy", "tgi"} {
-		if strings.Contains(text, e) {
-			return e
-		}
-	}
-	switch {
-	case strings.Contains(text, "execute_context_"):
-		return "vllm"
-	case strings.Contains(text, "step[") || strings.Contains(text, "run_batch"):
-		return "sglang"
-	}
-	return ""
-}
-
-// AsyncScheduling is the engine's flag for preparing a step while another runs, as a sentence; empty if no engine is
-// recognised.
-func (in *Input) AsyncScheduling() string {
-	return map[string]string{"vllm": " vLLM: --async-scheduling.", "sglang": " SGLang: without --disable-overlap-schedule."}[in.Engine()]
-}
-
-func (in *Input) graphFlag() string {
-	return map[string]string{"vllm": " (vLLM: without --enforce-eager)", "sglang": " (SGLang: without --disable-cuda-graph)",
-		"tensorrt": " (TensorRT-LLM: cuda_graph_config)"}[in.Engine()]
-}
-
-// SyncSite is the blocking call that at least 30 % of the judged idle time of cause sync is in, or empty.
-func (in *Input) SyncSite() string {
-	s, calls := in.Step(), map[string]int64{}
-	for name, ns := range s.Where.Syncs {
-		calls[in.Trace.API.Names[name].Name] += ns
-	}
-	if list, _ := leading(calls, s.SyncIdle()); len(list) > 0 {
+// Blocking is the blocking call that at least 30 % of a time is in, or empty.
+func (w *IdlePlace) Blocking(api *trace.API, of int64) string {
+	if list, _ := leading(w.blocking(api), of); len(list) > 0 {
 		return list[0]
 	}
 	return ""
+}
+
+// blocking is the time in blocking calls, by name.
+func (w *IdlePlace) blocking(api *trace.API) map[string]int64 {
+	calls := map[string]int64{}
+	for name, ns := range w.Syncs {
+		calls[api.Names[name].Name] += ns
+	}
+	return calls
 }

@@ -14,7 +14,7 @@ import (
 // labels.
 func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	x, c := r.in.Units, &r.in.Trace.Copies
-	if !r.in.Has(trace.RoleMemcpy) {
+	if !r.in.Trace.Tables.Has(trace.RoleMemcpy) {
 		return
 	}
 	index := x.Units[s.units[0]].Index

@@ -142,7 +142,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 	r.waits()
 	absent := r.absent()
 	switch x := in.Units; {
-	case !in.Has(trace.RoleAPI):
+	case !in.Trace.Tables.Has(trace.RoleAPI):
 		out.Status(report.Partial, in.Lack(trace.RoleAPI)+": what launched work is not known")
 	case x.Kind == workunit.KindNone || x.Primary < 0:
 		out.Status(report.Partial, "no unit of work was found, so there is no critical path")
@@ -159,7 +159,7 @@ func (r *pathRun) from(rows int) {
 	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset,
 		trace.RoleAPI, trace.RoleSync, trace.RoleEvent} {
 		switch {
-		case !r.in.Has(role):
+		case !r.in.Trace.Tables.Has(role):
 		case first:
 			r.out.From(role, rows, "start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 			first = false
@@ -211,8 +211,7 @@ func (r *pathRun) pieces() (n int) {
 
 func (r *pathRun) nameIn(g *stepgraph.Graph, piece int32) string {
 	d, i := g.Place(piece)
-	name, _ := r.in.WorkName(&g.Timeline.Devices[d], int32(i)).Str()
-	return name
+	return r.in.WorkNames().Of(&g.Timeline.Devices[d], i)
 }
 
 func (r *pathRun) callName(call int32) string {

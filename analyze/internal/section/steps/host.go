@@ -53,7 +53,7 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 		if !shown[api.Name(i)] {
 			continue
 		}
-		p := r.in.ProcOf(api.Thread(i))
+		p := r.in.Trace.ProcOf(api.Thread(i))
 		if p == trace.None {
 			continue
 		}
@@ -74,7 +74,7 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 // apis emits the host's calls during the units of a set; those of the primary group have no labels, and a table.
 func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
 	api := &r.in.Trace.API
-	if !r.in.Has(trace.RoleAPI) || w.units == 0 {
+	if !r.in.Trace.Tables.Has(trace.RoleAPI) || w.units == 0 {
 		return
 	}
 	r.out.From(trace.RoleAPI, w.rows, "start", "end", "nameId", "globalTid")

@@ -43,7 +43,7 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 
 // piece keeps a stretch of a call until its gap is complete: the stretches of a gap are not in order.
 func (x *lateCalls) piece(p *timeline.HostPiece) {
-	if _, ok := x.in.LateCallOf(p); ok {
+	if _, ok := kit.LateCallOf(x.in.Trace, p); ok {
 		x.pieces = append(x.pieces, *p)
 	}
 }
@@ -56,7 +56,7 @@ func (x *lateCalls) gap(g *timeline.Gap) {
 	}
 	for i := range x.pieces {
 		p := &x.pieces[i]
-		c, _ := x.in.LateCallOf(p)
+		c, _ := kit.LateCallOf(x.in.Trace, p)
 		name := x.calls.Of(c)
 		for int(name) >= len(x.time.last) {
 			x.time.last = append(x.time.last, nil)
@@ -77,7 +77,7 @@ func (x *lateCalls) gap(g *timeline.Gap) {
 func (r *unitRun) fromThreads() {
 	r.out.From(trace.RoleAPI, r.in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
-		if r.in.Has(role) {
+		if r.in.Trace.Tables.Has(role) {
 			r.out.With(role)
 		}
 	}

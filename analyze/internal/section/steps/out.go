@@ -402,9 +402,10 @@ func (r *unitRun) findings() {
 			times[i] = r.costs[u].time
 		}
 		slices.Sort(times)
-		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 || r.in.Bimodal() != nil {
+		b := kit.TwoTimes(r.in.Units)
+		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 || b != nil {
 			title := "Steps of the same kernels take very different time"
-			if b := r.in.Bimodal(); b != nil {
+			if b != nil {
 				title = "Steps of the same kernels take two unlike times: " + b.String()
 				for _, m := range []struct {
 					mode        string

@@ -33,7 +33,7 @@ func (r *unitRun) from(columns ...string) {
 	first := true
 	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset} {
 		switch {
-		case !r.in.Has(role):
+		case !r.in.Trace.Tables.Has(role):
 		case first:
 			r.out.From(role, r.rows, columns...)
 			first = false

@@ -8,7 +8,7 @@ const togetherShare = 0.90
 func (r *unitRun) tokenRate(s *unitSet, p50 float64) *float64 {
 	var tokens int64
 	for _, u := range s.units {
-		decode, prompt, _, ok := r.in.StepTokens(&r.in.Units.Units[u])
+		decode, prompt, _, ok := r.in.Units.Tokens(&r.in.Trace.Ranges, &r.in.Units.Units[u])
 		if !ok {
 			return nil
 		}

@@ -191,12 +191,12 @@ func positions(in *kit.Input, out *kit.Output) {
 		return
 	}
 	s := d.main
-	if !in.Has(trace.RoleKernel) {
+	if !in.Trace.Tables.Has(trace.RoleKernel) {
 		out.From(trace.RoleGraph, int(s.Kernels), "start", "end", "deviceId")
 	} else {
 		out.From(trace.RoleKernel, int(s.Kernels), "start", "end", "deviceId", "streamId", "correlationId")
 	}
-	if in.Has(trace.RoleAPI) {
+	if in.Trace.Tables.Has(trace.RoleAPI) {
 		out.With(trace.RoleAPI, "start", "end")
 	}
 	out.Coverage(stat.Ratio(float64(s.Aligned), float64(s.Kernels)))

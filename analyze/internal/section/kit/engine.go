@@ -1,0 +1,44 @@
+package kit
+
+import "strings"
+
+// Engine is what serves or trains: vllm, sglang, …; empty if it is not known.
+type Engine string
+
+// Engine is the engine that the capture is of: by the markers of its steps or by evidence beside it; empty if neither
+// tells.
+func (in *Input) Engine() Engine {
+	text := ""
+	if in.Units != nil {
+		text = strings.ToLower(in.Units.Name)
+	}
+	if in.Evidence != nil {
+		for _, f := range in.Evidence.Files {
+			text += " " + strings.ToLower(f.Tally.Format)
+		}
+	}
+	for _, e := range []Engine{"vllm", "sglang", "tensorrt", "lmdeploy", "tgi"} {
+		if strings.Contains(text, string(e)) {
+			return e
+		}
+	}
+	switch {
+	case strings.Contains(text, "execute_context_"):
+		return "vllm"
+	case strings.Contains(text, "step[") || strings.Contains(text, "run_batch"):
+		return "sglang"
+	}
+	return ""
+}
+
+// AsyncScheduling is the engine's flag for preparing a step while another runs, as a sentence; empty if no engine is
+// recognised.
+func (e Engine) AsyncScheduling() string {
+	return map[Engine]string{"vllm": " vLLM: --async-scheduling.", "sglang": " SGLang: without --disable-overlap-schedule."}[e]
+}
+
+// graphFlag is the engine's setting for CUDA graphs, in brackets; empty if no engine is recognised.
+func (e Engine) graphFlag() string {
+	return map[Engine]string{"vllm": " (vLLM: without --enforce-eager)", "sglang": " (SGLang: without --disable-cuda-graph)",
+		"tensorrt": " (TensorRT-LLM: cuda_graph_config)"}[e]
+}
