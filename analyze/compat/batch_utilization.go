@@ -126,10 +126,10 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 		out.Status(report.Partial, "no row states the scheduler's limit: utilisation is unknown")
 	}
 	filesTogether(out, d, name)
-	out.LineChart("batch_utilization", "Batch utilisation over time", report.Ratio, report.Nanoseconds, sinceStart,
-		overTime("sequences", &b.SeqsOverTime), overTime("tokens", &b.TokensOverTime))
-	out.LineChart("batch_queues", "Requests running and waiting over time", report.Count, report.Nanoseconds, sinceStart,
-		overTime("running", &b.Running.OverTime), overTime("waiting", &b.Waiting.OverTime))
+	out.Chart(kit.Lines("batch_utilization", "Batch utilisation over time", report.Ratio, sinceStart,
+		overTime("sequences", &b.SeqsOverTime), overTime("tokens", &b.TokensOverTime)))
+	out.Chart(kit.Lines("batch_queues", "Requests running and waiting over time", report.Count, sinceStart,
+		overTime("running", &b.Running.OverTime), overTime("waiting", &b.Waiting.OverTime)))
 	batchFindings(out, tokens, waiting)
 }
 

@@ -107,6 +107,6 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 	default:
 		out.Note("Nothing says how times were taken. The simple profiler times on the host and waits for the GPU after every step, which itself costs time.")
 	}
-	out.LineChart("forward_throughput", "Tokens per second of forward time, over time", report.PerSecond, report.Nanoseconds, sinceStart,
-		overTime("tokens per second", &d.Throughput))
+	out.Chart(kit.Lines("forward_throughput", "Tokens per second of forward time, over time", report.PerSecond, sinceStart,
+		overTime("tokens per second", &d.Throughput)))
 }

@@ -66,7 +66,7 @@ func kvCache(in *kit.Input, out *kit.Output) {
 			out.Int("kv.blocks_peak", nil, c.Used)
 		}
 		filesTogether(out, d, usage)
-		out.LineChart("kv_usage", "KV cache in use over time", report.Ratio, report.Nanoseconds, sinceStart, overTime("in use", &c.Usage.OverTime))
+		out.Chart(kit.Lines("kv_usage", "KV cache in use over time", report.Ratio, sinceStart, overTime("in use", &c.Usage.OverTime)))
 	} else if s.Blocks > 0 {
 		fromSession(out, 1, summary, "Total blocks available", "Peak blocks used")
 		out.Int("kv.blocks", nil, s.Blocks)

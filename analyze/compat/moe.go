@@ -256,8 +256,8 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 	}
 	out.Note("Imbalance by batch covers the experts that the batch chose: experts that it did not choose, and batches " +
 		"that chose a single expert, are left out.")
-	out.LineChart("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, report.Nanoseconds, sinceStart,
-		overTime("busiest over least busy", &m.Imbalance.OverTime))
+	out.Chart(kit.Lines("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, sinceStart,
+		overTime("busiest over least busy", &m.Imbalance.OverTime)))
 }
 
 // moeWhole emits the imbalance if it was not sampled by batch: the whole session counts as one batch, dead experts

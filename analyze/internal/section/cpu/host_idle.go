@@ -178,7 +178,7 @@ func (x *late) lacks(in *kit.Input) (list []string) {
 func (x *late) from(out *kit.Output, rows int) {
 	out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
-		out.With(role)
+		out.Source.With(role)
 	}
 }
 
@@ -244,7 +244,7 @@ func (x *late) frameTable(in *kit.Input, out *kit.Output) {
 	if x.stacked == 0 {
 		return
 	}
-	out.With(trace.RoleSampleStack, "id", "symbol", "module", "stackDepth")
+	out.Source.With(trace.RoleSampleStack, "id", "symbol", "module", "stackDepth")
 	framesTable(out, "host_frames", "host.frame_ratio", x.frames, x.stacked)
 	out.Note("Functions are sampled: the share is that of the " + strconv.FormatInt(x.stacked, 10) +
 		" samples in this time with the function on their stack, and has a 95 % interval. A thread on no CPU is not sampled.")

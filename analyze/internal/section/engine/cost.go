@@ -34,7 +34,7 @@ var Cost = kit.Section{
 
 func cost(in *kit.Input, out *kit.Output) {
 	price := in.Options.GPUPrice
-	out.Source(report.Source{Tables: []string{"command line"}, Columns: []string{"--gpu-price"}, Rows: 1})
+	out.Source.Source = report.Source{Tables: []string{"command line"}, Columns: []string{"--gpu-price"}, Rows: 1}
 	out.Float("cost.gpu_hour", nil, price)
 	gpus := 0
 	if !in.NoTrace {

@@ -151,8 +151,8 @@ func joinSteps(in *kit.Input, out *kit.Output) {
 		}
 	}
 	out.FromEvidence(file.ServerLog, len(list), "iter", "host_step_time", "prev_device_step_time")
-	out.With(trace.RoleNVTX, "text", "textId")
-	out.With(trace.RoleKernel, "start", "end")
+	out.Source.With(trace.RoleNVTX, "text", "textId")
+	out.Source.With(trace.RoleKernel, "start", "end")
 	out.Int("serve.joined_steps", nil, int64(len(list))).N = int64(len(units))
 	if len(list) == 0 {
 		out.Note("None of the steps in the trace has its number in the log: they are not of the same time.")

@@ -243,7 +243,9 @@ func iterationCharts(o *kit.Output, list *serverlog.Iterations, byType *[serverl
 		s.Labels = append(s.Labels, strconv.Itoa(lo+1))
 		s.Values = append(s.Values, longest)
 	}
-	o.LineChart("iteration_time", "Time of iterations", report.Nanoseconds, "", "iteration", s)
+	c := kit.Lines("iteration_time", "Time of iterations", report.Nanoseconds, "iteration", s)
+	c.XUnit = "" // counted
+	o.Chart(c)
 	bars := report.Chart{ID: "iteration_types", Title: "Time by type of iteration", Kind: "stacked",
 		Unit: report.Nanoseconds, Series: []report.Series{{Name: "all iterations", Labels: []string{},
 			Values: []float64{}}}}

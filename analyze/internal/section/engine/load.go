@@ -234,9 +234,9 @@ func loadCharts(o *kit.Output, r *loadfile.Result) {
 		line.Style = "points"
 		return line
 	}
-	o.LineChart("load_latency", "Latency over the load", report.Nanoseconds, report.Nanoseconds,
+	o.Chart(kit.Lines("load_latency", "Latency over the load", report.Nanoseconds,
 		"time since the first request was due", points("first token", func(q *loadfile.Request) *int64 { return q.First }),
-		points("whole answer", func(q *loadfile.Request) *int64 { return &q.End }))
+		points("whole answer", func(q *loadfile.Request) *int64 { return &q.End })))
 }
 
 // loadTrust emits the warnings that limit trust in the numbers.

@@ -132,7 +132,7 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 			l["batch"] = strconv.FormatInt(u.batch, 10)
 		}
 		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
-		out.With(trace.RoleNVTX, "text", "textId")
+		out.Source.With(trace.RoleNVTX, "text", "textId")
 		flops, bandwidth := u.ofPeak, u.ofBandwidth
 		if flops != nil {
 			out.Metric("model.flops_utilization", l, believed(flops, most)).N = u.units
@@ -249,7 +249,7 @@ func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 			continue
 		}
 		out.FromEvidence(file.NCU, int(s.rows), "sm__sass_thread_inst_executed_op_*_pred_on.sum", "sm__ops_path_tensor_*.sum")
-		out.With(trace.RoleKernel, "start", "end")
+		out.Source.With(trace.RoleKernel, "start", "end")
 		ratio := s.measured / s.formula
 		out.Float("model.ncu_flops_ratio", kit.Labels("phase", phase), ratio).N = s.rows
 		out.Metric("model.ncu_coverage", kit.Labels("phase", phase), stat.Ratio(s.known, s.time))

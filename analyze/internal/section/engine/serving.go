@@ -337,14 +337,14 @@ func (r *servingRun) charts() {
 			func(i int) float64 { return of(&r.list[i]) })
 	}
 	const title = "time since the first line of statistics"
-	r.out.LineChart("serving_throughput", "Tokens per second", report.PerSecond, report.Nanoseconds, title,
+	r.out.Chart(kit.Lines("serving_throughput", "Tokens per second", report.PerSecond, title,
 		line("prompt", func(s *serverlog.Sample) float64 { return s.Prompt }),
-		line("generation", func(s *serverlog.Sample) float64 { return s.Generation }))
-	r.out.LineChart("serving_requests", "Requests", report.Count, report.Nanoseconds, title,
+		line("generation", func(s *serverlog.Sample) float64 { return s.Generation })))
+	r.out.Chart(kit.Lines("serving_requests", "Requests", report.Count, title,
 		line("running", func(s *serverlog.Sample) float64 { return s.Running }),
-		line("waiting", func(s *serverlog.Sample) float64 { return s.Waiting }))
-	r.out.LineChart("serving_cache", "KV cache in use", report.Ratio, report.Nanoseconds, title,
-		line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage }))
+		line("waiting", func(s *serverlog.Sample) float64 { return s.Waiting })))
+	r.out.Chart(kit.Lines("serving_cache", "KV cache in use", report.Ratio, title,
+		line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage })))
 }
 
 // share is the share of the run's samples, 0..1, for which a condition holds.

@@ -112,7 +112,7 @@ func categories(in *kit.Input, out *kit.Output) {
 			hinted, launches = hinted+e.Total, launches+e.Count
 		}
 	}
-	out.Rows(launches)
+	out.Source.Rows = launches
 	out.Int("kernel.hinted_time", nil, hinted)
 	if share := stat.Ratio(hinted, all); hinted > 0 && share != nil {
 		out.Note(unit.Percent(*share) + " of the time is in kernels whose category only a word of the name hints at; `weak` marks them in the file of kernels, and no finding relies on them.")
@@ -132,7 +132,7 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", stat.Ratio(e.Total, all)))
 	}
 	t.Cut(unnamedShown, "count", "total", "share").Add()
-	out.Rows(count)
+	out.Source.Rows = count
 	out.Int("kernel.unnamed_time", nil, total)
 	if share := stat.Ratio(total, all); share == nil || *share < unnamedShare {
 		return
@@ -164,7 +164,7 @@ func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.In
 func kernelName(in *kit.Input, n int32) string { return in.Trace.Kernels.Names[n].Name }
 
 func emitGroup(o *kit.Output, label string, g *kernelGroup) {
-	o.Rows(g.count)
+	o.Source.Rows = g.count
 	o.Int("kernel.total_time", kit.Labels(label, g.name), g.total)
 	o.Int("kernel.count", kit.Labels(label, g.name), g.count)
 }

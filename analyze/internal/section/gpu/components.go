@@ -131,15 +131,15 @@ func emitComponents(out *kit.Output, list []*componentTime, coverage *float64, r
 	for _, c := range list {
 		out.From(trace.RoleKernel, int(c.count), "start", "end", "demangledName", "shortName")
 		if ranges {
-			out.With(trace.RoleAPI, "correlationId", "globalTid")
-			out.With(trace.RoleNVTX, "text", "textId")
+			out.Source.With(trace.RoleAPI, "correlationId", "globalTid")
+			out.Source.With(trace.RoleNVTX, "text", "textId")
 		}
 		if c.count > 0 {
 			out.Int("component.gpu_time", kit.Labels("component", c.name), c.time)
 			out.Int("component.kernel_count", kit.Labels("component", c.name), c.count)
 		}
 		if c.nvtxRows > 0 {
-			out.Rows(c.nvtxRows)
+			out.Source.Rows = c.nvtxRows
 			out.Int("component.gpu_time", kit.Labels("component", c.name, "by", "nvtx"), c.nvtx).Coverage = coverage
 		}
 		if c.byRows > 0 {

@@ -113,7 +113,7 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 		out.Int("gpu_memory.allocations", l, d.allocations)
 		out.Int("gpu_memory.unknown_frees", l, d.unknown)
 		if d.pool > 0 {
-			out.With(trace.RoleAlloc, "localMemoryPoolSize", "localMemoryPoolUtilizedSize")
+			out.Source.With(trace.RoleAlloc, "localMemoryPoolSize", "localMemoryPoolUtilizedSize")
 			out.Int("gpu_memory.pool_peak", l, d.pool)
 			out.Int("gpu_memory.pool_used_peak", l, max(d.inUse, 0))
 		}

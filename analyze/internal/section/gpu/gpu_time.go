@@ -109,7 +109,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 		out.Int("gpu.exposed_comm_time", l, comm)
 		out.Int("gpu.copy_time", l, d.Copies)
 		out.Int("gpu.exposed_copy_time", l, copies)
-		out.With(trace.RoleAPI, "correlationId", "globalTid")
+		out.Source.With(trace.RoleAPI, "correlationId", "globalTid")
 		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("idle", idle)}
 		parts := report.Series{Name: "GPU " + id, Labels: []string{"compute", "exposed communication", "exposed copy"},
 			Values: []float64{float64(compute), float64(comm), float64(copies)}}
@@ -240,7 +240,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	for _, r := range ranges {
 		if s.Units > 0 {
 			out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
-			out.With(trace.RoleAPI, "start", "end", "globalTid")
+			out.Source.With(trace.RoleAPI, "start", "end", "globalTid")
 			out.Float("unit.idle_range_time", kit.Labels("range", r), float64(s.RangeTime(r))/float64(s.Units))
 			evidence = append(evidence, kit.Ref("unit.idle_range_time", "range", r))
 		}

@@ -113,9 +113,9 @@ func graphs(in *kit.Input, out *kit.Output) {
 	known := in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation && hasAPI
 	if !lost && known || len(whole) > 0 {
 		out.From(trace.RoleKernel, hi-lo+ghi-glo, "start", "end", "graphNodeId", "correlationId")
-		out.With(trace.RoleGraph, "start", "end", "graphExecId")
+		out.Source.With(trace.RoleGraph, "start", "end", "graphExecId")
 		out.Metric("graph.coverage", nil, stat.Ratio(nodeTime+wholeTime, all))
-		out.Rows(int64(inGraphs + len(whole)))
+		out.Source.Rows = int64(inGraphs + len(whole))
 		out.Int("graph.time", nil, nodeTime+wholeTime)
 		if len(whole) == 0 || inGraphs > 0 {
 			out.Int("graph.kernels", nil, int64(inGraphs))
@@ -124,7 +124,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 	runs := append(nodes, whole...)
 	unique := graphTable(in, out, runs)
 	if len(runs) > 0 {
-		out.Rows(int64(len(runs)))
+		out.Source.Rows = int64(len(runs))
 		out.Int("graph.unique", nil, int64(unique))
 	}
 	if len(nodes) > 0 {

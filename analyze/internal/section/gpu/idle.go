@@ -253,7 +253,7 @@ func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *timeline.Device) {
 	}
 	out.Int("idle.long_gap_count", l, int64(x.long))
 	if in.Trace.Tables.Has(trace.RoleHostFunc) {
-		out.With(trace.RoleHostFunc, "start", "end", "streamId")
+		out.Source.With(trace.RoleHostFunc, "start", "end", "streamId")
 		out.Int("idle.host_function_time", l, x.held)
 	}
 	if x.use != nil {

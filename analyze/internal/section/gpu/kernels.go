@@ -152,7 +152,7 @@ func kernels(in *kit.Input, out *kit.Output) {
 		share := stat.Ratio(e.Total, total)
 		if room.Take(name) {
 			l := kit.Labels("kernel", name)
-			out.Rows(e.Count)
+			out.Source.Rows = e.Count
 			m := out.Int("kernel.total_time", l, e.Total)
 			if in.Options.Percentiles {
 				m.Summary = e.Summary
@@ -194,7 +194,7 @@ func kernels(in *kit.Input, out *kit.Output) {
 	top := list[0]
 	if name := in.Trace.Kernels.Names[top.Key].Name; len(name) <= maxKernelNameBytes && in.Options.Top > 0 {
 		_, time := mostOnDevice(in, top.Key)
-		out.Rows(top.Count)
+		out.Source.Rows = top.Count
 		out.Metric("kernel.window_share", kit.Labels("kernel", name), stat.Ratio(time, in.Span.Len()))
 	}
 	topKernelFindings(in, out)
@@ -378,7 +378,7 @@ func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 	}
 	for _, d := range slices.Sorted(maps.Keys(devices)) {
 		l := kit.Labels("device", strconv.Itoa(int(d)))
-		out.Rows(devices[d].count)
+		out.Source.Rows = devices[d].count
 		out.Int("kernel.total_time", l, devices[d].total)
 		out.Int("kernel.count", l, devices[d].count)
 	}

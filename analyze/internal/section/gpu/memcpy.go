@@ -405,7 +405,7 @@ func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 		if all[d] == 0 {
 			continue
 		}
-		out.Rows(all[d])
+		out.Source.Rows = all[d]
 		out.Int("memcpy.tiny_count", kit.Labels("direction", kit.Directions[d]), tiny[d])
 		if tiny[d] >= tinyCopies && 2*tiny[d] >= all[d] {
 			evidence = append(evidence, kit.Ref("memcpy.tiny_count", "direction", kit.Directions[d]),

@@ -112,7 +112,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 			continue // not known
 		}
 		out.From(trace.RoleAPI, int(count[rule]), "start", "end", "nameId", "correlationId", "globalTid")
-		out.With(role, columns...)
+		out.Source.With(role, columns...)
 		l := kit.Labels("rule", ruleNames[rule])
 		out.Int("memcpy.rule_time", l, total[rule])
 		out.Int("memcpy.rule_count", l, count[rule])
@@ -148,7 +148,7 @@ func readBacks(in *kit.Input, out *kit.Output) {
 		return
 	}
 	out.From(trace.RoleMemcpy, int(s.ReadBacks), "bytes", "copyKind", "correlationId")
-	out.With(trace.RoleAPI, "start", "end", "globalTid")
+	out.Source.With(trace.RoleAPI, "start", "end", "globalTid")
 	out.Int("memcpy.read_back_count", nil, s.ReadBacks)
 	out.Int("memcpy.read_back_idle", nil, s.ReadBackIdle())
 	title := "The host reads values back from the GPU"

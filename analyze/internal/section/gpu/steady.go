@@ -66,7 +66,7 @@ func loadCopies(in *kit.Input, out *kit.Output) {
 		return
 	}
 	out.From(trace.RoleMemcpy, rows, "start", "end", "bytes")
-	out.With(trace.RoleKernel, "start")
+	out.Source.With(trace.RoleKernel, "start")
 	out.Int("steady.load_copy_time", nil, time)
 	out.Int("steady.load_copy_bytes", nil, bytes)
 }

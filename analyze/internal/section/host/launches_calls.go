@@ -78,7 +78,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 			return nil
 		}
 		out.From(trace.RoleKernel, waits.Len(), "start", "correlationId", "globalPid")
-		out.With(trace.RoleAPI, "end", "correlationId", "globalTid")
+		out.Source.With(trace.RoleAPI, "end", "correlationId", "globalTid")
 		m := out.Float("launch.queue_time", l, s.P50)
 		m.Summary = s
 		return m
@@ -104,7 +104,7 @@ func apiCalls(in *kit.Input, out *kit.Output) {
 		name := api.Names[e.Key].Name
 		if n < maxAPIMetrics {
 			l := kit.Labels("api", name)
-			out.Rows(e.Count)
+			out.Source.Rows = e.Count
 			out.Int("api.time", l, e.Total).Summary = e.Summary
 			out.Int("api.count", l, e.Count)
 		}
@@ -112,7 +112,7 @@ func apiCalls(in *kit.Input, out *kit.Output) {
 			kit.Maybe("share", stat.Ratio(e.Total, total)))...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
-	out.Rows(int64(calls))
+	out.Source.Rows = int64(calls)
 	out.Int("api.time", nil, total).Summary = stats.All.Summary
 	out.Int("api.count", nil, int64(calls))
 }

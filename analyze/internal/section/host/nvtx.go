@@ -384,9 +384,9 @@ func coverageByProc(in *kit.Input) []procCoverage {
 // fromAttribution sets the source of metrics computed from attributed kernels.
 func fromAttribution(in *kit.Input, out *kit.Output, rows int64) {
 	out.From(trace.RoleKernel, int(rows), "start", "end", "correlationId", "globalPid")
-	out.With(trace.RoleGraph)
-	out.With(trace.RoleAPI, "globalTid")
-	out.With(trace.RoleNVTX)
+	out.Source.With(trace.RoleGraph)
+	out.Source.With(trace.RoleAPI, "globalTid")
+	out.Source.With(trace.RoleNVTX)
 }
 
 // coverageMetrics emits coverage and warns if it is low; false if there is no kernel time to cover.
@@ -404,7 +404,7 @@ func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 			continue
 		}
 		if shown++; shown <= kit.MaxProcMetrics {
-			out.Rows(procs[p].kernels)
+			out.Source.Rows = procs[p].kernels
 			out.Metric("nvtx.coverage", kit.Labels("pid", pidText(in, int32(p))), c)
 		}
 		known++

@@ -65,9 +65,9 @@ func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []r
 			return
 		}
 		l := kit.Labels("range", text)
-		out.Rows(e.pairs)
+		out.Source.Rows = e.pairs
 		out.Int("nvtx.gpu_time", l, e.gpu)
-		out.Rows(e.kernels)
+		out.Source.Rows = e.kernels
 		out.Int("nvtx.gpu_time_self", l, e.self)
 	}
 }
@@ -89,7 +89,7 @@ func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []
 			return
 		}
 		l := kit.Labels("range", text)
-		out.Rows(e.count)
+		out.Source.Rows = e.count
 		out.Int("nvtx.wall_time", l, e.wall).Summary = summaries[e.text]
 		out.Int("nvtx.count", l, e.count)
 	}
@@ -112,7 +112,7 @@ func rangePidMetrics(in *kit.Input, out *kit.Output, names *rangeNames, parts []
 		if mapped && e.pairs > 0 {
 			fromAttribution(in, out, e.pairs)
 			out.Int("nvtx.gpu_time", l, e.gpu)
-			out.Rows(e.kernels)
+			out.Source.Rows = e.kernels
 			out.Int("nvtx.gpu_time_self", l, e.self)
 		}
 		if e.count > 0 {

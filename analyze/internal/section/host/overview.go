@@ -86,7 +86,7 @@ func overview(in *kit.Input, out *kit.Output) {
 	rows.Add()
 
 	if len(names) > 0 {
-		out.Source(report.Source{Tables: names, Columns: []string{"deviceId", "globalPid", "globalTid"}, Rows: read})
+		out.Source.Source = report.Source{Tables: names, Columns: []string{"deviceId", "globalPid", "globalTid"}, Rows: read}
 		out.Int("capture.devices", nil, int64(len(in.Timeline.Devices)))
 		out.Int("capture.processes", nil, int64(procs))
 	}

@@ -186,7 +186,7 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 		out.Metric("phase.wall_share", l, stat.Ratio(s.wall, wall))
 		if x.knowsLaunches() {
 			out.From(trace.RoleAPI, int(s.launches), "start", "end", "nameId", "globalTid")
-			out.With(trace.RoleNVTX)
+			out.Source.With(trace.RoleNVTX)
 			out.Int("phase.launch_count", l, s.launches)
 			if s.phase < x.rest() {
 				out.Metric("phase.launch_rate", l, per(int(s.launches), float64(s.wall)/1e9))

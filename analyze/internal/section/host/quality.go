@@ -214,7 +214,7 @@ func checkUnits(in *kit.Input, out *kit.Output) *checked {
 	}
 	ratio := stat.Ratio(n, of)
 	out.From(trace.RoleAPI, in.Trace.API.Len(), "correlationId", "nameId")
-	out.With(trace.RoleKernel, "correlationId", "globalPid")
+	out.Source.With(trace.RoleKernel, "correlationId", "globalPid")
 	out.Metric("quality.incomplete_units", nil, ratio)
 	what := "they are left out"
 	if *ratio > workunit.MostIncomplete {
@@ -271,8 +271,8 @@ func checkMessages(in *kit.Input, out *kit.Output) *checked {
 	if len(missing) > 0 {
 		said = append(said, strings.Join(missing, " and ")+" events may be missing")
 	}
-	out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
-		Rows: int64(len(list))})
+	out.Source.Source = report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
+		Rows: int64(len(list))}
 	out.Int("quality.lost_data_messages", nil, lost)
 	if lost == 0 && errors == 0 {
 		return passed(counted(0, nil))
@@ -326,7 +326,7 @@ func checkLaunchCalls(in *kit.Input, out *kit.Output) *checked {
 	}
 	ratio := stat.Ratio(missing, int64(hi-lo))
 	out.From(trace.RoleKernel, hi-lo, "correlationId", "globalPid")
-	out.With(trace.RoleAPI, "globalTid")
+	out.Source.With(trace.RoleAPI, "globalTid")
 	out.Metric("quality.unjoined_kernels", nil, ratio)
 	return that(*ratio >= unjoinedWarn, counted(missing, ratio), "unjoined_kernels",
 		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it was cut out of a longer one, or API rows were lost. They count in all GPU times, but not in NVTX coverage, phases and idle causes.")
@@ -354,7 +354,7 @@ func checkRows(in *kit.Input, out *kit.Output) *checked {
 		rows += t.Rows
 		names = append(names, t.Name)
 	}
-	out.Source(report.Source{Tables: names, Columns: []string{"start", "end"}, Rows: rows})
+	out.Source.Source = report.Source{Tables: names, Columns: []string{"start", "end"}, Rows: rows}
 	out.Int("quality.skipped_rows", nil, skipped)
 	if skipped == 0 {
 		return passed(counted(0, nil))

@@ -45,7 +45,7 @@ func checkLostKernels(in *kit.Input, out *kit.Output) *checked {
 	all := seen + lost
 	ratio := stat.Ratio(lost, all)
 	out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
-	out.With(trace.RoleKernel, "correlationId", "globalPid")
+	out.Source.With(trace.RoleKernel, "correlationId", "globalPid")
 	out.Metric("quality.lost_kernels", nil, ratio)
 	return that(*ratio >= lostWarn, counted(lost, ratio), "lost_kernels",
 		formatCount(lost)+" of "+formatCount(all)+" launch calls ("+formatRatio(*ratio)+") have no kernel in the capture: "+
@@ -114,7 +114,7 @@ func checkGraphLaunches(in *kit.Input, out *kit.Output) *checked {
 	}
 	ratio := stat.Ratio(hidden, all)
 	out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
-	out.With(trace.RoleKernel, "correlationId", "globalPid")
+	out.Source.With(trace.RoleKernel, "correlationId", "globalPid")
 	out.Metric("quality.hidden_graph_launches", nil, ratio)
 	return that(*ratio >= hiddenWarn, counted(hidden, ratio), "hidden_graph_launches",
 		formatCount(hidden)+" of "+formatCount(all)+" launches of CUDA graphs ("+formatRatio(*ratio)+") have no GPU time under them: "+

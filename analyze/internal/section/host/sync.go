@@ -194,7 +194,7 @@ func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
 	out.Int("sync.blocked_time", nil, total)
 	for p, ns := range procs {
 		if procRows[p] > 0 {
-			out.Rows(int64(procRows[p]))
+			out.Source.Rows = int64(procRows[p])
 			out.Int("sync.blocked_time", kit.Labels("pid", pidText(in, int32(p))), ns)
 		}
 	}

@@ -169,7 +169,7 @@ func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
 	emit := func(l report.Labels, h *held, share *float64) {
 		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
 		out.Metric("sync.share", l, share)
-		out.WithWork("start", "end", "globalPid")
+		out.Source.WithWork("start", "end", "globalPid")
 		out.Metric("sync.gpu_busy_ratio", l, stat.Ratio(h.busy, h.held))
 	}
 	if b.all.count > 0 {

@@ -144,7 +144,7 @@ func torchOps(in *kit.Input, out *kit.Output) {
 		if mapped && o.gpu.count > 0 {
 			fromAttribution(in, out, o.gpu.count)
 			out.Int("op.gpu_time", l, o.gpu.time)
-			out.Rows(o.self.count)
+			out.Source.Rows = o.self.count
 			out.Int("op.gpu_time_self", l, o.self.time)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 // Output collects the results of one section.
 type Output struct {
 	In       *Input
+	Source   Source // of the metrics emitted from here on, until it is set again
 	defs     map[string]*report.MetricDef
 	section  report.Section
 	metrics  []*report.Metric
@@ -21,7 +22,12 @@ type Output struct {
 	attached []report.Table
 	declared []report.Table
 	known    []FindingDef
-	source   report.Source
+}
+
+// Source is what metrics stand on: tables, their columns and how many rows were used.
+type Source struct {
+	report.Source
+	tables trace.Tables // of the capture
 }
 
 func newOutput(s *Section, in *Input) *Output {
@@ -29,7 +35,7 @@ func newOutput(s *Section, in *Input) *Output {
 		ID: s.ID, Title: s.Title, Group: s.Group, Status: report.OK, Derivation: s.Derivation,
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{},
 	}}
-	o.declared, o.known = s.Tables, s.Findings
+	o.declared, o.known, o.Source.tables = s.Tables, s.Findings, in.Trace.Tables
 	for i := range s.Metrics {
 		o.defs[s.Metrics[i].ID] = &s.Metrics[i]
 	}
@@ -44,13 +50,10 @@ func (o *Output) Status(s report.Status, reason string) {
 // Coverage states the share of the data the section could use.
 func (o *Output) Coverage(ratio *float64) { o.section.Coverage = ratio }
 
-// Note adds a limitation or a definition that the reader needs.
-func (o *Output) Note(text string) { o.section.Notes = append(o.section.Notes, text) }
-
-// NoteOnce is Note, unless the section says so already.
-func (o *Output) NoteOnce(text string) {
+// Note adds a limitation or a definition that the reader needs, once.
+func (o *Output) Note(text string) {
 	if !slices.Contains(o.section.Notes, text) {
-		o.Note(text)
+		o.section.Notes = append(o.section.Notes, text)
 	}
 }
 
@@ -62,44 +65,36 @@ func (o *Output) Warn(code, text string) {
 // From sets the source of all metrics emitted from here on, until it is set again: the table with that role in this
 // capture, its columns and how many rows were used. Set it directly before the metrics it belongs to.
 func (o *Output) From(role trace.Role, rows int, columns ...string) {
-	o.source = report.Source{Tables: []string{o.In.Trace.Tables.Name(role)}, Columns: columns, Rows: int64(rows)}
+	o.Source.Source = report.Source{Tables: []string{o.Source.tables.Name(role)}, Columns: columns, Rows: int64(rows)}
 }
 
 // FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns
 // of lines, families of metrics) and how many records were used.
 func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
-	o.source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
+	o.Source.Source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
 }
 
 // FromWork sets the source to the tables of GPU work.
 func (o *Output) FromWork(rows int, columns ...string) {
-	o.source = report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)}
-	o.WithWork()
+	o.Source.Source = report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)}
+	o.Source.WithWork()
 }
 
-// WithWork adds the tables of GPU work to the current source.
-func (o *Output) WithWork(columns ...string) {
-	o.source.Columns = slices.Concat(o.source.Columns, columns)
+// WithWork adds the tables of GPU work.
+func (s *Source) WithWork(columns ...string) {
+	s.Columns = slices.Concat(s.Columns, columns)
 	for _, r := range []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
-		o.With(r)
+		s.With(r)
 	}
 }
 
-// With adds a table to the current source, if the capture has it.
-func (o *Output) With(role trace.Role, columns ...string) {
-	if !o.In.Trace.Tables.Has(role) {
-		return
+// With adds a table, if the capture has it.
+func (s *Source) With(role trace.Role, columns ...string) {
+	if s.tables.Has(role) {
+		s.Tables = append(slices.Clone(s.Tables), s.tables.Name(role))
+		s.Columns = append(append([]string{}, s.Columns...), columns...)
 	}
-	tables := append([]string{}, o.source.Tables...)
-	o.source.Tables = append(tables, o.In.Trace.Tables.Name(role))
-	o.source.Columns = append(append([]string{}, o.source.Columns...), columns...)
 }
-
-// Rows says how many rows the metrics emitted from here on stand on, of the same tables and columns.
-func (o *Output) Rows(n int64) { o.source.Rows = n }
-
-// Source sets the source of the metrics emitted from here on, if it is not a single role or kind of evidence.
-func (o *Output) Source(s report.Source) { o.source = s }
 
 // Metrics are the metrics emitted so far.
 func (o *Output) Metrics() []*report.Metric { return o.metrics }
@@ -116,7 +111,7 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 	}
 	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume,
 		Scale: def.Scale,
-		N:     o.source.Rows, Source: o.source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
+		N:     o.Source.Rows, Source: o.Source.Source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
 	if !o.In.left.has(m) {
 		o.metrics = append(o.metrics, m)
 	}
@@ -181,15 +176,17 @@ func Labels(pairs ...string) report.Labels {
 	return l
 }
 
-// Chart adds a drawing.
-func (o *Output) Chart(c report.Chart) { o.section.Charts = append(o.section.Charts, c) }
-
-// LineChart adds a drawing of the series that have points, if there are any.
-func (o *Output) LineChart(id, title, unit, xUnit, xTitle string, series ...report.Series) {
-	series = slices.DeleteFunc(series, func(s report.Series) bool { return len(s.Values) < 2 })
-	if len(series) > 0 {
-		o.Chart(report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: xUnit, XTitle: xTitle, Series: series})
+// Chart adds a drawing, unless it has no lines to draw.
+func (o *Output) Chart(c report.Chart) {
+	if c.Kind != "line" || len(c.Series) > 0 {
+		o.section.Charts = append(o.section.Charts, c)
 	}
+}
+
+// Lines is a drawing of those lines over time that have points.
+func Lines(id, title, unit, since string, lines ...report.Series) report.Chart {
+	lines = slices.DeleteFunc(lines, func(s report.Series) bool { return len(s.Values) < 2 })
+	return report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: report.Nanoseconds, XTitle: since, Series: lines}
 }
 
 // Table starts one of the tables that the section declares.
@@ -205,17 +202,16 @@ func (o *Output) Table(id string) *Table {
 	return nil
 }
 
-// headers are the declared tables that the section did not fill, empty: scripts that read the CSV files find them empty
-// rather than missing.
-func (o *Output) headers() []report.Table {
+// files are the tables that are CSV files only: those attached, and the declared tables that the section did not fill,
+// so that scripts find them empty rather than missing.
+func (o *Output) files() []report.Table {
 	if o.In.Options.NoDetails {
 		return nil
 	}
-	written := map[string]bool{}
+	list, written := slices.Clone(o.attached), map[string]bool{}
 	for _, t := range append(o.section.Tables, o.attached...) {
 		written[t.File] = true
 	}
-	var list []report.Table
 	for _, t := range o.declared {
 		if t.File != "" && !written[t.File] {
 			t.Rows = [][]report.Cell{}
@@ -291,7 +287,7 @@ func (t *Table) Add() {
 	if t.whole != nil {
 		all := t.Table
 		all.Rows, all.Others = t.whole, false
-		t.out.attach(all)
+		t.out.attached = append(t.out.attached, all)
 	}
 }
 
@@ -300,13 +296,7 @@ func (t *Table) Attach() {
 	if t.TotalRows == 0 {
 		t.TotalRows = int64(len(t.Rows))
 	}
-	t.out.attach(t.Table)
-}
-
-func (o *Output) attach(t report.Table) {
-	if !o.In.Options.NoDetails {
-		o.attached = append(o.attached, t)
-	}
+	t.out.attached = append(t.out.attached, t.Table)
 }
 
 // And are the labels and more of them, as key, value pairs.

@@ -244,7 +244,7 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 		}
 		list = append(list, out.findings...)
 		r.Warnings = append(r.Warnings, out.warnings...)
-		attachments = append(append(attachments, out.attached...), out.headers()...)
+		attachments = append(attachments, out.files()...)
 	}
 	dedupeLatencies(r)
 	replayWorths(x.in, list)

@@ -164,7 +164,7 @@ func (r *pathRun) from(rows int) {
 			r.out.From(role, rows, "start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 			first = false
 		default:
-			r.out.With(role)
+			r.out.Source.With(role)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (r *unitRun) fromThreads() {
 	r.out.From(trace.RoleAPI, r.in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
 		if r.in.Trace.Tables.Has(role) {
-			r.out.With(role)
+			r.out.Source.With(role)
 		}
 	}
 }

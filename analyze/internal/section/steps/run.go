@@ -38,11 +38,11 @@ func (r *unitRun) from(columns ...string) {
 			r.out.From(role, r.rows, columns...)
 			first = false
 		default:
-			r.out.With(role)
+			r.out.Source.With(role)
 		}
 	}
 	if r.in.Units.Kind == workunit.KindNVTX {
-		r.out.With(trace.RoleNVTX, "text", "textId")
+		r.out.Source.With(trace.RoleNVTX, "text", "textId")
 	}
 }
 

@@ -197,7 +197,7 @@ func positions(in *kit.Input, out *kit.Output) {
 		out.From(trace.RoleKernel, int(s.Kernels), "start", "end", "deviceId", "streamId", "correlationId")
 	}
 	if in.Trace.Tables.Has(trace.RoleAPI) {
-		out.With(trace.RoleAPI, "start", "end")
+		out.Source.With(trace.RoleAPI, "start", "end")
 	}
 	out.Coverage(stat.Ratio(float64(s.Aligned), float64(s.Kernels)))
 	var gaps, medians int64
