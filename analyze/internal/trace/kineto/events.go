@@ -40,13 +40,22 @@ type args struct {
 // unknown is a number that an event does not state. A thread may be negative: CUPTI's ids have 32 bits and a sign.
 const unknown = math.MinInt64
 
+// elements reads the values of the file's objects.
+type elements struct {
+	*tokens
+	words    map[string]string
+	decimals int    // most that a time has
+	list     []byte // sizes of the operator that is read
+	shapes   int    // lists of sizes that differ
+}
+
 // reset forgets the event before.
 func (e *event) reset() {
 	*e = event{pid: unknown, tid: unknown, id: -1, start: unknown, length: -1, args: noArgs}
 }
 
-// read reads one element of traceEvents. An element that is not an event is empty.
-func (r *reader) read(e *event) error {
+// event reads one element of traceEvents. An element that is not an event is empty.
+func (r *elements) event(e *event) error {
 	e.reset()
 	var seen uint8 // keys
 	return r.object(func(key []byte) error {
@@ -132,7 +141,7 @@ var noArgs = func() (a args) {
 	return a
 }()
 
-func (r *reader) arg(a *args, key []byte) (err error) {
+func (r *elements) arg(a *args, key []byte) (err error) {
 	switch string(key) {
 	case "est. achieved occupancy %":
 		if a.occupancy, err = r.whole(-1); a.occupancy > 100 {
@@ -170,7 +179,7 @@ func (r *reader) arg(a *args, key []byte) (err error) {
 }
 
 // word is a string value; the texts of categories and names repeat, and are kept once.
-func (r *reader) word() (string, error) {
+func (r *elements) word() (string, error) {
 	ok, err := r.value()
 	if err != nil || !ok {
 		return "", err
@@ -188,7 +197,7 @@ func (r *reader) word() (string, error) {
 const maxWords = 1 << 20 // beyond that, texts that are new are not looked up
 
 // whole is a whole number, also as a string; def if it is anything else.
-func (r *reader) whole(def int64) (int64, error) {
+func (r *elements) whole(def int64) (int64, error) {
 	ok, err := r.value()
 	if err != nil || !ok {
 		return def, err
@@ -204,7 +213,7 @@ func (r *reader) whole(def int64) (int64, error) {
 
 // sizes is a list of the sizes of tensors, without those at its end that are none; empty if there is none, or if it is
 // too long.
-func (r *reader) sizes() (string, error) {
+func (r *elements) sizes() (string, error) {
 	r.list = r.list[:0]
 	err := r.dims(0)
 	n := len(r.list)
@@ -231,7 +240,7 @@ const (
 )
 
 // dims appends the numbers of a list of lists.
-func (r *reader) dims(depth int) error {
+func (r *elements) dims(depth int) error {
 	if r.peek() != '[' || depth == maxDims {
 		v, err := r.whole(-1)
 		r.list = strconv.AppendInt(r.list, max(v, -1), 10)
@@ -255,7 +264,7 @@ func (r *reader) dims(depth int) error {
 // maxDims is how deep lists of sizes are: those of a list of tensors.
 const maxDims = 3
 
-func (r *reader) extents() (list [3]int64, err error) {
+func (r *elements) extents() (list [3]int64, err error) {
 	i := 0
 	err = r.array(func() error {
 		v, err := r.whole(0)
@@ -270,7 +279,7 @@ func (r *reader) extents() (list [3]int64, err error) {
 
 // nanoseconds is a time that the file states in microseconds, with all its decimals. They are read as text, since a
 // double of a moment of today has a resolution of a quarter of a microsecond.
-func (r *reader) nanoseconds(def int64) (int64, error) {
+func (r *elements) nanoseconds(def int64) (int64, error) {
 	ok, err := r.value()
 	if err != nil || !ok {
 		return def, err

@@ -29,36 +29,38 @@ type Facts struct {
 // ErrForeign is the error of a JSON file that holds no trace.
 var ErrForeign = errors.New("no trace of the PyTorch profiler")
 
-// reader collects the rows of a trace.
+// reader goes through a file from front to back.
 type reader struct {
-	*tokens
-	words    map[string]string
-	decimals int
-	facts    Facts
-	events   bool         // there is a list of events
-	each     func(*event) // what is done with events
-	origin   int64        // ns of the first event; every time counts from it
-	begun    bool
-	base     int64 // ns since 1970 that times count from; 0 unknown
-	rank     int64 // of the run; -1 unknown
-	world    int64
+	in     *elements
+	facts  Facts
+	about  about
+	events bool         // there is a list of events
+	each   func(*event) // what is done with events
+}
 
-	names   map[string]int64 // id of a text
-	texts   []string
-	tables  map[string]*table
-	threads map[[2]int64]int64 // id of a thread within its process, by pid and tid
-	procs   map[int64]string   // name of a process
-	called  map[int64]string   // name of a thread, by global id
-	order   [][2]int64         // pid and tid of threads that are named, in the order of the file
-	gpus    [][]cell
-	pids    []int64 // of processes that called CUDA
+// about is what the file says once.
+type about struct {
+	rank, world int64 // of the run; -1 unknown
+	base        int64 // ns since 1970 that times count from; 0 unknown
+	gpus        [][]cell
+}
+
+// exporter makes rows of events.
+type exporter struct {
+	*ids
+	facts  *Facts
+	origin int64 // ns of the first event; every time counts from it
+	begun  bool
+
+	tables map[string]*table
+	procs  map[int64]string // name of a process
+	called map[int64]string // name of a thread, by global id
+	order  [][2]int64       // pid and tid of threads that are named, in the order of the file
+	pids   []int64          // of processes that called CUDA
 
 	memory   *spill.Arena
-	nameless map[moment]place              // rows without a correlation id
-	list     []byte                        // sizes of the operator that is read
-	shapes   int                           // lists of sizes that differ
-	frames   map[int32]payload.PythonFrame // of Python, by the index of their text
-	recorded map[int64]recorded            // CUDA events, by the correlation id of the call that recorded each
+	nameless map[moment]place   // rows without a correlation id
+	recorded map[int64]recorded // CUDA events, by the correlation id of the call that recorded each
 }
 
 // moment is the key that a flow and its event share.
@@ -74,26 +76,28 @@ type place struct {
 type recorded struct{ device, stream, event int64 }
 
 func newReader(rd io.Reader) *reader {
-	r := &reader{memory: spill.New(), nameless: map[moment]place{}, recorded: map[int64]recorded{}, frames: map[int32]payload.PythonFrame{},
-		tokens: newTokens(rd), words: map[string]string{}, rank: -1, world: -1, names: map[string]int64{},
-		tables: map[string]*table{}, threads: map[[2]int64]int64{}, procs: map[int64]string{}, called: map[int64]string{}}
-	r.each = r.add
-	return r
+	return &reader{in: &elements{tokens: newTokens(rd), words: map[string]string{}}, about: about{rank: -1, world: -1}}
+}
+
+func newExporter(facts *Facts) *exporter {
+	return &exporter{ids: &ids{texts: map[string]int64{}, threads: map[[2]int64]int64{}}, facts: facts, memory: spill.New(),
+		tables: map[string]*table{}, procs: map[int64]string{}, called: map[int64]string{},
+		nameless: map[moment]place{}, recorded: map[int64]recorded{}}
 }
 
 // all reads the whole file; its facts say whether it was cut.
 func (r *reader) all() error {
 	err := r.document()
 	switch {
-	case r.tokens.err != nil && !errors.Is(r.tokens.err, io.EOF) && !errors.Is(r.tokens.err, io.ErrUnexpectedEOF):
-		return r.tokens.err
+	case r.in.err != nil && !errors.Is(r.in.err, io.EOF) && !errors.Is(r.in.err, io.ErrUnexpectedEOF):
+		return r.in.err
 	case !r.events:
 		return ErrForeign
 	}
 	r.facts.Cut = err != nil
-	r.facts.Loose = r.loose
+	r.facts.Loose = r.in.loose
 	r.facts.Resolution = 1000
-	for i := 0; i < min(r.decimals, 3); i++ {
+	for i := 0; i < min(r.in.decimals, 3); i++ {
 		r.facts.Resolution /= 10
 	}
 	return nil
@@ -102,10 +106,12 @@ func (r *reader) all() error {
 // Read reads a whole trace. An error is of rd, or [ErrForeign].
 func Read(rd io.Reader) (*Source, Facts, error) {
 	r := newReader(rd)
+	x := newExporter(&r.facts)
+	r.each = x.add
 	if err := r.all(); err != nil {
-		return nil, r.facts, errors.Join(err, r.memory.Close())
+		return nil, r.facts, errors.Join(err, x.memory.Close())
 	}
-	s := r.source() // which may skip more events
+	s := x.source(&r.about) // which may skip more events
 	return s, r.facts, nil
 }
 
@@ -130,36 +136,36 @@ func Is(rd io.Reader) bool {
 }
 
 func (r *reader) document() error {
-	if r.peek() == '[' { // the array form of a Chrome trace
+	if r.in.peek() == '[' { // the array form of a Chrome trace
 		r.events = true
 		return r.eventList()
 	}
-	if r.peek() != '{' {
+	if r.in.peek() != '{' {
 		return errCut
 	}
-	return r.object(func(key []byte) (err error) {
+	return r.in.object(func(key []byte) (err error) {
 		switch string(key) {
 		case "traceEvents":
-			r.events = r.peek() == '['
+			r.events = r.in.peek() == '['
 			err = r.eventList()
 		case "deviceProperties":
-			err = r.array(r.device)
+			err = r.in.array(r.device)
 		case "distributedInfo":
-			err = r.object(func(key []byte) (err error) {
+			err = r.in.object(func(key []byte) (err error) {
 				switch string(key) {
 				case "rank":
-					r.rank, err = r.whole(-1)
+					r.about.rank, err = r.in.whole(-1)
 				case "world_size":
-					r.world, err = r.whole(-1)
+					r.about.world, err = r.in.whole(-1)
 				default:
-					err = r.skip()
+					err = r.in.skip()
 				}
 				return err
 			})
 		case "baseTimeNanoseconds":
-			r.base, err = r.whole(0)
+			r.about.base, err = r.in.whole(0)
 		default: // it may be the environment of the process
-			err = r.skip()
+			err = r.in.skip()
 		}
 		return err
 	})
@@ -168,27 +174,27 @@ func (r *reader) document() error {
 func (r *reader) device() error {
 	var id, sms, memory, major, minor int64
 	var name string
-	err := r.object(func(key []byte) (err error) {
+	err := r.in.object(func(key []byte) (err error) {
 		switch string(key) {
 		case "id":
-			id, err = r.whole(0)
+			id, err = r.in.whole(0)
 		case "name":
-			name, err = r.word()
+			name, err = r.in.word()
 		case "numSms":
-			sms, err = r.whole(0)
+			sms, err = r.in.whole(0)
 		case "totalGlobalMem":
-			memory, err = r.whole(0)
+			memory, err = r.in.whole(0)
 		case "computeMajor":
-			major, err = r.whole(0)
+			major, err = r.in.whole(0)
 		case "computeMinor":
-			minor, err = r.whole(0)
+			minor, err = r.in.whole(0)
 		default:
-			err = r.skip()
+			err = r.in.skip()
 		}
 		return err
 	})
-	if len(r.gpus) < maxDevices {
-		r.gpus = append(r.gpus, []cell{integer(id), integer(id), text(name), integer(sms), integer(memory),
+	if len(r.about.gpus) < maxDevices {
+		r.about.gpus = append(r.about.gpus, []cell{integer(id), integer(id), text(name), integer(sms), integer(memory),
 			integer(major), integer(minor)})
 	}
 	return err
@@ -198,8 +204,8 @@ const maxDevices = 1 << 12
 
 func (r *reader) eventList() error {
 	var e event
-	return r.array(func() error {
-		if err := r.read(&e); err != nil {
+	return r.in.array(func() error {
+		if err := r.in.event(&e); err != nil {
 			return err
 		}
 		r.each(&e)
@@ -208,55 +214,55 @@ func (r *reader) eventList() error {
 }
 
 // add files an event by its kind.
-func (r *reader) add(e *event) {
+func (x *exporter) add(e *event) {
 	switch e.phase {
 	case "M":
-		r.metadata(e)
+		x.metadata(e)
 	case "X":
-		r.span(e)
+		x.span(e)
 	case "i":
-		r.instant(e)
+		x.instant(e)
 	case "s", "f":
 		if kinds[e.category] == flow {
-			r.tie(e)
+			x.tie(e)
 		}
 	}
 }
 
-func (r *reader) span(e *event) {
+func (x *exporter) span(e *event) {
 	switch kinds[e.category] {
 	case kernel:
-		r.work(e, kernels, integer(r.textID(e.name)),
+		x.work(e, kernels, integer(x.textID(e.name)),
 			integer(e.args.grid[0]), integer(e.args.grid[1]), integer(e.args.grid[2]),
 			integer(e.args.block[0]), integer(e.args.block[1]), integer(e.args.block[2]),
 			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)), numbered(e.args.graph),
 			known(e.args.occupancy))
 	case memcpy:
 		kind, from, to := copyOf(e.name)
-		r.work(e, copies, known(e.args.bytes), known(kind), known(from), known(to))
+		x.work(e, copies, known(e.args.bytes), known(kind), known(from), known(to))
 	case memset:
-		r.work(e, sets, known(e.args.bytes))
+		x.work(e, sets, known(e.args.bytes))
 	case call:
-		r.call(e)
+		x.call(e)
 	case annotation:
-		r.annotation(e)
+		x.annotation(e)
 	case overhead:
 		if e.pid < 0 { // of Kineto itself
 			return
 		}
-		if thread, ok := r.thread(e); ok {
-			r.row(e, overheads, -1, integer(thread), integer(r.textID(e.name)))
+		if thread, ok := x.thread(e); ok {
+			x.row(e, overheads, -1, integer(thread), integer(x.textID(e.name)))
 		}
 	case python:
-		if thread, ok := r.thread(e); ok {
-			r.row(e, e.category, -1, integer(thread), integer(r.textID(withoutAddress(e.name))))
+		if thread, ok := x.thread(e); ok {
+			x.row(e, e.category, -1, integer(thread), integer(x.textID(withoutAddress(e.name))))
 		}
 	case wait:
-		r.wait(e)
+		x.wait(e)
 	case record:
-		r.record(e.args.correlation, recorded{e.args.device, e.args.stream, e.args.event})
+		x.record(e.args.correlation, recorded{e.args.device, e.args.stream, e.args.event})
 	case counted:
-		r.row(e, e.category, -1)
+		x.row(e, e.category, -1)
 	}
 }
 
@@ -283,23 +289,23 @@ var kinds = map[string]int{"kernel": kernel, "Kernel": kernel, "gpu_memcpy": mem
 	"cuda_event": record, "ac2g": flow, "async_cpu_to_gpu": flow, "cpu_instant_event": instant, "cuda_profiler_range": counted,
 	"collective_comm": counted}
 
-func (r *reader) metadata(e *event) {
-	if e.pid < 0 || e.args.text == "" || len(r.order) > 1<<16 {
+func (x *exporter) metadata(e *event) {
+	if e.pid < 0 || e.args.text == "" || len(x.order) > 1<<16 {
 		return
 	}
 	switch e.name {
 	case "process_name":
-		r.procs[e.pid] = e.args.text
+		x.procs[e.pid] = e.args.text
 	case "thread_name":
 		if e.tid != unknown {
-			r.order = append(r.order, [2]int64{e.pid, e.tid})
-			r.called[global(e.pid, r.threadOf(e.pid, e.tid))] = e.args.text
+			x.order = append(x.order, [2]int64{e.pid, e.tid})
+			x.called[global(e.pid, x.threadOf(e.pid, e.tid))] = e.args.text
 		}
 	}
 }
 
 // work adds a row of the GPU. If a row does not say its device and stream, its tracks do.
-func (r *reader) work(e *event, name string, own ...cell) {
+func (x *exporter) work(e *event, name string, own ...cell) {
 	device, stream := e.args.device, e.args.stream
 	if device < 0 {
 		device = e.pid
@@ -307,24 +313,24 @@ func (r *reader) work(e *event, name string, own ...cell) {
 	if stream < 0 {
 		stream = e.tid
 	}
-	r.row(e, name, e.args.correlation, append([]cell{known(device), known(e.args.context), known(stream)}, own...)...)
+	x.row(e, name, e.args.correlation, append([]cell{known(device), known(e.args.context), known(stream)}, own...)...)
 }
 
-func (r *reader) call(e *event) {
-	thread, ok := r.thread(e)
+func (x *exporter) call(e *event) {
+	thread, ok := x.thread(e)
 	if !ok {
 		return
 	}
-	if !slices.Contains(r.pids, e.pid) && len(r.pids) < 1<<10 {
-		r.pids = append(r.pids, e.pid)
+	if !slices.Contains(x.pids, e.pid) && len(x.pids) < 1<<10 {
+		x.pids = append(x.pids, e.pid)
 	}
-	r.facts.ROCm = r.facts.ROCm || strings.HasPrefix(e.name, "hip")
-	r.row(e, apiCalls, e.args.correlation, integer(thread), integer(r.textID(e.name)))
+	x.facts.ROCm = x.facts.ROCm || strings.HasPrefix(e.name, "hip")
+	x.row(e, apiCalls, e.args.correlation, integer(thread), integer(x.textID(e.name)))
 }
 
 // annotation adds a range: a step marker, an operator, or a range of the program.
-func (r *reader) annotation(e *event) {
-	thread, ok := r.thread(e)
+func (x *exporter) annotation(e *event) {
+	thread, ok := x.thread(e)
 	if !ok {
 		return
 	}
@@ -334,31 +340,31 @@ func (r *reader) annotation(e *event) {
 	}
 	sizes := cell{}
 	if e.args.sizes != "" {
-		sizes = integer(r.textID(e.args.sizes))
+		sizes = integer(x.textID(e.args.sizes))
 	}
-	r.row(e, ranges, e.args.sequence, integer(thread), integer(r.textID(e.name)), said, integer(payloadDomain), integer(pushPop),
+	x.row(e, ranges, e.args.sequence, integer(thread), integer(x.textID(e.name)), said, integer(payloadDomain), integer(pushPop),
 		sizes, integer(min(max(e.args.forward, 0), 1)))
 }
 
 // wait adds a synchronization. The event it names is the record of the call that it names.
-func (r *reader) wait(e *event) {
+func (x *exporter) wait(e *event) {
 	kind, ok := waitKinds[e.name]
 	if !ok {
-		r.row(e, "cuda_sync", -1)
+		x.row(e, "cuda_sync", -1)
 		return
 	}
 	if e.args.recordedBy >= 0 && e.args.waitStream >= 0 {
-		r.record(e.args.recordedBy, recorded{e.args.device, e.args.waitStream, e.args.event})
+		x.record(e.args.recordedBy, recorded{e.args.device, e.args.waitStream, e.args.event})
 	}
-	r.work(e, waits, integer(kind), known(e.args.event), known(e.args.recordedBy))
+	x.work(e, waits, integer(kind), known(e.args.event), known(e.args.recordedBy))
 }
 
 // waitKinds are the numbers of CUPTI for kinds of synchronization, by the names that Kineto gives them.
 var waitKinds = map[string]int64{"Event Sync": 1, "Stream Wait Event": 2, "Stream Sync": 3, "Context Sync": 4}
 
-func (r *reader) record(call int64, of recorded) {
-	if call >= 0 && of.event >= 0 && len(r.recorded) < maxKept {
-		r.recorded[call] = of
+func (x *exporter) record(call int64, of recorded) {
+	if call >= 0 && of.event >= 0 && len(x.recorded) < maxKept {
+		x.recorded[call] = of
 	}
 }
 
@@ -370,7 +376,7 @@ const allocation = "[memory]"
 
 // instant adds the events of PyTorch's allocator of GPU memory, and marks of any name; those of the profiler itself
 // have no thread.
-func (r *reader) instant(e *event) {
+func (x *exporter) instant(e *event) {
 	if e.pid < 0 || e.tid == unknown {
 		return
 	}
@@ -378,16 +384,16 @@ func (r *reader) instant(e *event) {
 	a := &e.args
 	switch {
 	case e.name != allocation:
-		r.row(e, ranges, -1, integer(global(e.pid, r.threadOf(e.pid, e.tid))), integer(r.textID("mark")), cell{},
+		x.row(e, ranges, -1, integer(global(e.pid, x.threadOf(e.pid, e.tid))), integer(x.textID("mark")), cell{},
 			integer(payloadDomain), integer(mark))
 	case a.deviceType != cuda && a.deviceType != hip || a.address == 0 || a.allocated == unknown || a.allocated == 0:
-		r.row(e, "cpu_instant_event", -1)
+		x.row(e, "cpu_instant_event", -1)
 	default:
 		bytes, free := a.allocated, int64(0)
 		if bytes < 0 {
 			bytes, free = -bytes, 1
 		}
-		r.row(e, memory, -1, integer(global(e.pid, 0)), known(a.deviceID), integer(bytes), integer(a.address), integer(free),
+		x.row(e, memory, -1, integer(global(e.pid, 0)), known(a.deviceID), integer(bytes), integer(a.address), integer(free),
 			integer(deviceMemory), integer(1), integer(max(a.reserved, 0)), known(a.inUse))
 	}
 }
@@ -402,13 +408,13 @@ const (
 )
 
 // tie gives a row its correlation id if it has none of its own.
-func (r *reader) tie(e *event) {
+func (x *exporter) tie(e *event) {
 	at := moment{e.pid, e.tid, e.start}
-	p, ok := r.nameless[at]
+	p, ok := x.nameless[at]
 	if !ok || e.id < 0 {
 		return
 	}
-	delete(r.nameless, at)
+	delete(x.nameless, at)
 	if p.table.late == nil {
 		p.table.late = map[int]int64{}
 	}
@@ -420,15 +426,15 @@ func (m *message) pack() string {
 	return strings.Join([]string{strconv.FormatInt(m.size, 10), strconv.FormatInt(m.bytes, 10), m.group, m.ranks}, "\x00")
 }
 
-// payload is the message as NCCL writes it into the payloads of NVTX.
-func (r *reader) payload(packed string) cell {
+// payloadOf is a packed message as NCCL of that rank writes it into the payloads of NVTX.
+func payloadOf(packed string, rank int64) cell {
 	parts := strings.SplitN(packed, "\x00", 4)
 	size, _ := strconv.ParseInt(parts[0], 10, 64)
 	bytes, _ := strconv.ParseInt(parts[1], 10, 64)
 	m := message{size: size, bytes: bytes, group: parts[2], ranks: parts[3]}
 	b := make([]byte, payload.Head, payload.Head+32)
 	binary.LittleEndian.PutUint32(b[payload.Schema:], 1)
-	for _, v := range []uint64{m.communicator(), uint64(m.rank(r.rank)), uint64(m.size), uint64(m.bytes)} {
+	for _, v := range []uint64{m.communicator(), uint64(m.rank(rank)), uint64(m.size), uint64(m.bytes)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return cell{Kind: blobKind, S: string(b)}

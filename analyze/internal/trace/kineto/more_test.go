@@ -138,7 +138,7 @@ func TestPythonStacks(t *testing.T) {
 // TestPacks: 100,000 rows fill several packs, and every row is what was written, read in order or one by one.
 func TestPacks(t *testing.T) {
 	const n = 100_000
-	r := newReader(strings.NewReader(""))
+	r := newExporter(&Facts{})
 	defer r.memory.Close()
 	var e event
 	for i := range int64(n) {

@@ -30,14 +30,15 @@ type pythonCall struct {
 	function   int32 // index of the text
 }
 
-// pythonStacks makes samples of the calls of Python's functions, as marks.
-func (r *reader) pythonStacks() {
-	t := r.tables[pythonTable]
-	if t == nil {
-		return
-	}
-	delete(r.tables, pythonTable)
-	defer t.release(r.memory)
+// pythonSampler makes samples of the calls of Python's functions, as marks in the ranges.
+type pythonSampler struct {
+	out    *exporter
+	frames map[int32]payload.PythonFrame // by the index of their text
+}
+
+// stacks samples a table of calls, which it releases.
+func (x *pythonSampler) stacks(t *table) {
+	defer t.release(x.out.memory)
 	perThread := map[int64]int{}
 	thread, function := t.place("globalTid"), t.place("nameId")
 	first, last := int64(0), int64(0)
@@ -46,7 +47,7 @@ func (r *reader) pythonStacks() {
 	}
 	for c := (cursor{t: t}); c.next(); {
 		if far(&c) {
-			r.facts.Skipped++
+			x.out.facts.Skipped++
 			continue
 		}
 		if len(perThread) == 0 {
@@ -57,7 +58,7 @@ func (r *reader) pythonStacks() {
 	}
 	every := max(pythonEvery, (last-first)/pythonSamples)
 	for _, id := range slices.Sorted(maps.Keys(perThread)) {
-		calls := spill.Make[pythonCall](r.memory, perThread[id])[:0]
+		calls := spill.Make[pythonCall](x.out.memory, perThread[id])[:0]
 		for c := (cursor{t: t}); c.next(); {
 			if c.cell(thread).Bits == id && !far(&c) {
 				calls = append(calls, pythonCall{c.row.start, c.row.start + c.row.length, int32(c.cell(function).Bits)})
@@ -67,14 +68,14 @@ func (r *reader) pythonStacks() {
 		if !slices.IsSortedFunc(calls, order) {
 			slices.SortStableFunc(calls, order)
 		}
-		r.sample(id, calls, first, every)
-		spill.Free(r.memory, calls)
+		x.sample(id, calls, first, every)
+		spill.Free(x.out.memory, calls)
 	}
 }
 
 // sample adds the stack of a thread at first, first + every, and so on.
-func (r *reader) sample(thread int64, calls []pythonCall, first, every int64) {
-	r.mark(first, thread, integer(r.textID(payload.PythonDomain)), cell{}, domain)
+func (x *pythonSampler) sample(thread int64, calls []pythonCall, first, every int64) {
+	x.mark(first, thread, integer(x.out.textID(payload.PythonDomain)), cell{}, domain)
 	at := first
 	var open []pythonCall
 	var frames []payload.PythonFrame
@@ -96,34 +97,34 @@ func (r *reader) sample(thread int64, calls []pythonCall, first, every int64) {
 		}
 		frames = frames[:0]
 		for i := len(open) - 1; i >= 0; i-- {
-			frames = append(frames, r.frame(open[i].function))
+			frames = append(frames, x.frame(open[i].function))
 		}
-		r.mark(at, thread, cell{}, cell{Kind: blobKind, S: string(payload.OfPython(frames))}, mark)
+		x.mark(at, thread, cell{}, cell{Kind: blobKind, S: string(payload.OfPython(frames))}, mark)
 	}
 }
 
 // mark adds a row without a length to the ranges, in the domain of Python's samples.
-func (r *reader) mark(at, thread int64, name, said cell, kind int64) {
-	r.tableOf(ranges).add(r.memory, at, 0, -1, []cell{integer(thread), name, said, integer(pythonDomain), integer(kind)})
+func (x *pythonSampler) mark(at, thread int64, name, said cell, kind int64) {
+	x.out.tableOf(ranges).add(x.out.memory, at, 0, -1, []cell{integer(thread), name, said, integer(pythonDomain), integer(kind)})
 }
 
 // inFile is the name of a function with its file.
 var inFile = regexp.MustCompile(`^(.*)\((\d+)\): (.*)$`)
 
 // frame is a function by the ids of its names; the file is empty if the function is built in.
-func (r *reader) frame(function int32) payload.PythonFrame {
-	f, ok := r.frames[function]
+func (x *pythonSampler) frame(function int32) payload.PythonFrame {
+	f, ok := x.frames[function]
 	if ok {
 		return f
 	}
-	name, file := r.texts[function], ""
+	name, file := x.out.list[function], ""
 	if parts := inFile.FindStringSubmatch(name); parts != nil {
 		if line, err := strconv.ParseUint(parts[2], 10, 31); err == nil {
 			file, name, f.Line = parts[1], parts[3], line
 		}
 	}
-	f.Function, f.File = uint64(r.textID(name)), uint64(r.textID(file))
-	r.frames[function] = f
+	f.Function, f.File = uint64(x.out.textID(name)), uint64(x.out.textID(file))
+	x.frames[function] = f
 	return f
 }
 

@@ -28,12 +28,11 @@ func Scrub(rd io.Reader, w io.Writer, names Names) (events, left int64, err erro
 		return 0, 0, err
 	}
 	fmt.Fprintf(c.w, "\n],\"deviceProperties\":[")
-	for i := range r.gpus {
-		g := r.gpus[i]
+	for i, g := range r.about.gpus {
 		c.after(i > 0, map[string]any{"id": g[1].Bits, "name": names.Device(g[2].S), "numSms": g[3].Bits, "totalGlobalMem": g[4].Bits,
 			"computeMajor": g[5].Bits, "computeMinor": g[6].Bits})
 	}
-	fmt.Fprintf(c.w, "],\"distributedInfo\":{\"rank\":%d,\"world_size\":%d},\"baseTimeNanoseconds\":%d}\n", r.rank, r.world, r.base)
+	fmt.Fprintf(c.w, "],\"distributedInfo\":{\"rank\":%d,\"world_size\":%d},\"baseTimeNanoseconds\":%d}\n", r.about.rank, r.about.world, r.about.base)
 	if c.err == nil {
 		c.err = c.w.Flush()
 	}

@@ -9,23 +9,30 @@ import (
 )
 
 // thread is the global id of the thread an event is of.
-func (r *reader) thread(e *event) (int64, bool) {
+func (x *exporter) thread(e *event) (int64, bool) {
 	if e.pid < 0 || e.tid == unknown {
-		r.facts.Skipped++
+		x.facts.Skipped++
 		return 0, false
 	}
-	return global(e.pid, r.threadOf(e.pid, e.tid)), true
+	return global(e.pid, x.threadOf(e.pid, e.tid)), true
+}
+
+// ids number the texts and threads of the file.
+type ids struct {
+	texts   map[string]int64   // id by text
+	list    []string           // text by id
+	threads map[[2]int64]int64 // id of a thread within its process, by pid and tid
 }
 
 // threadOf is the number of a thread within 24 bits: its own if that fits, as ids of Linux do, else another one.
-func (r *reader) threadOf(pid, tid int64) int64 {
+func (x *ids) threadOf(pid, tid int64) int64 {
 	key := [2]int64{pid, tid}
-	id, ok := r.threads[key]
+	id, ok := x.threads[key]
 	if !ok {
 		if id = tid; id < 0 || id >= 1<<24 {
-			id = 1<<24 - 1 - int64(len(r.threads))&0xffff
+			id = 1<<24 - 1 - int64(len(x.threads))&0xffff
 		}
-		r.threads[key] = id
+		x.threads[key] = id
 	}
 	return id
 }
@@ -34,88 +41,91 @@ func (r *reader) threadOf(pid, tid int64) int64 {
 func global(pid, tid int64) int64 { return pid&0xffffff<<24 | tid&0xffffff }
 
 // textID is the id of a text in StringIds.
-func (r *reader) textID(s string) int64 {
-	id, ok := r.names[s]
+func (x *ids) textID(s string) int64 {
+	id, ok := x.texts[s]
 	if !ok {
-		id = int64(len(r.texts))
-		r.names[s] = id
-		r.texts = append(r.texts, s)
+		id = int64(len(x.list))
+		x.texts[s] = id
+		x.list = append(x.list, s)
 	}
 	return id
 }
 
 // row adds an event to a table; its cells follow the times and the correlation id.
-func (r *reader) row(e *event, name string, correlation int64, shape ...cell) {
+func (x *exporter) row(e *event, name string, correlation int64, shape ...cell) {
 	if e.start == unknown || e.length < 0 {
-		r.facts.Skipped++
+		x.facts.Skipped++
 		return
 	}
-	if !r.begun {
-		r.begun, r.origin = true, e.start
+	if !x.begun {
+		x.begun, x.origin = true, e.start
 	}
-	t := r.tableOf(name)
-	if correlation < 0 && t.columns[2] == "correlationId" && len(r.nameless) < maxKept {
-		r.nameless[moment{e.pid, e.tid, e.start}] = place{t, t.rows}
+	t := x.tableOf(name)
+	if correlation < 0 && t.columns[2] == "correlationId" && len(x.nameless) < maxKept {
+		x.nameless[moment{e.pid, e.tid, e.start}] = place{t, t.rows}
 	}
-	t.add(r.memory, e.start-r.origin, e.length, correlation, shape)
+	t.add(x.memory, e.start-x.origin, e.length, correlation, shape)
 }
 
-func (r *reader) tableOf(name string) *table {
-	t := r.tables[name]
+func (x *exporter) tableOf(name string) *table {
+	t := x.tables[name]
 	if t == nil {
 		t = &table{columns: columnsOf(name), index: map[string]int32{}}
-		r.tables[name] = t
+		x.tables[name] = t
 	}
 	return t
 }
 
 // source puts the tables together.
-func (r *reader) source() *Source {
-	s := &Source{tables: r.tables, memory: r.memory}
-	owner := r.owners()
+func (x *exporter) source(about *about) *Source {
+	s := &Source{tables: x.tables, memory: x.memory}
+	owner := x.owners()
 	for _, name := range []string{kernels, copies, sets, waits} {
 		if t := s.tables[name]; t != nil {
 			t.owner = owner
 		}
 	}
-	for _, call := range slices.Sorted(maps.Keys(r.recorded)) {
-		e := r.recorded[call]
+	for _, call := range slices.Sorted(maps.Keys(x.recorded)) {
+		e := x.recorded[call]
 		s.plain(records, integer(call), owner(call), known(e.device), known(e.stream), integer(e.event), integer(call))
 	}
 	if t := s.tables[ranges]; t != nil {
 		at := t.place("binaryData")
 		for i, shape := range t.shapes {
 			if packed := shape[at].S; packed != "" {
-				t.shapes[i][at] = r.payload(packed)
+				t.shapes[i][at] = payloadOf(packed, about.rank)
 			}
 		}
 		for i, field := range []string{"NCCL communicator ID", "Rank", "No. of ranks", payload.MessageSize} {
-			s.plain("NVTX_PAYLOAD_SCHEMA_ENTRIES", integer(payloadDomain), integer(1), integer(18), integer(r.textID(field)),
+			s.plain("NVTX_PAYLOAD_SCHEMA_ENTRIES", integer(payloadDomain), integer(1), integer(18), integer(x.textID(field)),
 				integer(int64(8*i)))
 		}
 	}
-	for _, key := range r.order {
-		if id := global(key[0], r.threadOf(key[0], key[1])); r.called[id] != "" {
-			s.plain("ThreadNames", integer(r.textID(r.called[id])), integer(id))
+	for _, key := range x.order {
+		if id := global(key[0], x.threadOf(key[0], key[1])); x.called[id] != "" {
+			s.plain("ThreadNames", integer(x.textID(x.called[id])), integer(id))
 		}
 	}
-	r.pythonStacks()
-	for _, pid := range slices.Sorted(maps.Keys(r.procs)) {
-		if slices.Contains(r.pids, pid) {
-			s.plain("PROCESSES", integer(global(pid, 0)), integer(r.textID(r.procs[pid])))
+	if t := x.tables[pythonTable]; t != nil {
+		delete(x.tables, pythonTable)
+		(&pythonSampler{x, map[int32]payload.PythonFrame{}}).stacks(t)
+	}
+	for _, pid := range slices.Sorted(maps.Keys(x.procs)) {
+		if slices.Contains(x.pids, pid) {
+			s.plain("PROCESSES", integer(global(pid, 0)), integer(x.textID(x.procs[pid])))
 		}
 	}
-	for _, gpu := range r.gpus {
+	for _, gpu := range about.gpus {
 		s.plain("TARGET_INFO_GPU", gpu...)
 	}
-	if r.rank >= 0 && r.world > r.rank {
-		s.plain("TARGET_INFO_SYSTEM_ENV", text("RANK"), text(fmt.Sprint(r.rank)))
-		s.plain("TARGET_INFO_SYSTEM_ENV", text("WORLD_SIZE"), text(fmt.Sprint(r.world)))
+	if about.rank >= 0 && about.world > about.rank {
+		s.plain("TARGET_INFO_SYSTEM_ENV", text("RANK"), text(fmt.Sprint(about.rank)))
+		s.plain("TARGET_INFO_SYSTEM_ENV", text("WORLD_SIZE"), text(fmt.Sprint(about.world)))
 	}
-	if epoch := r.epoch(); epoch > 0 {
+	if epoch := epoch(x.origin, about.base); epoch > 0 {
 		s.plain("TARGET_INFO_SESSION_START_TIME", integer(epoch))
 	}
-	for i, value := range r.texts {
+	for i, value := range x.list {
 		s.plain("StringIds", integer(int64(i)), text(value))
 	}
 	return s
@@ -123,9 +133,9 @@ func (r *reader) source() *Source {
 
 // epoch is the moment of the first event in ns since 1970: its own time if that counts from 1970, or the base time of
 // the file plus it; 0 if the result is not a date of these decades.
-func (r *reader) epoch() int64 {
+func epoch(origin, base int64) int64 {
 	const y2000, y2100 = 946_684_800e9, 4_102_444_800e9
-	for _, at := range []int64{r.origin, r.base + r.origin} {
+	for _, at := range []int64{origin, base + origin} {
 		if y2000 < at && at < y2100 {
 			return at
 		}
@@ -134,18 +144,18 @@ func (r *reader) epoch() int64 {
 }
 
 // owners says which process a correlation id belongs to.
-func (r *reader) owners() func(correlation int64) cell {
-	if len(r.pids) == 0 {
+func (x *exporter) owners() func(correlation int64) cell {
+	if len(x.pids) == 0 {
 		return func(int64) cell { return cell{} }
 	}
-	first := integer(global(r.pids[0], 0))
-	if len(r.pids) == 1 {
+	first := integer(global(x.pids[0], 0))
+	if len(x.pids) == 1 {
 		return func(int64) cell { return first }
 	}
 	of := map[int64]int64{} // of calls of the other processes
-	if t := r.tables[apiCalls]; t != nil {
+	if t := x.tables[apiCalls]; t != nil {
 		for c, thread := (cursor{t: t}), t.place("globalTid"); c.next(); {
-			if pid := c.cell(thread).Bits >> 24; pid != r.pids[0]&0xffffff {
+			if pid := c.cell(thread).Bits >> 24; pid != x.pids[0]&0xffffff {
 				of[c.correlation()] = pid
 			}
 		}
