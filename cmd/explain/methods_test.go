@@ -25,7 +25,6 @@ var widerTypes = map[string]int{
 	"analyze/internal/timeline.Device":            21,
 	"analyze/internal/timeline.Stretches":         21,
 	"analyze/internal/timeline.rangeSweep":        21,
-	"analyze/internal/trace.loader":               36,
 	"analyze/internal/workunit.comparer":          56,
 	"analyze/internal/workunit.finder":            45,
 	"analyze/internal/workunit.slicer":            52,

@@ -48,7 +48,7 @@ func newAPITable(l *loader) *eventTable {
 	return t
 }
 
-func (l *loader) apiName(d *dict[string], c *cell) uint32 {
+func (l texts) apiName(d *dict[string], c *cell) uint32 {
 	if c.Kind == pages.Int {
 		if code, ok := d.byID.get(c.Bits, 0); ok {
 			return code

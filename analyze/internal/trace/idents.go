@@ -77,7 +77,7 @@ func (d *idents) wholeOf(tables []*eventTable) map[int64]int64 {
 	return plain
 }
 
-func (l *loader) settleIdents(tables []*eventTable) {
+func (l *loader) settleIdents(tables []*eventTable, short *shortTables) {
 	t := l.trace
 	ids := &idents{procs: map[int64]int32{}, threads: map[int64]int32{}}
 	mention := func(v int64, thread bool) {
@@ -91,12 +91,12 @@ func (l *loader) settleIdents(tables []*eventTable) {
 			mention(v, e.tids)
 		}
 	}
-	for i := range l.overheadOf {
-		if o := &l.overheadOf[i]; o.known {
+	for i := range short.overheadOf {
+		if o := &short.overheadOf[i]; o.known {
 			mention(o.v, true)
 		}
 	}
-	for _, v := range l.eventOf {
+	for _, v := range short.eventOf {
 		if v != noOwner {
 			mention(v, false)
 		}
@@ -121,13 +121,13 @@ func (l *loader) settleIdents(tables []*eventTable) {
 			e.adopt(ids)
 		}
 	}
-	for i, v := range l.eventOf {
+	for i, v := range short.eventOf {
 		t.Events[i].Proc = None
 		if v != noOwner {
 			t.Events[i].Proc = ids.procs[v]
 		}
 	}
-	for i, o := range l.overheadOf {
+	for i, o := range short.overheadOf {
 		t.Overhead[i].Thread = ids.thread(o.v, o.known)
 	}
 }

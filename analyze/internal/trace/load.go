@@ -19,23 +19,33 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
-// loader carries the state that the table readers share while a trace is being built.
+// loader builds a trace from the tables of events.
 type loader struct {
+	common
+	arena      *spill.Arena
+	tagging    sync.Mutex
+	payloads   payload.Fields  // of ranges
+	rangeRanks map[int64]int64 // by global pid, from names that MPI gives its threads
+}
+
+// common is what all who build a trace read from and write to.
+type common struct {
+	*scanner
+	texts
+	trace *Trace
+}
+
+// scanner reads the rows of tables.
+type scanner struct {
 	ctx     context.Context
 	src     source.Source
 	opt     *Options
-	arena   *spill.Arena
-	trace   *Trace
 	tables  map[Role]source.Table
-	strings map[int64]string
 	maxRows int64 // a row takes at least a byte: a view that yields more rows is endless
-	tagging sync.Mutex
-
-	payloads   payload.Fields   // of ranges
-	overheadOf []overheadThread // by row of Trace.Overhead
-	rangeRanks map[int64]int64  // by global pid, from names that MPI gives its threads
-	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
 }
+
+// texts are the strings of the capture, by id.
+type texts map[int64]string
 
 // load reads a capture. If the pages of the file cannot be read without SQLite, SQLite reads them; if they look
 // damaged, SQLite reads them only if its own check finds no fault. Else the error names the page.
@@ -82,8 +92,8 @@ func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Opt
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables),
-		trace: &Trace{File: in.File, arena: arena}, maxRows: max(in.Size, 1)}
+	scan := &scanner{ctx: ctx, src: src, opt: opt, tables: probe(tables), maxRows: max(in.Size, 1)}
+	l := &loader{common: common{scan, texts{}, &Trace{File: in.File, arena: arena}}, arena: arena}
 	l.trace.Meta.Source, l.trace.Has.EveryLaunch = "nsys", true
 	if in.File.Kind == source.PyTorch { // which knows some of the driver's launches
 		l.trace.Meta.Source, l.trace.Has.EveryLaunch = "pytorch", false
@@ -146,7 +156,9 @@ func (l *loader) run() error {
 	if err := l.read(list); err != nil {
 		return err
 	}
-	for _, load := range []func() error{l.loadOverhead, l.loadAllocs, l.loadEvents, l.loadPower, l.loadGraphsMade, l.loadHostCalls} {
+	short := &shortTables{common: l.common}
+	for _, load := range []func() error{
+		short.loadOverhead, short.loadAllocs, short.loadEvents, short.loadPower, short.loadGraphsMade, short.loadHostCalls} {
 		if err := load(); err != nil {
 			return err
 		}
@@ -158,10 +170,11 @@ func (l *loader) run() error {
 		t.Tables = append(t.Tables, e.TableStat)
 	}
 	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
-	l.settleIdents(tables)
+	l.settleIdents(tables, short)
 	l.closeRanges(tables)
 	l.countNodes()
-	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices(), l.loadRanks())
+	d := &descriptions{l.common, l.rangeRanks}
+	return errors.Join(d.loadMeta(), short.loadCounters(), d.loadNames(), d.loadGPUs(), d.separateDevices(), d.loadRanks(short))
 }
 
 // reading is an event table that is about to be read.
@@ -271,7 +284,7 @@ func tooManyRows(bytes int64) error {
 
 // scan reads a table's columns by name; a column without a name reads as NULL. It watches the context and reports
 // progress.
-func (l *loader) scan(table source.Table, names []string, each func(row []cell) error) error {
+func (l *scanner) scan(table source.Table, names []string, each func(row []cell) error) error {
 	if strings.Join(names, "") == "" {
 		return nil
 	}
@@ -295,7 +308,7 @@ func (l *loader) scan(table source.Table, names []string, each func(row []cell) 
 }
 
 // scanRole is scan for the table with that role, if there is one; columns it lacks read as NULL.
-func (l *loader) scanRole(role Role, names []string, each func(row []cell) error) error {
+func (l *scanner) scanRole(role Role, names []string, each func(row []cell) error) error {
 	table, ok := l.tables[role]
 	if !ok {
 		return nil
@@ -304,10 +317,9 @@ func (l *loader) scanRole(role Role, names []string, each func(row []cell) error
 }
 
 func (l *loader) loadStrings() error {
-	l.strings = map[int64]string{}
 	return l.scanRole(RoleStrings, []string{"id", "value"}, func(row []cell) error {
 		if id, ok := row[0].Whole(); ok && row[1].Kind != pages.Null {
-			l.strings[id] = public(textOf(&row[1]))
+			l.texts[id] = public(textOf(&row[1]))
 		}
 		return nil
 	})
@@ -322,12 +334,12 @@ func textOf(c *cell) string {
 }
 
 // text resolves a name cell: text as it is, an id through the string table. It is valid as long as the row is.
-func (l *loader) text(c *cell) (string, bool) {
+func (l texts) text(c *cell) (string, bool) {
 	switch c.Kind {
 	case pages.Text, pages.Blob:
 		return public(c.S), true
 	case pages.Int:
-		s, ok := l.strings[c.Bits]
+		s, ok := l[c.Bits]
 		return s, ok
 	}
 	return "", false
@@ -335,10 +347,10 @@ func (l *loader) text(c *cell) (string, bool) {
 
 // name resolves a cell that is an id or a name: text, and an id that was rewritten as text. It is valid as long as the
 // row is.
-func (l *loader) name(c *cell) (string, bool) {
+func (l texts) name(c *cell) (string, bool) {
 	if c.Kind == pages.Text {
 		if id, ok := c.Whole(); ok {
-			if s, ok := l.strings[id]; ok {
+			if s, ok := l[id]; ok {
 				return s, true
 			}
 		}

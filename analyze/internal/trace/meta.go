@@ -11,9 +11,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
+// descriptions says who and what the capture is of, once its events are read.
+type descriptions struct {
+	common
+	rangeRanks map[int64]int64 // see loader
+}
+
 // loadMeta reads the allow-listed keys of the metadata tables. Other content of these tables (command lines, host
 // names, the whole environment of the process) is never kept.
-func (l *loader) loadMeta() error {
+func (l *descriptions) loadMeta() error {
 	m := &l.trace.Meta
 	keyed := func(role Role, keys map[string]func(string)) error {
 		return l.scanRole(role, []string{"name", "value"}, func(row []cell) error {
@@ -124,7 +130,7 @@ func diagnosticCode(text string) string {
 }
 
 // loadNames names the processes and threads that did any work.
-func (l *loader) loadNames() error {
+func (l *descriptions) loadNames() error {
 	t := l.trace
 	t.Programs = map[int64]string{}
 	procs, threads := map[int64]int{}, map[int64]int{}
@@ -171,7 +177,7 @@ func baseName(name string) string {
 	return name
 }
 
-func (l *loader) loadGPUs() error {
+func (l *descriptions) loadGPUs() error {
 	table := l.tables[RoleGPU]
 	columns := []string{
 		table.First("id", "deviceId"), table.First("cuDevice", "deviceId"), "name", "chipName",
@@ -238,7 +244,7 @@ func (t *Trace) GPU(device int32) GPUInfo {
 // ranks that each see one GPU (CUDA_VISIBLE_DEVICES) all call it 0. If the capture says which adapter a process's
 // device is, and two processes use one number for two adapters, devices are renumbered by adapter; else the numbers of
 // the rows stay.
-func (l *loader) separateDevices() error {
+func (l *descriptions) separateDevices() error {
 	table, ok := l.tables[RoleDevices]
 	if !ok {
 		return nil

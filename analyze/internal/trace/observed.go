@@ -48,7 +48,7 @@ type Counter struct {
 func (t *Trace) OSName(what int64) string { return t.names[what] }
 
 // loadCounters reads which counters there are.
-func (l *loader) loadCounters() error {
+func (l *shortTables) loadCounters() error {
 	return l.scanRole(RoleCounters, []string{"typeId", "metricId", "metricName"}, func(row []cell) error {
 		kind, ok1 := row[0].Whole()
 		metric, ok2 := row[1].Whole()
@@ -60,8 +60,8 @@ func (l *loader) loadCounters() error {
 }
 
 // label is the string of an id.
-func (l *loader) label(id int64) string {
-	if s, ok := l.strings[id]; ok {
+func (l texts) label(id int64) string {
+	if s, ok := l[id]; ok {
 		return s
 	}
 	return "#" + strconv.FormatInt(id, 10)
@@ -198,7 +198,7 @@ func newFrameTable(l *loader, out *Frames) *eventTable {
 	}
 	t.settled = func() {
 		for _, k := range kinds {
-			out.Kinds = append(out.Kinds, Frame{l.label(k.function), baseName(l.strings[k.module]), k.innermost})
+			out.Kinds = append(out.Kinds, Frame{l.label(k.function), baseName(l.texts[k.module]), k.innermost})
 		}
 	}
 	return t

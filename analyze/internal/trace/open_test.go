@@ -250,7 +250,7 @@ func TestReportWithoutNsysNamesTheCommand(t *testing.T) {
 // A view without end must not run for ever: no table has more rows than its file has bytes.
 func TestEndlessView(t *testing.T) {
 	src := &endless{}
-	l := &loader{ctx: context.Background(), src: src, opt: &Options{}, maxRows: 1000}
+	l := &scanner{ctx: context.Background(), src: src, opt: &Options{}, maxRows: 1000}
 	err := l.scan(source.Table{Name: "v", Columns: []string{"a"}, View: true}, []string{"a"}, func([]cell) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "more rows than") {
 		t.Errorf("error = %v", err)

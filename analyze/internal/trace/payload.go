@@ -54,7 +54,7 @@ func payloadOf(own []cell) []byte {
 }
 
 // ncclCall is the range of a row of NVTX_EVENTS as its payload describes it, if that is one of NCCL's.
-func (l *loader) ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok bool) {
+func (l texts) ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok bool) {
 	start, ok1 := row[0].Whole()
 	end, ok2 := row[1].Whole()
 	tid, ok3 := row[3].Whole()

@@ -14,7 +14,7 @@ type Power struct {
 }
 
 // loadPower reads the power of the GPUs from the events of plugins.
-func (l *loader) loadPower() error {
+func (l *shortTables) loadPower() error {
 	if _, ok := l.tables[RoleGeneric]; !ok {
 		return nil
 	}

@@ -186,7 +186,7 @@ func unreadable(tables []source.Table, found map[Role]source.Table) (table, colu
 
 // leftOut are the tables of events that play no role: those with a time and at least one row. A report names what it
 // does not look at, nor can read.
-func (l *loader) leftOut(tables []source.Table) (names []string) {
+func (l *scanner) leftOut(tables []source.Table) (names []string) {
 	used := map[string]bool{}
 	for _, t := range l.tables {
 		used[t.Name] = true

@@ -70,8 +70,8 @@ func (s *rangeSink) withText(row []cell) bool {
 // pythonStack are the frames of a payload; none if it is not as expected.
 func (s *rangeSink) pythonStack(b []byte) (frames []uint32) {
 	for _, f := range payload.Python(b) {
-		_, known := s.t.l.strings[int64(f.Function)]
-		if _, too := s.t.l.strings[int64(f.File)]; !known || !too {
+		_, known := s.t.l.texts[int64(f.Function)]
+		if _, too := s.t.l.texts[int64(f.File)]; !known || !too {
 			return nil
 		}
 		frames = append(frames, s.pythonFrames.code(f.Function^f.File<<20^f.Line<<40, f))

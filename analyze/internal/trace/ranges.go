@@ -76,7 +76,7 @@ func (t *rangeTable) asks(info source.Table) []string {
 	tid := info.First("globalTid", "global_tid")
 	has := &t.l.trace.Has
 	has.RangeEnd, has.RangeThread, has.RangeType = info.Column("end") != "", tid != "", info.Column("eventType") != ""
-	t.l.trace.raw = rangeText{table: info, strings: t.l.strings}
+	t.l.trace.raw = rangeText{table: info, strings: t.l.texts}
 	rowid := "rowid"
 	if info.Rowless {
 		rowid = ""
@@ -193,7 +193,7 @@ func (s *rangeSink) nameOf(text, id *cell) uint32 {
 		return s.name.text(clip(t))
 	}
 	if v, ok := textID(text, id); ok {
-		return s.name.id(v, s.t.l.strings)
+		return s.name.id(v, s.t.l.texts)
 	}
 	return s.name.text(clip(textOf(id)))
 }
@@ -215,7 +215,7 @@ func (t *rangeTable) after() {
 		at, known := sizes[p.text]
 		if !known {
 			at = int32(len(r.Sizes))
-			sizes[p.text], r.Sizes = at, append(r.Sizes, t.l.strings[p.text])
+			sizes[p.text], r.Sizes = at, append(r.Sizes, t.l.texts[p.text])
 		}
 		p.sizes = at
 	}

@@ -33,10 +33,10 @@ type MPIComm struct {
 
 // loadRanks reads what tells ranks and their collectives apart: MPI's calls and ranks, NCCL's payloads, and the
 // allow-listed variables of launchers in the environment. Nothing else of the environment is kept.
-func (l *loader) loadRanks() error {
+func (l *descriptions) loadRanks(short *shortTables) error {
 	t := l.trace
 	for _, role := range []Role{RoleMPICollective, RoleMPIP2P, RoleMPIWait, RoleMPI} {
-		if err := l.loadMPI(role); err != nil {
+		if err := short.loadMPI(role); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ const maxRank = 1 << 20
 
 func validRank(v int64) bool { return v >= 0 && v < maxRank }
 
-func (l *loader) loadMPI(role Role) error {
+func (l *shortTables) loadMPI(role Role) error {
 	return l.count(role, mpiKept, func(row []cell) bool {
 		start, ok1 := row[0].Whole()
 		end, ok2 := row[1].Whole()
@@ -121,7 +121,7 @@ func (l *loader) loadMPI(role Role) error {
 }
 
 // working are the processes that did GPU work, called CUDA or called MPI.
-func (l *loader) working() []int64 {
+func (l *descriptions) working() []int64 {
 	t := l.trace
 	var list []int64
 	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
@@ -153,7 +153,7 @@ var rankKeys = [][2]string{
 }
 
 // environmentRank looks for the variables of launchers, in rows of their own or inside the one that holds them all.
-func (l *loader) environmentRank() (*Rank, error) {
+func (l *descriptions) environmentRank() (*Rank, error) {
 	found := map[string]int64{}
 	err := l.scanRole(RoleSystem, []string{"name", "value"}, func(row []cell) error {
 		name, value := textOf(&row[0]), textOf(&row[1])

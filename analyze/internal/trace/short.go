@@ -8,6 +8,13 @@ import (
 
 // Tables with few rows, which need no columns: they are read by one goroutine into a slice of the trace.
 
+// shortTables reads them.
+type shortTables struct {
+	common
+	overheadOf []overheadThread // by row of Trace.Overhead
+	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
+}
+
 // overheadThread is the thread of a row of PROFILER_OVERHEAD, as the row says.
 type overheadThread struct {
 	v     int64
@@ -15,7 +22,7 @@ type overheadThread struct {
 }
 
 // count is scanRole, and counts the rows, those that take does not want as skipped.
-func (l *loader) count(role Role, columns []string, take func(row []cell) bool) error {
+func (l *shortTables) count(role Role, columns []string, take func(row []cell) bool) error {
 	table, ok := l.tables[role]
 	if !ok {
 		return nil
@@ -33,7 +40,7 @@ func (l *loader) count(role Role, columns []string, take func(row []cell) bool) 
 }
 
 // loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
-func (l *loader) loadOverhead() error {
+func (l *shortTables) loadOverhead() error {
 	var total int64
 	return l.count(RoleOverhead, []string{"start", "end", "globalTid"}, func(row []cell) bool {
 		start, ok1 := row[0].Whole()
@@ -50,7 +57,7 @@ func (l *loader) loadOverhead() error {
 }
 
 // loadAllocs reads the events of memory. Operations other than allocating and freeing are skipped.
-func (l *loader) loadAllocs() error {
+func (l *shortTables) loadAllocs() error {
 	columns := []string{"start", "bytes", "memoryOperationType", "address", "globalPid", "deviceId", "memKind",
 		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"}
 	err := l.count(RoleAlloc, columns, func(row []cell) bool {
@@ -81,7 +88,7 @@ const noOwner = -1
 
 // loadEvents reads the events that were recorded into streams. Rows without a correlation id say nothing: no call
 // recorded them.
-func (l *loader) loadEvents() error {
+func (l *shortTables) loadEvents() error {
 	table := l.tables[RoleEvent]
 	pid := table.First("globalPid", "pid", "processId")
 	columns := []string{"correlationId", "eventId", "eventSyncId", "streamId", "deviceId", pid}
@@ -104,7 +111,7 @@ func (l *loader) loadEvents() error {
 const maxAlloc = 1 << 48
 
 // loadGraphsMade reads when executable graphs were made. Graphs that nobody can launch have no executable id.
-func (l *loader) loadGraphsMade() error {
+func (l *shortTables) loadGraphsMade() error {
 	made := &l.trace.GraphsMade
 	err := l.count(RoleGraphMade, []string{"start", "graphExecId"}, func(row []cell) bool {
 		start, ok := row[0].Whole()
@@ -119,7 +126,7 @@ func (l *loader) loadGraphsMade() error {
 }
 
 // loadHostCalls reads what the functions that the host ran for a stream are called.
-func (l *loader) loadHostCalls() error {
+func (l *shortTables) loadHostCalls() error {
 	names := map[HostFunc]string{}
 	l.trace.HostFuncNames = names
 	return l.count(RoleHostCall, []string{"globalTid", "correlationId", "nameId"}, func(row []cell) bool {

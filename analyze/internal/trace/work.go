@@ -81,7 +81,7 @@ func newKernelTable(l *loader) *eventTable {
 
 // kernelName resolves demangledName, shortName, mangledName and name, in that order. An id without a string keeps its
 // row, as #<id>.
-func (l *loader) kernelName(d *dict[KernelName], cells []cell) uint32 {
+func (l texts) kernelName(d *dict[KernelName], cells []cell) uint32 {
 	first, second := &cells[0], &cells[1]
 	ids := first.Kind == pages.Int && second.Kind == pages.Int // as in every export of nsys
 	if ids {
