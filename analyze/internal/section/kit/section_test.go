@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -22,7 +23,7 @@ func TestABrokenSectionFailsAlone(t *testing.T) {
 		},
 	} {
 		s := &Section{ID: "x", Title: "X", Metrics: declared, Tables: tables, Run: run}
-		out := s.run(&Input{})
+		out := s.run(&Input{Trace: &trace.Trace{}})
 		if out.section.Status != report.Error || !strings.Contains(out.section.Reason, want) || len(out.metrics) != 0 {
 			t.Errorf("%s: status %s, %q, %d metrics", want, out.section.Status, out.section.Reason, len(out.metrics))
 		}
