@@ -37,7 +37,6 @@ var widerTypes = map[string]int{
 	"analyze/report/render.page":                  22,
 	"analyze/report/render.timeline":              28,
 	"cmd/explain/internal/capturesession.Session": 29,
-	"diff/internal/side.Capture":                  27,
 	"diff/policy.policyDoc":                       29,
 	"gate.Session":                                27,
 	"gate/history.Checked":                        22,

@@ -34,7 +34,7 @@ func Unjudged(base, head *side.Side) (list []comparison.Unjudged) {
 		list = append(list, u)
 	}
 	perSequence := func(phase string) func(c *side.Capture) (float64, bool) {
-		return func(c *side.Capture) (float64, bool) { return c.TimePerSequence(phase) }
+		return func(c *side.Capture) (float64, bool) { return side.TimePerSequence(c.Kinds, phase) }
 	}
 	add(comparison.TimePerToken, "time per output token", perSequence("decode"))
 	add(comparison.TimePerPrompt, "prefill time per sequence", perSequence("prefill"))
@@ -51,12 +51,12 @@ func Unjudged(base, head *side.Side) (list []comparison.Unjudged) {
 		{comparison.AfterUnits, "after the last unit", func(o side.Outside) float64 { return o.After }},
 	} {
 		add(part.id, part.text, func(c *side.Capture) (float64, bool) {
-			o, ok := c.OutsideUnits(device)
+			o, ok := side.OutsideUnits(c.Report, device)
 			return part.of(o), ok
 		})
 	}
 	measure = report.PerSecond
-	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
+	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return side.Clock(c.Index, device) })
 	return list
 }
 
@@ -67,7 +67,7 @@ func clockChange(base, head *side.Side) (change float64, text string, ok bool) {
 		return 0, "", false
 	}
 	device := base.Views[0].Device()
-	of := func(c *side.Capture) (float64, bool) { return c.Clock(device) }
+	of := func(c *side.Capture) (float64, bool) { return side.Clock(c.Index, device) }
 	b, ok := average(base.Captures, of)
 	h, ok2 := average(head.Captures, of)
 	if !ok || !ok2 || b <= 0 || h <= 0 {

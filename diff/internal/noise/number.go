@@ -119,7 +119,7 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number
 func unitsOf(c *side.Capture, m *report.Metric, stat string) []float64 {
 	for _, n := range numbers() {
 		if n.id == m.ID && n.stat == stat && n.column != "" {
-			return c.SteadyLines(n.column)
+			return side.SteadyLines(c.Index, n.column)
 		}
 	}
 	rows := c.UnitsBehind(m)

@@ -13,8 +13,8 @@ import (
 type Outside struct{ Before, Between, After float64 }
 
 // OutsideUnits looks at one device; ok is false if the report does not list every unit, or none ran there.
-func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
-	s := c.Report.Unit.Series
+func OutsideUnits(r *report.Report, device int64) (o Outside, ok bool) {
+	s := r.Unit.Series
 	if s == nil || s.Every != 1 {
 		return o, false
 	}
@@ -22,7 +22,7 @@ func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
 	if err != nil {
 		return o, false
 	}
-	w := c.Report.Window
+	w := r.Window
 	units = slices.DeleteFunc(units, func(u report.UnitPoint) bool {
 		return u.Device != device || report.UnitStates[u.State] == "outside" || u.Start < w.Start || u.Start > w.End
 	})
@@ -41,13 +41,13 @@ func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
 	return o, true
 }
 
-// TimePerSequence is the time of a phase's units divided by their sequences, ns: a step of batch 32 holds 32. Decode
-// steps add a token to each sequence, so theirs is the time per output token. ok is false if the phase has no units, or
-// if markers do not give each unit's batch size.
-func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
+// TimePerSequence is the time of a phase's units, of these kinds, divided by their sequences, ns: a step of batch 32
+// holds 32. Decode steps add a token to each sequence, so theirs is the time per output token. ok is false if the phase
+// has no units, or if markers do not give each unit's batch size.
+func TimePerSequence(kinds []Group, phase string) (t float64, ok bool) {
 	var time, sequences float64
-	for i := range c.Kinds {
-		g := &c.Kinds[i]
+	for i := range kinds {
+		g := &kinds[i]
 		if g.Kind.Phase != phase {
 			continue
 		}
@@ -64,8 +64,8 @@ func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
 }
 
 // Clock returns the frequency of the device's compute clock while it worked, in Hz; false if unknown.
-func (c *Capture) Clock(device int64) (float64, bool) {
-	for _, m := range c.Metrics("gpu.clock") {
+func Clock(x *report.Index, device int64) (float64, bool) {
+	for _, m := range x.Metrics("gpu.clock") {
 		if m.Labels["clock"] == "gpc" && m.Labels["device"] == strconv.FormatInt(device, 10) && m.Value != nil {
 			return *m.Value, true
 		}

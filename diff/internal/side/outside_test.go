@@ -17,14 +17,14 @@ func TestTimeOutsideTheUnits(t *testing.T) {
 	})
 	r := &report.Report{Window: report.Window{Start: 1000, End: 1100, Length: 100}, Unit: report.Unit{Series: series}}
 	c := NewCaptures([]*report.Report{r})[0]
-	if o, ok := c.OutsideUnits(0); !ok || o != (Outside{Before: 10, Between: 5, After: 20}) {
+	if o, ok := OutsideUnits(c.Report, 0); !ok || o != (Outside{Before: 10, Between: 5, After: 20}) {
 		t.Errorf("%+v, %v", o, ok)
 	}
-	if _, ok := c.OutsideUnits(2); ok {
+	if _, ok := OutsideUnits(c.Report, 2); ok {
 		t.Error("a device without units")
 	}
 	series.Every = 2
-	if _, ok := c.OutsideUnits(0); ok {
+	if _, ok := OutsideUnits(c.Report, 0); ok {
 		t.Error("a series that leaves units out")
 	}
 }

@@ -34,8 +34,8 @@ func (s *Side) Sample(id, stat string, l report.Labels) Sample {
 }
 
 // SteadyLines returns a column's values in the steady lines that the report lists, in order.
-func (c *Capture) SteadyLines(column string) []float64 {
-	t := c.Table("serving", "serving_samples")
+func SteadyLines(x *report.Index, column string) []float64 {
+	t := x.Table("serving", "serving_samples")
 	var list []float64
 	for i := range t.Len() {
 		if v, ok := t.Num(i, column); ok && t.Str(i, "state") == "steady" {

@@ -161,7 +161,7 @@ func newCapture(r *report.Report) *Capture {
 			}
 		}
 	}
-	c.units = c.readUnits()
+	c.units = readUnits(c.Index, c.Kinds)
 	return c
 }
 

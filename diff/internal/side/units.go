@@ -47,11 +47,16 @@ const (
 	minUnitsOfKind = 20
 )
 
-// readUnits reads the units of the series, or of the table if the report has no series.
-func (c *Capture) readUnits() []unit {
-	list, ok := c.seriesUnits()
+// readUnits reads the units of these kinds from the series, or from a table if the report has no series.
+func readUnits(x *report.Index, kinds []Group) []unit {
+	u := &x.Report.Unit
+	list, ok := seriesUnits(u, kinds)
 	if !ok {
-		return c.tableUnits()
+		t := x.Table("unit", "units")
+		if t.Len() == 0 {
+			t = x.Table("iterations", "iteration_units")
+		}
+		return tableUnits(t, kinds)
 	}
 	type key struct {
 		at     int
@@ -62,7 +67,7 @@ func (c *Capture) readUnits() []unit {
 		counts[key{list[i].at, list[i].device}]++
 	}
 	most := max(minUnitsOfKind, min(maxUnitsOfKind, maxUnits/max(1, len(counts))))
-	stepped := len(c.Report.Unit.Series.Step) > 0
+	stepped := len(u.Series.Step) > 0
 	list = slices.DeleteFunc(list, func(u unit) bool {
 		k := key{u.at, u.device}
 		n, i := counts[k], seen[k]
@@ -87,8 +92,8 @@ func sampled(step int64, n, most int) bool {
 }
 
 // seriesUnits returns the kept units of the series; ok is false if there is no series, or one without kernels.
-func (c *Capture) seriesUnits() (list []unit, ok bool) {
-	s := c.Report.Unit.Series
+func seriesUnits(u *report.Unit, of []Group) (list []unit, ok bool) {
+	s := u.Series
 	if s == nil || len(s.Kernels) == 0 {
 		return nil, false
 	}
@@ -96,9 +101,9 @@ func (c *Capture) seriesUnits() (list []unit, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	kinds := make([]int, len(c.Report.Unit.Groups))
-	for i, g := range c.Report.Unit.Groups {
-		kinds[i] = slices.IndexFunc(c.Kinds, func(k Group) bool { return k.ID == g.ID })
+	kinds := make([]int, len(u.Groups))
+	for i, g := range u.Groups {
+		kinds[i] = slices.IndexFunc(of, func(k Group) bool { return k.ID == g.ID })
 	}
 	for i := range points {
 		p := &points[i]
@@ -137,19 +142,14 @@ func (c *Capture) KindsByPlace() []int {
 
 // tableUnits returns the kept units that a table lists: all or a sample for a report without a series, the iterations
 // for a log. It leaves out units of kinds that the table cannot distinguish.
-func (c *Capture) tableUnits() []unit {
-	t := c.Table("unit", "units")
-	if t.Len() == 0 {
-		t = c.Table("iterations", "iteration_units")
-	}
-	n := t.Entries()
+func tableUnits(t *report.Table, kinds []Group) []unit {
 	type key struct {
 		Kind
 		kernels int64 // distinguishes several kinds of one name; -1 if there is one
 	}
 	places := map[key]int{}
-	for i := range c.Kinds {
-		g := &c.Kinds[i]
+	for i := range kinds {
+		g := &kinds[i]
 		if _, ok := places[key{g.Kind, -1}]; ok {
 			places[key{g.Kind, -1}] = -1
 		} else {
@@ -158,7 +158,7 @@ func (c *Capture) tableUnits() []unit {
 		places[key{g.Kind, g.Kernels}] = i
 	}
 	var list []unit
-	for i := range n {
+	for i := range t.Entries() {
 		k := key{Kind{t.Str(i, "phase"), t.Whole(i, "batch"), t.Whole(i, "tokens")}, -1}
 		at, ok := places[k]
 		if at < 0 {
