@@ -76,7 +76,7 @@ func TestInjectedCommonMode(t *testing.T) {
 	c := injected(t, engine{}, engine{all: 1.04})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 25_240)
 	says(t, c, "all kernels slower, by 4.0 %", "clocks")
-	says(t, c, "3 captures a side would settle it: explain capture --pair --until-decided BASE HEAD")
+	says(t, c, "3 captures a side would settle it: explain capture --pair --until-decided 'BASE COMMAND' 'HEAD COMMAND'")
 	if text := diffdoc.Comment(c, diffdoc.CommentOptions{}); !strings.Contains(text, "--until-decided") {
 		t.Errorf("the comment does not say what would tell:\n%s", text)
 	}
@@ -120,7 +120,7 @@ func TestInjectedHostGap(t *testing.T) {
 			t.Errorf("%v is blamed: %s", c.Kernels[i].BaseName, c.Kernels[i].Why)
 		}
 	}
-	says(t, c, "+43.1 % slower, 696.7 → 996.7 µs per step, mean: +300 µs host slower between calls, GPU idle before the next step; GPU compute unchanged")
+	says(t, c, "+43.1 % slower, 696.7 → 996.7 µs per step, mean: +300 µs GPU idle, host slower between calls before the next step; GPU compute unchanged")
 }
 
 // The host waits 300 µs longer before every step, in a call that the capture names, and 20 µs it runs. The change of host
@@ -137,7 +137,7 @@ func TestInjectedWait(t *testing.T) {
 	if host := attributed(c, comparison.KindCause, "host"); math.Abs(sum-host) > 1e-3 {
 		t.Errorf("causes of host time changed by %v, host by %v", sum, host)
 	}
-	says(t, c, "% slower, ", "+300 µs host slower, GPU idle before the next step: of it +300 µs in pthread_cond_wait; GPU compute unchanged")
+	says(t, c, "% slower, ", "+300 µs GPU idle, host slower before the next step: of it +300 µs in pthread_cond_wait; GPU compute unchanged")
 }
 
 // 40 elementwise kernels of 2 µs more in every step, each 1 µs after the one before: 120 µs, of which 80 are compute.

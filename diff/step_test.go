@@ -16,7 +16,7 @@ import (
 )
 
 // TestWhereInTheStep: the host of the mfu pair got slower in two ways. Its idle time grew by 2.74 ms: 1.84 ms in every step,
-// 1.06 ms of it before kernels 66 to 80, and 0.89 ms in four single hiccups; worked out by hand from the event rows.
+// 1.06 ms of it before kernels 66 to 80, and 0.89 ms in four hiccups; worked out by hand from the event rows.
 func TestWhereInTheStep(t *testing.T) {
 	base := reportOfFile(t, sharedTrace(t, "nsysai_mfu_2gpu_before"), analyze.Options{})
 	head := reportOfFile(t, sharedTrace(t, "nsysai_mfu_2gpu_after"), analyze.Options{})
@@ -65,7 +65,7 @@ func TestWhereInTheStep(t *testing.T) {
 	if len(gaps) != 4 || gaps[0] != 38 || gaps[1] != 12 || gaps[2] != 33 || gaps[3] != 76 {
 		t.Errorf("hiccups before %v, want 38, 12, 33 and 76", gaps)
 	}
-	const where = "+1.292 ms before kernels #62–#80 in every step, of +1.844 ms idle in all; +891.3 µs in 4 single hiccups in 14 steps (up to 6.646 ms before kernel #38)"
+	const where = "+1.292 ms before kernels #62–#80 in every step, of +1.844 ms idle in all; +891.3 µs in 4 hiccups in 14 steps, up to 6.646 ms before kernel #38"
 	if s.Where != where {
 		t.Errorf("where: %s", s.Where)
 	}
@@ -138,9 +138,9 @@ func TestInjectedChanges(t *testing.T) {
 	}{
 		{"a stall in every step", stepChange{stall: 30_000}, "+30 µs before kernel #3 kernel3 in every step", 30, 3},
 		{"the same on two streams", stepChange{stall: 30_000, streams: true}, "+30 µs before kernel #3 kernel3 in every step", 30, 3},
-		{"a hiccup", stepChange{hiccup: 600_000}, "+50 µs in 1 single hiccup in 12 steps (up to 600 µs before kernel #5)", 50, 5},
+		{"a hiccup", stepChange{hiccup: 600_000}, "+50 µs in 1 hiccup in 12 steps, up to 600 µs before kernel #5", 50, 5},
 		{"a stall and a hiccup", stepChange{stall: 30_000, hiccup: 600_000},
-			"+30 µs before kernel #3 kernel3 in every step; +50 µs in 1 single hiccup in 12 steps (up to 600 µs before kernel #5)", 80, 5},
+			"+30 µs before kernel #3 kernel3 in every step; +50 µs in 1 hiccup in 12 steps, up to 600 µs before kernel #5", 80, 5},
 		{"another kernel, renamed", stepChange{name: "kernel4_v2", stall: 30_000}, "+30 µs before kernel #3 kernel3 in every step", 30, 3},
 		{"two kernels more", stepChange{extra: 2}, "+4 µs in kernels #2–#3 (added) in every step", 6, 2},
 		{"a slower kernel", stepChange{slower: 20_000}, "+20 µs in kernel #2 kernel2 in every step", 20, 2},

@@ -55,7 +55,7 @@ func truths() []truth {
 		{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2", true, "", comparison.Same, comparison.Same, 1, comparison.Inconclusive, comparison.Inconclusive, []string{"No change: every number"}},
 		{"mordred_native_old_b", "mordred_exp2023_4", true, comparison.NoUnit, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"No change: every number"}},
 		// 17.53 → 19.95 ms mean: +13.83 %.
-		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", comparison.Regressed, comparison.Improved, 1.1383, comparison.Fail, comparison.Pass, []string{"+13.8 % slower, 17.53 → 19.95 ms per step, mean: +2.736 ms host slower", "cudaMemsetAsync +423.8 µs per unit", "cudaLaunchKernel +315.7 µs per unit (+38", "GPU compute unchanged"}},
+		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", comparison.Regressed, comparison.Improved, 1.1383, comparison.Fail, comparison.Pass, []string{"+13.8 % slower, 17.53 → 19.95 ms per step, mean: +2.736 ms GPU idle, host slower", "cudaMemsetAsync +423.8 µs per unit", "cudaLaunchKernel +315.7 µs per unit (+38", "GPU compute unchanged"}},
 		{"cs336zx_2_7B", "cs336zx_2_7B_clean", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change"}},
 		{"cs336zx_2_7B", "cs336zx_2_7B_nvtx", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change"}},
 		// Busy 839.09 → 781.13 ms: -6.91 %.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"html"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -77,9 +80,31 @@ func TestEveryShownNameIsExplained(t *testing.T) {
 			}
 		}
 	}
+	printed := map[string]string{}
+	labelled := func(from string, text []byte) {
+		for _, l := range shown(text) {
+			printed[l] = from
+		}
+	}
+	read := func(path ...string) []byte {
+		text, err := os.ReadFile(filepath.Join(path...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, dir := range folders {
+		for _, file := range []string{"report.md", "report.html"} {
+			labelled(file+" of "+filepath.Base(dir), read(dir, file))
+		}
+	}
 	for i := 1; i < len(folders); i++ {
 		pair := filepath.Base(folders[i-1]) + " and " + filepath.Base(folders[i])
-		add("comparison of "+pair, labels(asked("diff", folders[i-1], folders[i]))...)
+		out := filepath.Join(dir, "pair", pair)
+		add("comparison of "+pair, labels(asked("diff", folders[i-1], folders[i], "--out", out))...)
+		labelled("comparison.md of "+pair, read(out, "comparison.md"))
+		labelled("diff.html of "+pair, read(out, "diff.html"))
+		labelled("comment on "+pair, asked("gate", "comment", filepath.Join(out, "comparison.json")))
 		var c comparison.Comparison
 		if err := json.Unmarshal(asked("diff", folders[i-1], folders[i], "--format", "json"), &c); err != nil {
 			t.Fatal(err)
@@ -103,7 +128,65 @@ func TestEveryShownNameIsExplained(t *testing.T) {
 			t.Errorf("%q (%s): exit %d: %s", name, names[name], code, errs.String())
 		}
 	}
-	t.Logf("%d names", len(names))
+	for label, from := range printed {
+		whole := found(label)
+		for _, part := range strings.Split(label, ", ") { // one summary for several tables
+			whole = whole || found(part) && strings.Contains(label, ", ")
+			if !whole {
+				break
+			}
+		}
+		if !whole {
+			t.Errorf("the label %q (%s) has no entry of its own", label, from)
+		}
+	}
+	if len(printed) < 200 {
+		t.Errorf("only %d labels", len(printed))
+	}
+	t.Logf("%d names, %d labels", len(names), len(printed))
+}
+
+// found reports whether a name is that of a page, or has an entry of its own, beyond being a word of some text.
+func found(name string) bool {
+	_, page := docs.ByName(name)
+	return page || len(docs.Find(name)) > 0
+}
+
+var (
+	// tags hold the labels of a page: headings, heads of tables and folded parts.
+	tags   = regexp.MustCompile(`(?s)<(?:th|h[2-4]|summary|dt)\b[^>]*>(.*?)</(?:th|h[2-4]|summary|dt)>`)
+	markup = regexp.MustCompile(`<[^>]*>`)
+	// heads hold those of markdown: headings, and tables by their first line.
+	heads = regexp.MustCompile(`(?m)^##+ (.*)$|<summary>(.*?)</summary>|^\*\*([^*]+)\*\*$`)
+	table = regexp.MustCompile(`(?m)^\| (.*) \|\n\| :?-.*((?:\n\|.*)*)`)
+)
+
+// shown are the labels that a page or a markdown text prints in words of explain: no names of a capture, no numbers.
+func shown(text []byte) (list []string) {
+	add := func(s string) {
+		if s = strings.TrimSpace(html.UnescapeString(s)); s != "" && !strings.ContainsAny(s, "`<0123456789…") &&
+			!strings.Contains(s, "**") && !strings.HasSuffix(s, ".") {
+			list = append(list, s)
+		}
+	}
+	for _, m := range tags.FindAllSubmatch(text, -1) {
+		if !bytes.Contains(m[1], []byte("<code")) {
+			add(markup.ReplaceAllString(string(m[1]), ""))
+		}
+	}
+	for _, m := range heads.FindAllSubmatch(text, -1) {
+		add(string(m[1]) + string(m[2]) + string(m[3]))
+	}
+	for _, m := range table.FindAllSubmatch(text, -1) {
+		for _, head := range strings.Split(string(m[1]), " | ") {
+			add(head)
+		}
+		for row := range strings.Lines(string(m[2])) {
+			cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+			add(cell)
+		}
+	}
+	return list
 }
 
 // fact is a line that begins with a label: "GPU idle    10.9 %  …".

@@ -36,11 +36,12 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		deltas, changes = append(deltas, k.Delta), append(changes, k.Delta, k.CountEffect, k.PerCallEffect)
 	}
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, changes...)
+	counts := countsTitle("runs", shown, func(k comparison.Kernel) [2]*float64 { return [2]*float64{k.BaseCount, k.HeadCount} })
 	t := doc.Table{
 		ID:      "kernels",
 		Caption: doc.Spans("Kernels that changed, or may have"),
 		Columns: doc.Cols("Kernel", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">%",
-			">Runs", "Class"),
+			">"+counts, "Class"),
 	}
 	more := doc.Cols("Change is")
 	if detail {

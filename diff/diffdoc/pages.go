@@ -2,6 +2,7 @@ package diffdoc
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -118,7 +119,11 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	spans := doc.Spans(verdictWord(c.Verdict))
 	switch {
 	case c.Study != nil && c.Study.Step != nil:
-		return append(spans, doc.Text(" of "+c.Study.About()+": "+c.Study.String()))
+		step, more, _ := strings.Cut(c.Study.String(), ",")
+		if step += stepInterval(c); more != "" {
+			step += "," + more
+		}
+		return append(spans, doc.Text(" of "+c.Study.About()+": "+step))
 	case c.FirstRun():
 		return append(spans, budgetsLine(c)...)
 	case c.Verdict == comparison.Fail && overBudget(c):
@@ -148,6 +153,15 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		spans = append(spans, doc.Text(" "+size))
 	}
 	return spans
+}
+
+// stepInterval is where the ratio of the steps that a study states truly lies; empty if that is not known.
+func stepInterval(c *comparison.Comparison) string {
+	row := cmp.Or(c.Row("unit.time.p50"), c.Row("unit.time.mean"))
+	if row == nil || row.Interval == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s %.4g … %.4g)", intervalTitle([]comparison.Row{*row}), row.Interval.Low, row.Interval.High)
 }
 
 // budgetsLine is the result of the budgets if there is no baseline: failures come first.

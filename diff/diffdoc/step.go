@@ -151,7 +151,7 @@ func rowName(s *comparison.Step, i int) string {
 	}
 }
 
-// changeWords says how much of a change is in every step, and how much in single hiccups.
+// changeWords says how much of a change is in every step, and how much in hiccups.
 func changeWords(s *comparison.Step, i int, d float64) string {
 	r := &s.Rows[i]
 	text := delta(d) + " before " + rowName(s, i)

@@ -206,8 +206,9 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 		costs[i] = callCost(a)
 	}
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, costs...)
-	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls: time of one unit's calls. " + hostTime), Columns: doc.Cols("Call",
-		">Calls", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">% per call",
+	counts := countsTitle("calls", calls, func(a *comparison.API) [2]*float64 { return [2]*float64{a.BaseCount, a.HeadCount} })
+	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls of one unit. " + hostTime), Columns: doc.Cols("Call",
+		">"+counts, ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">% per call",
 		"Class")}
 	if !changed {
 		t.Columns = append(t.Columns, doc.Cols(">Mean of one call")...)
@@ -223,6 +224,18 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// countsTitle heads a column of counts in a unit: they are means if one of them is not whole.
+func countsTitle[T any](noun string, rows []T, counts func(r T) [2]*float64) string {
+	for _, r := range rows {
+		for _, n := range counts(r) {
+			if n != nil && *n != math.Trunc(*n) {
+				return "Mean " + noun
+			}
+		}
+	}
+	return strings.ToUpper(noun[:1]) + noun[1:]
 }
 
 // callChange is the change that a call's class is of: of the mean time of one, else of all.

@@ -71,6 +71,13 @@ func TestHostCallsLeadByTheirCost(t *testing.T) {
 	for _, cells := range table.Rows {
 		got = append(got, text(cells[0])+" "+text(cells[2])+" "+text(cells[3])+" "+text(cells[4]))
 	}
+	if table.Columns[1].Title != "Calls" {
+		t.Errorf("calls that every unit makes equally often are headed %q", table.Columns[1].Title)
+	}
+	c.API[0].HeadCount = v(117. / 58)
+	if title := apiTable(c, true).Columns[1].Title; title != "Mean calls" {
+		t.Errorf("2.017 calls are headed %q", title)
+	}
 	if want := "cudaLaunchKernel 300.00 360.00 +60.0, cudaMemsetAsync 2.00 16.00 +14.0"; strings.Join(got, ", ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}

@@ -19,10 +19,16 @@ const servingKinds = 3
 func servingSteps(v *View) []doc.Block {
 	t := v.Table("unit", "unit_groups")
 	var rows []int
+	hidden := 0
 	for i := range t.Entries() {
 		phase := t.Str(i, "phase")
-		if _, ok := t.Int(i, "batch"); ok && phase != "" && phase != "step" && len(rows) < servingKinds {
+		_, ok := t.Int(i, "batch")
+		switch {
+		case !ok || phase == "" || phase == "step":
+		case len(rows) < servingKinds:
 			rows = append(rows, i)
+		default:
+			hidden++
 		}
 	}
 	if len(rows) == 0 {
@@ -47,6 +53,9 @@ func servingSteps(v *View) []doc.Block {
 				out.Rows[i] = slices.Delete(out.Rows[i], c, c+1)
 			}
 		}
+	}
+	if hidden > 0 {
+		out.Last("and " + unit.Int(int64(hidden)) + " more")
 	}
 	return []doc.Block{out, doc.P(serverState(v))}
 }

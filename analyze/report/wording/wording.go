@@ -2,6 +2,8 @@
 package wording
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +20,29 @@ func Count[T int | int64](n T, noun string) string {
 	}
 	return unit.Int(int64(n)) + " " + noun + "s"
 }
+
+// Mean writes a count that may be a mean, with three digits if it is not whole: "1,832", "2.02".
+func Mean(n float64) string {
+	if n == math.Trunc(n) && math.Abs(n) < 1e15 {
+		return unit.Int(int64(n))
+	}
+	return strconv.FormatFloat(n, 'g', max(3, len(strconv.Itoa(int(math.Abs(n))))), 64)
+}
+
+// Means writes counts per something, from → to if there are two: "0 → 1 per unit". It says so if one is a mean:
+// "0.517 per step on average".
+func Means(per string, counts ...float64) string {
+	var list []string
+	for _, n := range counts {
+		list = append(list, Mean(n))
+		if n != math.Trunc(n) && !strings.HasSuffix(per, averaged) {
+			per += averaged
+		}
+	}
+	return strings.Join(list, " → ") + " " + per
+}
+
+const averaged = " on average"
 
 // Shorten keeps the start and the end of s, with … between them, so that it has at most limit characters. Names of
 // kernels differ at both ends. A limit below 1 means none.

@@ -17,6 +17,16 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// A mean of counts has three digits and says that it is one: 117 calls in 58 steps are 2.017 each.
+func TestMeans(t *testing.T) {
+	for want, counts := range map[string][]float64{"1 per unit": {1}, "0 → 1 per unit": {0, 1}, "1,832 → 3 per unit": {1832, 3},
+		"2.02 per unit on average": {117. / 58}, "0.517 → 1 per unit on average": {30. / 58, 1}, "0.0345 per unit on average": {2. / 58}} {
+		if got := Means("per unit", counts...); got != want {
+			t.Errorf("%v: %q, want %q", counts, got, want)
+		}
+	}
+}
+
 func TestShorten(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

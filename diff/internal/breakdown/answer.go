@@ -116,7 +116,7 @@ func settling(c *comparison.Comparison, n int) string {
 	if n < fewCaptures {
 		need = wording.Count(fewCaptures, "capture")
 	}
-	return need + " a side would settle it: explain capture --pair --until-decided BASE HEAD"
+	return need + " a side would settle it: explain capture --pair --until-decided 'BASE COMMAND' 'HEAD COMMAND'"
 }
 
 // number fills in the number that decided, and returns its row, or nil if the gate judged another number. If a median
@@ -369,7 +369,7 @@ func (x *Parts) copied(d float64) []string {
 	}
 	for _, way := range directions(x.Base, x.Head) {
 		if b, h, ok := copiesOf(x.Base, x.Head, way, false); ok && b.Count == 0 && h.Count > 0 && len(list) == 0 {
-			list = append(list, "new "+way+" copies, "+count(h.Count)+" per unit, "+unit.Format(h.Bytes, report.Bytes))
+			list = append(list, "new "+way+" copies, "+wording.Means("per unit", h.Count)+", "+unit.Format(h.Bytes, report.Bytes))
 		}
 	}
 	for i := range x.C.Parts {
@@ -392,19 +392,16 @@ func (x *Parts) idleRow(d float64, causes []string) comparison.AnswerRow {
 	}
 	switch most {
 	case "host", "launch":
-		row.What = more(d, "host slower", "host faster")
+		row.What = more(d, "GPU idle, host slower", "GPU idle, host faster")
 		why, call, place := rows.hostText(best), callText(x.C.API, d), idleRange(x.Base, x.Head, d)
 		switch {
 		case most == "host" && why != "":
-			row.With = append(row.With, strings.TrimSuffix("of it "+why+" "+place, " "))
-		case place != "":
-			row.With = append(append(row.With, place), call...)
-		case len(call) > 0:
-			row.With = append(row.With, call...)
+			row.With = []string{strings.TrimSuffix("of it "+why+" "+place, " ")}
+		case place != "" || len(call) > 0:
+			row.Where, row.With = place, call
 		default:
 			row.What += " between calls"
 		}
-		row.What += ", GPU idle"
 	case "sync":
 		row.What = "GPU idle while the host waits in blocking calls"
 		if call := blockingCall(x.C.API, d); call != "" {
@@ -413,8 +410,6 @@ func (x *Parts) idleRow(d float64, causes []string) comparison.AnswerRow {
 	case "dependency":
 		row.What = "GPU idle: work waits for other streams or devices"
 	}
-	where, more := idlePlace(x.C.Step, x.names, d)
-	row.Where = where
-	row.With = append(row.With, more...)
+	row.Where = strings.Trim(row.Where+" "+idlePlace(x.C.Step, x.names, d), " ")
 	return row
 }

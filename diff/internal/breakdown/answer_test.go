@@ -16,7 +16,7 @@ func TestWaitingForOthersHasOneRow(t *testing.T) {
 		return comparison.AttributionRow{ID: id, Kind: kind, Delta: delta}
 	}
 	for cause, want := range map[string]string{
-		"host": "host slower between calls, GPU idle", "sync": "GPU idle while the host waits in blocking calls", "": "GPU idle",
+		"host": "GPU idle, host slower between calls", "sync": "GPU idle while the host waits in blocking calls", "": "GPU idle",
 	} {
 		c := &comparison.Comparison{Attribution: comparison.Attribution{Base: 500e3, TotalDelta: 60e3, Rows: []comparison.AttributionRow{
 			row(comparison.ClassIdle, comparison.KindClass, 60e3), row("dependency", comparison.KindCause, 43e3),

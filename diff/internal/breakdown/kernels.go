@@ -179,11 +179,11 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 	}
 	switch {
 	case k != nil && k.BaseCount == nil && k.HeadCount != nil:
-		row.What += ", new: " + count(comparison.Value(k.HeadCount)) + " per unit"
+		row.What += ", new: " + wording.Means("per unit", comparison.Value(k.HeadCount))
 	case k != nil && k.HeadCount == nil:
 		row.What += ", no longer run"
 	case k != nil && k.BaseCount != nil && comparison.Value(k.BaseCount) != comparison.Value(k.HeadCount) && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
-		row.What += ", run " + count(comparison.Value(k.HeadCount)) + " instead of " + count(comparison.Value(k.BaseCount)) + " times per unit"
+		row.What += ", runs " + perUnit(comparison.Value(k.BaseCount), comparison.Value(k.HeadCount))
 	case r.Base > 0:
 		row.What += " " + unit.Change(r.Delta/r.Base)
 	}

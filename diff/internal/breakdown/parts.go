@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -67,11 +66,6 @@ func (s split) change(id string) string {
 }
 
 func delta(v float64) string { return unit.Delta(v, report.Nanoseconds) }
-
-// count formats a number of runs or calls in a unit, with three digits if it is a mean.
-func count(v float64) string {
-	return strconv.FormatFloat(v, 'g', max(3, len(strconv.Itoa(int(math.Abs(v))))), 64)
-}
 
 // more picks the word for a change of a time or a count.
 func more(d float64, up, down string) string {
@@ -147,9 +141,10 @@ func blockingCall(api []comparison.API, d float64) string {
 	if most == nil {
 		return ""
 	}
-	calls := count(comparison.Value(most.HeadCount)) + " per unit"
-	if comparison.Value(most.BaseCount) != comparison.Value(most.HeadCount) {
-		calls = perUnit(comparison.Value(most.BaseCount), comparison.Value(most.HeadCount))
+	b, h := comparison.Value(most.BaseCount), comparison.Value(most.HeadCount)
+	calls := perUnit(b, h)
+	if b == h {
+		calls = wording.Means("per unit", h)
 	}
 	what := "blocking call "
 	if comparison.Value(most.BaseCount) == 0 {
@@ -180,7 +175,7 @@ func callText(api []comparison.API, d float64) []string {
 		}
 		texts = append(
 			texts,
-			fmt.Sprintf("%s %s per unit (%s per call)", a.Name, delta(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)), unit.Change(comparison.Value(a.Ratio)-1)),
+			fmt.Sprintf("host time in %s %s per unit (%s per call)", a.Name, delta(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)), unit.Change(comparison.Value(a.Ratio)-1)),
 		)
 	}
 	return texts

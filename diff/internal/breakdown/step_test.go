@@ -74,7 +74,7 @@ func TestStep(t *testing.T) {
 	if len(s.HeadHiccups) != 1 || s.HeadHiccups[0] != (comparison.Hiccup{Row: 4, Part: comparison.PartGap, Unit: 7, Excess: 2000}) {
 		t.Errorf("hiccups %+v", s.HeadHiccups)
 	}
-	const where = "+300 ns before kernel #1 norm in every step; +200 ns in 1 single hiccup in 10 steps (up to 2 µs before kernel #3)"
+	const where = "+300 ns before kernel #1 norm in every step; +200 ns in 1 hiccup in 10 steps, up to 2 µs before kernel #3"
 	if s.Where != where {
 		t.Errorf("where: %s\nwant:  %s", s.Where, where)
 	}

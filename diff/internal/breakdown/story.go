@@ -181,10 +181,9 @@ func otherRuns(onBase, onHead *side.Side, names *kernelNames) []comparison.Answe
 		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
 		if d := h.Time - b.Time; b.Count != h.Count && math.Abs(d) > math.Abs(most.Delta) {
 			most.Delta = d
-			most.What = fmt.Sprintf("kernel %s, run %s instead of %s times per unit", names.pair(pairing.PairName(base, head, p)),
-				count(h.Count), count(b.Count))
+			most.What = fmt.Sprintf("kernel %s, runs %s", names.pair(pairing.PairName(base, head, p)), perUnit(b.Count, h.Count))
 			if b.Count == 0 {
-				most.What = fmt.Sprintf("kernel %s, new: %s per unit", names.pair(pairing.PairName(base, head, p)), count(h.Count))
+				most.What = fmt.Sprintf("kernel %s, new: %s", names.pair(pairing.PairName(base, head, p)), wording.Means("per unit", h.Count))
 			}
 		}
 	}
@@ -311,7 +310,7 @@ func otherForm(base, head *side.Side) string {
 	if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
 		what = "half of the units"
 	}
-	return fmt.Sprintf("%s are of another kind, with %s kernels instead of %s", what, count(runs), count(usual))
+	return fmt.Sprintf("%s are of another kind, with %s kernels instead of %s", what, wording.Mean(runs), wording.Mean(usual))
 }
 
 // Limits for units of another form.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -57,7 +58,7 @@ func (s *structure) add(id, text string, b, h float64) {
 	s.found = append(s.found, comparison.Structural{ID: id, Text: text, Base: &b, Head: &h, Class: class})
 }
 
-func perUnit(b, h float64) string { return count(b) + " → " + count(h) + " per unit" }
+func perUnit(b, h float64) string { return wording.Means("per unit", b, h) }
 
 // means returns the mean of a number on both sides; ok is false if a capture lacks it.
 func means(base, head *side.Side, of func(v *side.View) (float64, bool)) (b, h float64, ok bool) {
@@ -123,7 +124,7 @@ func (s *structure) launches(base, head []side.Work, depth comparison.Depth) {
 	}
 	if more > 0 && time/more <= stormKernel {
 		s.add(comparison.FoundStorm,
-			fmt.Sprintf("%s more launches per unit, of kernels that take %s on average", count(h-b), pairing.NS(time/more)), b,
+			fmt.Sprintf("%s more launches per unit, of kernels that take %s on average", wording.Mean(h-b), pairing.NS(time/more)), b,
 			h)
 	}
 }

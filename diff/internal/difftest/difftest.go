@@ -307,7 +307,7 @@ func stepByHand() *comparison.Step {
 	}
 	s := &comparison.Step{Base: 10e6, Head: 11.5e6, Delta: 1.5e6, Idle: 1e6, Systematic: 0.5e6, Sporadic: 0.5e6,
 		BaseUnits: 40,
-		HeadUnits: 38, Where: "+500 µs before kernel #2 sample in every step; +500 µs in 1 single hiccup in 38 steps (up to 19 ms before kernel #2)",
+		HeadUnits: 38, Where: "+500 µs before kernel #2 sample in every step; +500 µs in 1 hiccup in 38 steps, up to 19 ms before kernel #2",
 		Names:       []string{"embed", "flash_fwd", "flash_fwd_v2", "sample", "log"},
 		Stretches:   []comparison.Stretch{{Part: comparison.PartGap, From: 2, To: 2, Delta: 0.5e6}},
 		BaseHiccups: []comparison.Hiccup{},

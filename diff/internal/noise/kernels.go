@@ -1,12 +1,12 @@
 package noise
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -65,8 +65,8 @@ func kernelRow(k *comparison.Kernel, n *significance.Number, v *significance.Ver
 	switch {
 	case math.Abs(counts) > 0.01*comparison.Value(k.BaseCount) && beyond:
 		k.Class = comparison.Better(k.Delta)
-		k.Why = fmt.Sprintf("%s, %.4g → %.4g runs per unit, beyond the noise floor of %s", change,
-			comparison.Value(k.BaseCount), comparison.Value(k.HeadCount), unit.Percent(v.Floor))
+		k.Why = change + ", " + wording.Means("runs per unit", comparison.Value(k.BaseCount), comparison.Value(k.HeadCount)) +
+			", beyond the noise floor of " + unit.Percent(v.Floor)
 	case k.Category == side.Communication && beyond:
 		k.Class, k.Why = comparison.Unsettled, change+": communication lasts as long as it waits for others"
 	default:

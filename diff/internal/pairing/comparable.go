@@ -58,7 +58,7 @@ func (o *Options) onPurpose(fields ...string) string {
 			list = append(list, f)
 		}
 	}
-	return "; if they differ on purpose: explain diff --study " + strings.Join(list, ",") + " BASE HEAD"
+	return `; if they differ on purpose: "explain diff --study ` + strings.Join(list, ",") + ` BASE HEAD"`
 }
 
 // New pairs the captures of both sides for the comparison c.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -209,12 +210,12 @@ func (x *Sides) Work() {
 		}
 		x.differentWork(
 			fmt.Sprintf(
-				"different work: only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed); base runs %.4g kernels a unit (%s), head %.4g (%s)",
+				"different work: only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed); base runs %s (%s), head %s (%s)",
 				100*least,
 				100*OverlapNeeded,
-				total(b.Work),
+				wording.Means("kernels a unit", total(b.Work)),
 				topCategories(b.Work),
-				total(h.Work),
+				wording.Means("kernels a unit", total(h.Work)),
 				topCategories(h.Work),
 			),
 		)

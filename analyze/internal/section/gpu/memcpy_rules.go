@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // The expert rules of `nsys analyze` on copies and memsets.
@@ -161,7 +162,7 @@ func readBacks(in *kit.Input, out *kit.Output) {
 		out.Float("unit.read_back_count", nil, float64(s.ReadBacks)/float64(s.Units)).N = s.Units
 		out.Float("unit.read_back_idle", nil, float64(s.ReadBackIdle())/float64(s.Units)).N = s.Units
 		evidence = []report.MetricRef{kit.Ref("unit.read_back_idle"), kit.Ref("unit.read_back_count")}
-		each = ", " + strconv.FormatFloat(float64(s.ReadBacks)/float64(s.Units), 'f', 1, 64) + " per step"
+		each = ", " + wording.Means("per step", float64(s.ReadBacks)/float64(s.Units))
 	}
 	out.FindAs("read_backs", title+each+", and the GPU idles meanwhile: "+s.Each(s.ReadBackIdle()),
 		evidence,

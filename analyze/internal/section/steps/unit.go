@@ -120,7 +120,7 @@ var Section = kit.Section{
 	Tables: []report.Table{
 		{ID: "unit_api", Title: "Host calls per unit", File: "unit_api.csv", Merge: report.OfStep, Columns: []report.Column{
 			kit.NameCol("api_name", "API"),
-			{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count},
+			{ID: "calls", Title: "Mean calls", Kind: report.Float, Unit: report.Count},
 			kit.MeanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"),
 			kit.MeanCol("mean", "Per call", "avg_duration_us"),
 		}},

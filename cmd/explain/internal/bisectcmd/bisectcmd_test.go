@@ -39,6 +39,24 @@ func TestMainStep(t *testing.T) {
 	}
 }
 
+// Files that a command leaves for several commits are one capture: five captures of two files hold three copies.
+func TestCopiesAreCounted(t *testing.T) {
+	var log []captured
+	for _, id := range []string{"a", "b", "a", "", "b", "a"} {
+		r := &report.Report{}
+		if r.Capture.Content = &id; id == "" { // as in reports of evidence
+			r.Capture.Content = nil
+		}
+		log = append(log, captured{report: r})
+	}
+	if got, want := counted(append(log, captured{Skipped: "no compiler"})), "6 captures (3 identical to another one, which proves nothing more)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := counted(log[:2]); got != "2 captures" {
+		t.Errorf("%q", got)
+	}
+}
+
 // The search knows that there is a change: the answer names its direction even where so few captures do not settle it.
 func TestCauseHasADirection(t *testing.T) {
 	if got := causeOf(&comparison.Comparison{Cause: "different work"}); got != "different work" {

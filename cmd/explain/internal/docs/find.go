@@ -30,7 +30,7 @@ const maxEntries = 6
 // of the default one, a table or column of the report, a word in a table of any page, a CUDA call. It ignores case. It returns nil if nothing explains
 // the name.
 func Find(name string) []Entry {
-	name = strings.TrimSpace(name)
+	name = printed.ReplaceAllString(strings.TrimSpace(name), "")
 	var list []Entry
 	if m, statistic, ok := Metric(name); ok {
 		list = append(list, Entry{MetricsPage, MetricText(m, statistic)})
@@ -62,11 +62,17 @@ func Find(name string) []Entry {
 	if code, ok := strings.CutPrefix(strings.ToLower(name), "exit "); ok && len(list) == 0 {
 		return Find(strings.TrimPrefix(code, "code "))
 	}
+	if strings.Contains(name, " ") && len(list) == 0 { // schema version
+		list = index()[strings.ToLower(strings.ReplaceAll(name, " ", "_"))]
+	}
 	if one, ok := strings.CutSuffix(name, "s"); ok && len(list) == 0 && len(one) > 3 { // waivers
 		return Find(one)
 	}
 	return list[:min(len(list), maxEntries)]
 }
+
+// printed are what stands beside a label: the mark of a part of another row, the unit or the number of rows in brackets.
+var printed = regexp.MustCompile(`^└─? | \((?:\d+|%|[a-zµA-Z]{1,5}|[a-zA-Z]{0,5}/[a-zA-Z]{1,4})\)$`)
 
 var metrics = sync.OnceValue(analyze.Metrics)
 

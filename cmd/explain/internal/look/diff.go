@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
@@ -328,6 +329,9 @@ func (f *diffFlags) print(e *cmdenv.Env, c *comparison.Comparison) error {
 	if f.format == "" && f.analysis.Quiet {
 		return nil
 	}
+	if f.format == "" || f.format == "text" {
+		c = f.withPaths(c)
+	}
 	if err := output.PrintComparison(e.Out, c, f.format, e.Terminal()); err != nil {
 		return err
 	}
@@ -340,6 +344,20 @@ func (f *diffFlags) print(e *cmdenv.Env, c *comparison.Comparison) error {
 		return err
 	}
 	return nil
+}
+
+// withPaths is a comparison whose advice names the inputs as the user did, for a command that can be run as it stands.
+func (f *diffFlags) withPaths(c *comparison.Comparison) *comparison.Comparison {
+	argv := slices.Concat(f.base, f.head)
+	if len(f.base) != 1 || len(f.head) != 1 {
+		argv = []string{"--base", strings.Join(f.base, ","), "--head", strings.Join(f.head, ",")}
+	}
+	own := *c
+	own.Answer.Notes = slices.Clone(c.Answer.Notes)
+	for i, note := range own.Answer.Notes {
+		own.Answer.Notes[i] = strings.ReplaceAll(note, " BASE HEAD", " "+capture.Shell(argv))
+	}
+	return &own
 }
 
 // ComparePair compares the captures of a pair, as explain diff does with the same rules.
