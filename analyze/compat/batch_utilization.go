@@ -139,7 +139,7 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 		switch mean := *tokens.Mean(); {
 		case mean < batchLow:
 			out.Find("batches_small", evidence,
-				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. If prefill batches are small too, the load is low or requests arrive one by one.",
+				"A decode step has one token for each request, so low token utilisation is normal while decode dominates: look at the rows by phase. If prefill batches are small too, the load is low or requests arrive one by one.",
 				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache, and costs nothing "+
 					"while batches are not full.")
 		case mean > batchHigh:

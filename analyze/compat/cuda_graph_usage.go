@@ -125,7 +125,7 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		distribution(out, "cudagraph.replay_time", kit.Labels("mode", mode), s)
 	}
 	filesTogether(out, d, usage)
-	out.Note("profilemate waits for the GPU after every replay, so that replays take longer while it watches, and a step cannot overlap the next one.")
+	out.Note("profilemate waits for the GPU after every replay, so replays take longer while it watches, and a step cannot overlap the next one.")
 	if all.captured > 0 && d.Had[usage]+d.Had[timeline] > 0 {
 		unused := stat.Ratio(all.captured-all.used, all.captured)
 		fromSession(out, d.Rows[captures], captures, "num_tokens")

@@ -129,7 +129,7 @@ func mfu(in *kit.Input, out *kit.Output) {
 	case device == nil:
 		out.Status(report.Partial, "the device is not in the table of peaks: operation counts without utilisation")
 	}
-	out.Note("Operations are of a dense decoder with a gated feed-forward part (three matrices). A mixture of experts " +
+	out.Note("Operations are counted for a dense decoder with a gated feed-forward part (three matrices). A mixture of experts " +
 		"runs its router and only the chosen experts; d_ff alone does not give that count.")
 	out.Note("Bytes are a lower bound: each step reads the weights once, reads the context's keys and values, and " +
 		"writes those of new tokens. Activations are left out.")
@@ -263,7 +263,7 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 	}
 	out.Metric("mfu.peak_bandwidth", nil, bandwidth)
 	if gpu != "" && device == nil {
-		out.Warn("unknown_device", "The device of the run is not in the table of peaks, so that utilisation is unknown: explain does not guess.")
+		out.Warn("unknown_device", "The device of the run is not in the table of peaks, so utilisation is unknown: explain does not guess.")
 	}
 	if d.Inputs > 0 {
 		out.Note("inputs.yaml lists " + strconv.FormatInt(d.Inputs, 10) + " inputs.")

@@ -309,13 +309,13 @@ func moeFindings(out *kit.Output, layers []moeLayer) {
 		}
 		out.Find("dead_experts", evidence,
 			"Measure with more and more varied requests first: few tokens reach few experts.",
-			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so that their GPU has less to do.")
+			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so their GPU has less to do.")
 	}
 	if hot >= 0 && *layers[hot].peak > moeUneven {
 		l := &layers[hot]
 		out.Find("experts_uneven",
 			[]report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
 			"With expert parallelism a layer waits for its busiest expert: balance them (vLLM: --enable-eplb, with redundant experts), and watch the balancedness that it logs.",
-			"FLOPs are the same however tokens spread, so that metrics of utilisation computed from a model's dimensions do not show this.")
+			"FLOPs are the same however tokens spread, so metrics of utilisation computed from a model's dimensions do not show this.")
 	}
 }

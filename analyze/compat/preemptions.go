@@ -97,7 +97,7 @@ func preemptions(in *kit.Input, out *kit.Output) {
 
 	if rate != nil && *rate > preemptionRate {
 		out.Find("preempted_often", []report.MetricRef{kit.Ref("preemption.rate"), kit.Ref("preemption.count")},
-			"The KV cache is too small for what is admitted. Give it more memory (--gpu-memory-utilization, a quantised KV cache), or admit less: lower --max-num-seqs, or --max-model-len if no request needs it.",
+			"The KV cache is too small for the requests that are admitted. Give it more memory (--gpu-memory-utilization, a quantised KV cache), or admit less: lower --max-num-seqs, or --max-model-len if no request needs it.",
 			"recompute means that the request's KV cache was dropped and is computed again: prefill work done twice.")
 	}
 	if mean := q.Delay.Mean(); mean != nil && *mean > preemptionDelay {

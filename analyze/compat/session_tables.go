@@ -41,7 +41,7 @@ func distribution(o *kit.Output, id string, labels report.Labels, s *session.Sam
 	m := o.Float(id, labels, d.P50)
 	m.N, m.Summary = s.N(), d
 	if s.Thinned() {
-		o.Note("Percentiles of the longest distributions are of every second, fourth, … value; counts, sums and extremes are of all.")
+		o.Note("Percentiles of the longest distributions use every second, fourth, … value; counts, sums and extremes use all.")
 	}
 }
 

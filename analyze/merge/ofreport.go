@@ -39,13 +39,13 @@ func deref(s *string) string {
 func OfReport(name string, r *report.Report, rules *Rules, own Own) (*Capture, error) {
 	switch {
 	case r.Trace.Kind == mergedKind:
-		return nil, fmt.Errorf("%s is itself of a merged run: name what it was merged of", name)
+		return nil, fmt.Errorf("%s is a merged run already: name the captures that it was merged from", name)
 	case r.Trace.Source == "" && !strings.HasPrefix(r.Trace.Kind, "nsys-"):
-		return nil, fmt.Errorf("%s is of evidence, not of a capture: name the traces of one run, or their reports", name)
+		return nil, fmt.Errorf("%s is a report of evidence, not of a capture: name the traces of one run, or their reports", name)
 	case len(r.Evidence) > 0:
 		return nil, fmt.Errorf("%s has evidence in it, which cannot be merged: name its trace instead", name)
 	case withoutRanges(r):
-		return nil, fmt.Errorf("%s was made with %s, so that times of ranges would not add up: make it again without, or name its trace",
+		return nil, fmt.Errorf("%s was made with %s, so times of ranges would not add up: make it again without that, or name its trace",
 			name, noRanges)
 	}
 	head := HeadOf(r, 0)
@@ -76,7 +76,7 @@ func (list captures) sameOtherwise() error {
 		case o == nil:
 			first[key] = c
 		case o.From != "" || c.From != "":
-			return &RunError{fmt.Sprintf("%s and %s are of the same processes in the same session, with other windows: name one of them",
+			return &RunError{fmt.Sprintf("%s and %s show the same processes in the same session, with different windows: name one of them",
 				o.Name, c.Name)}
 		}
 	}

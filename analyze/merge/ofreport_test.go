@@ -103,8 +103,8 @@ func TestReportsThatAreRefused(t *testing.T) {
 		want string
 		edit func(r *report.Report)
 	}{
-		{"r is itself of a merged run: name what it was merged of", func(r *report.Report) { r.Trace.Kind = mergedKind }},
-		{"r is of evidence", func(r *report.Report) { r.Trace.Kind = "server-log" }},
+		{"r is a merged run already: name the captures that it was merged from", func(r *report.Report) { r.Trace.Kind = mergedKind }},
+		{"r is a report of evidence", func(r *report.Report) { r.Trace.Kind = "server-log" }},
 		{"r has evidence in it", func(r *report.Report) { r.Evidence = []report.EvidenceFile{{Name: "server.log"}} }},
 		{"r was made with --no-nvtx-kernel-map", func(r *report.Report) {
 			r.Sections = []report.Section{{ID: "nvtx", Reason: "switched off (--no-nvtx-kernel-map)"}}

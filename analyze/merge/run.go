@@ -59,7 +59,7 @@ func (list captures) check(warnings *[]report.Warning) error {
 		for _, t := range c.tracks {
 			if t.World >= 0 && t.From != "nccl" {
 				if world >= 0 && t.World != world {
-					return &RunError{fmt.Sprintf("%s is of a run of %d ranks and %s of one of %d: merge the captures of one run",
+					return &RunError{fmt.Sprintf("%s belongs to a run of %d ranks and %s to one of %d: merge the captures of one run",
 						list[first].Name, world, c.Name, t.World)}
 				}
 				if world < 0 {
@@ -112,7 +112,7 @@ func (list captures) oneTime() error {
 		}
 		gap := max(c.Session+c.window.Start-(b.Session+b.window.End), b.Session+b.window.Start-(c.Session+c.window.End))
 		if gap > slack {
-			return &RunError{fmt.Sprintf("%s and %s are of different runs: one was captured %s after the other had ended; merge the captures of one run, and compare runs with explain diff",
+			return &RunError{fmt.Sprintf("%s and %s belong to different runs: one was captured %s after the other had ended; merge the captures of one run, and compare runs with explain diff",
 				b.Name, c.Name, time.Duration(gap).Round(time.Second))}
 		}
 	}

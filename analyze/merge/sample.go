@@ -110,7 +110,7 @@ func (s *rankSection) sampledNotes() {
 		a, k := s.members[i].Sampled()
 		all, kept = all+a, kept+k
 	}
-	text := "Of more than 256 ranks the report is made of samples. Counts, times and what follows from them are exact, percentiles within 1 %."
+	text := "With more than 256 ranks, the report is made from samples. Counts, times and numbers derived from them are exact, percentiles within 1 %."
 	if all > 0 {
 		share := float64(kept) / float64(all)
 		for i := range s.metrics {

@@ -161,7 +161,7 @@ func TestReportOfSamples(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	notes := strings.Join(r.Sections[0].Notes, " ")
-	for _, want := range []string{"the report is made of samples", "% of the collectives, the same ones on every rank", "Unknown for so many ranks: ranks.unmatched, ranks.step_time"} {
+	for _, want := range []string{"the report is made from samples", "% of the collectives, the same ones on every rank", "Unknown for so many ranks: ranks.unmatched, ranks.step_time"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note says %q: %s", want, notes)
 		}

@@ -164,7 +164,7 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 	s := &rankSection{runFold: x, f: f, output: output{section: report.Section{ID: "ranks", Title: "Ranks",
 		Group: report.GroupRanks, Status: report.OK,
 		Derivation: "Collectives of all ranks are matched by communicator and order, or by order and kind where 95 % overlap. " +
-			"Waiting is what a rank takes beyond the shortest of all for the same collective; transfer is the rest. " +
+			"A rank's waiting is the time that it takes beyond the shortest of all for the same collective; transfer is the rest. " +
 			"Clocks of one host are tied by when sessions began, those of others by the ends of matched collectives, or by messages.",
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{}}}}
 	s.totals()
@@ -198,7 +198,7 @@ func (s *rankSection) totals() {
 		if missing > 0 {
 			which := s.missing(s.world)
 			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, which)
-			s.warn("missing_ranks", "%d of %d ranks were merged; no capture of %s. All that follows is of those ranks.", n, s.world, which)
+			s.warn("missing_ranks", "%d of %d ranks were merged; no capture of %s. Everything below covers those ranks.", n, s.world, which)
 		}
 	} else {
 		s.put("ranks.missing", nil, nil, n)
@@ -207,7 +207,7 @@ func (s *rankSection) totals() {
 			highest = max(highest, s.ranks[i].number)
 		}
 		if gaps := s.missing(highest); gaps != "" && gaps != "rank 0" { // names may count from 1
-			s.warn("missing_ranks", "Missing: %s; the total number of ranks is unknown. All that follows is of the merged ranks.", gaps)
+			s.warn("missing_ranks", "Missing: %s; the total number of ranks is unknown. Everything below covers the merged ranks.", gaps)
 		}
 	}
 	s.int("ranks.clocks", nil, int64(len(s.aligned.Clocks)), n)

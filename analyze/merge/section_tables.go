@@ -111,7 +111,7 @@ func (s *rankSection) chainsOut() {
 	}
 	s.heldUp()
 	if s.result.Every > 1 {
-		s.note("The first rank of a wait comes from one in %d collectives, weighted accordingly; all other numbers are of every collective.", s.result.Every)
+		s.note("The first rank of a wait comes from one in %d collectives, weighted accordingly; all other numbers cover every collective.", s.result.Every)
 	}
 	if len(rows) == 0 {
 		return

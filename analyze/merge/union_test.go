@@ -223,7 +223,7 @@ func TestBadInput(t *testing.T) {
 		{"the same rank twice", "rank 1 is there twice, in rank", [][]byte{good, changed(func(c *Capture) { c.Tracks[0].Rank = 1 })}},
 		{"another run", "of a run of 4 ranks", [][]byte{changed(func(c *Capture) { c.Key, c.Tracks[0].World = "0", 4 }),
 			changed(func(c *Capture) { c.Tracks[0].World, c.Tracks[0].Rank = 8, 7 })}},
-		{"another time", "are of different runs: one was captured 2h46m40s after", [][]byte{good, changed(func(c *Capture) { c.Session += 10_000 * 1e9 })}},
+		{"another time", "belong to different runs: one was captured 2h46m40s after", [][]byte{good, changed(func(c *Capture) { c.Session += 10_000 * 1e9 })}},
 		{"one capture, two opinions", "hold the same capture and do not agree", [][]byte{good, changed(func(c *Capture) { c.Head = tiny(1).Head })}},
 	} {
 		_, err := Report(context.Background(), from(c.parts...), Options{Rules: testRules})

@@ -232,7 +232,7 @@ func apiBlocks(c *comparison.Comparison) []doc.Block {
 }
 
 // hostTime says what the time of host calls means for a step.
-const hostTime = "Time in calls is the host's, and counts only where the GPU waits for it: see idle time."
+const hostTime = "Time in calls is the host's; it makes the step longer only if the GPU waits for it: see idle time."
 
 // callCost is the change of a unit's time in these calls, head minus base, in ns.
 func callCost(a *comparison.API) float64 {

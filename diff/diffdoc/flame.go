@@ -34,7 +34,7 @@ func flame(c *comparison.Comparison) doc.Chart {
 			Labels: []string{"depth", "start", "width", "base", "head"},
 			Values: []float64{float64(depth[i]), start[i], width[i], b.Base, b.Head}})
 	}
-	chart.Note = "A box is as wide as the side that has more of it, so that what is gone can be seen. A box that holds others is " +
+	chart.Note = "A box is as wide as the side that has more of it, so removed work stays visible. A box that holds others is " +
 		"their sum on each side; the whole is one step, " + unit.Format(s.Base, report.Nanoseconds) + " → " +
 		unit.Format(s.Head, report.Nanoseconds) + ". Idle time counts for the ranges whose calls launched the next work: there " +
 		"the host takes its time."

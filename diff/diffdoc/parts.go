@@ -153,7 +153,7 @@ func ruleTable(c *comparison.Comparison) doc.Table {
 func methodText(c *comparison.Comparison) doc.Paragraph {
 	text := "Several captures a side are tested with the spread between captures. "
 	if unreplicated(c) {
-		text = "One capture on a side: a duration fails only where its change is larger than the rule, larger than the noise floor and certain by the units inside the captures. "
+		text = "One capture on a side: a duration fails only if its change is larger than the rule, larger than the noise floor and certain by the units inside the captures. "
 	}
 	var names []string
 	for _, r := range c.Primary {

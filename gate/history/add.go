@@ -97,7 +97,7 @@ func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
 	var rows []row
 	for _, r := range reports {
 		if d := w.Differs(WorkloadOf(r, p.Workload)); d != "" {
-			return nil, fmt.Errorf("%s and %s are of two workloads: %s; add each on its own", reports[0].Trace.Name, r.Trace.Name, d)
+			return nil, fmt.Errorf("%s and %s ran different workloads: %s; add each on its own", reports[0].Trace.Name, r.Trace.Name, d)
 		}
 		capture, err := captureOf(r)
 		if err != nil {

@@ -121,7 +121,7 @@ func fileSource(path string, mode Mode) (source string, old bool, err error) {
 	case err == nil && info.IsDir():
 		return "", false, fmt.Errorf("%s is a folder: name a file, such as %s/history.db", path, path)
 	case err == nil && !info.Mode().IsRegular(): // a device or a pipe: SQLite would leave a journal beside it
-		return "", false, fmt.Errorf("%s is no regular file: name one, such as history.db", path)
+		return "", false, fmt.Errorf("%s is not a regular file: name one, such as history.db", path)
 	}
 	q := url.Values{"_pragma": {"busy_timeout(60000)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
 	if err == nil && !writable(path) {

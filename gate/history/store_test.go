@@ -135,7 +135,7 @@ func TestBadInput(t *testing.T) {
 			pinned  *history.Pinned
 			want    string
 		}{
-			"two workloads":     {night(8), []*report.Report{a, other}, nil, `1.sqlite and 2.sqlite are of two workloads: gpu is "NVIDIA H100 80GB HBM3" and "NVIDIA H200"`},
+			"two workloads":     {night(8), []*report.Report{a, other}, nil, `1.sqlite and 2.sqlite ran different workloads: gpu is "NVIDIA H100 80GB HBM3" and "NVIDIA H200"`},
 			"short commit":      {with(night(8), func(p *history.Place) { p.Commit = "c0ffee" }), []*report.Report{other}, nil, "is not a full id"},
 			"no branch":         {with(night(8), func(p *history.Place) { p.Branch = "" }), []*report.Report{other}, nil, "name the branch"},
 			"hostile branch":    {with(night(8), func(p *history.Place) { p.Branch = "a\x1b[31m" }), []*report.Report{other}, nil, "letters, digits"},
@@ -313,7 +313,7 @@ func TestStoresThatCannotBeRead(t *testing.T) {
 	}{
 		{filepath.Join(dir, "none.db"), history.Read, "there is no history"},
 		{dir, history.Create, "is a folder"},
-		{os.DevNull, history.Create, "is no regular file"},
+		{os.DevNull, history.Create, "is not a regular file"},
 		{filepath.Join(dir, "text.db"), history.Create, "is broken"},
 		{broken, history.Read, "is broken"},
 		{newer, history.Create, fmt.Sprintf("has schema 7, and this explain knows up to %d", history.Schema)},

@@ -96,7 +96,7 @@ func workloadIn(ctx context.Context, s *Store, repository, branch string, r *rep
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) > 1:
-		return "", fmt.Errorf("the history has several workloads that are told apart by name alone: %s", strings.Join(ids, ", "))
+		return "", fmt.Errorf("the history has several workloads that differ only by name: %s", strings.Join(ids, ", "))
 	case nearest != "" && len(all) == 1:
 		return "", fmt.Errorf("the history has no run of this workload on %s: %s", branch, nearest)
 	}

@@ -134,7 +134,7 @@ func (d *Data) Warnings() []report.Warning {
 	}
 	if what := d.disagreements(); len(what) > 0 {
 		warn("session_summary", "Summaries and tables of the session disagree on "+strings.Join(what,
-			", ")+". The numbers are of the tables: either kind of file may have been cut off or be of another session.")
+			", ")+". The numbers come from the tables: either file may have been cut off, or belong to another session.")
 	}
 	return list
 }

@@ -88,7 +88,7 @@ func (f *finder) bySequence() *Result {
 		}
 	}
 	if longest < plainLine {
-		return &Result{Kind: KindNone, Why: fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and %d compute kernels on a device are too few: less than %d repeats of the same few tell nothing", longest, plainUnits)}
+		return &Result{Kind: KindNone, Why: fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and %d compute kernels on a device are too few: fewer than %d repeats of so few kernels prove nothing", longest, plainUnits)}
 	}
 	why := fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and no kernel of %d starts work that repeats", longest)
 	if closest != nil && closest.units >= minRepeats {

@@ -165,7 +165,7 @@ func unequalCoverage(base, head *side.Side) string {
 	const halfAsMany, moreKernels = 0.7, 4.0 / 3
 	if ratio := few.kernels / many.kernels; few.units <= halfAsMany*many.units && ratio >= moreKernels && ratio < 1.9 {
 		return fmt.Sprintf(
-			"a unit of %s holds %.3g times the kernels of one of %s, and there are %.0f instead of %.0f: half of the steps are of another kind, or steps were taken together; name the unit on both sides with --unit",
+			"a unit of %s holds %.3g times the kernels of one of %s, and there are %.0f instead of %.0f: half of the steps are of another kind, or several were taken as one; name the unit on both sides with --unit",
 			name, ratio, of2, few.units, many.units)
 	}
 	const fewUnits = 8 // below this, warm-up and cut units are too large a part

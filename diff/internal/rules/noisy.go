@@ -136,7 +136,7 @@ func (j *judge) noisy(g *comparison.Gate, q *question) {
 		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
 	case significance.Undecided:
 		if s.row.Metric == "unit.time.p50" && j.means[s.row.Labels.String()] && twoLengths(n) {
-			g.Verdict, g.Reason = comparison.Pass, text+"; steps are of two lengths, and the median lies between them: the mean is judged"
+			g.Verdict, g.Reason = comparison.Pass, text+"; steps have two lengths, and the median lies between them: the mean is judged"
 			break
 		}
 		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
@@ -283,9 +283,9 @@ func notSlower(g *comparison.Gate, r *policy.Rule, rows []comparison.Row, x *noi
 	}
 	switch {
 	case r.OnlySlower && !slower(rows, g.Labels):
-		g.Reason += "; the unit did not get slower, so that this is shown only"
+		g.Reason += "; the unit did not get slower, so this is only shown"
 	case ofWork(g.Metric) && faster(rows, g.Labels, x):
-		g.Reason += "; the unit got faster, so that this is shown only"
+		g.Reason += "; the unit got faster, so this is only shown"
 	default:
 		return
 	}

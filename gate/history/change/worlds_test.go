@@ -205,7 +205,7 @@ func TestWorlds(t *testing.T) {
 		series = 100
 	}
 	var b strings.Builder
-	b.WriteString("| noise | false a year | +3 %: median night, found in 5, in 10 nights | told to flip, to creep | Otava | Perfherder |\n|---|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| noise | false a year | +3 %: median night, found in 5, in 10 nights | reported as flip, as creep | Otava | Perfherder |\n|---|---:|---:|---:|---:|---:|\n")
 	for number := range worlds {
 		w := &worlds[number]
 		o := w.simulate(number, series)

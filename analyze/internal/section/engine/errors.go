@@ -69,7 +69,7 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 	out.Int("serve.error_lines", nil, e.Lines)
 	if e.AfterStop > 0 {
 		out.Int("serve.errors_after_stop", nil, e.AfterStop).N = e.AfterStop
-		out.Note("The server was told to stop; errors after that are in no class and no finding.")
+		out.Note("Errors after the server was told to stop are in no class and no finding.")
 	}
 	t := out.Table("server_errors")
 	for c, n := range e.Count {

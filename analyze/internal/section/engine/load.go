@@ -326,7 +326,7 @@ func loadFindings(o *kit.Output, r *loadfile.Result) {
 			evidence = append(evidence, kit.Ref("load.failures", "kind", f.Kind))
 		}
 		o.Find("load_failures", evidence,
-			"Latencies are of the requests that succeeded, and those that fail are often the slow ones: find the cause in the server's log before comparing anything.").Costs(kit.WorthOf(report.OfRequests, float64(c.Failed), float64(answered)))
+			"Latencies cover only the requests that succeeded, and the failed ones are often the slow ones: find the cause in the server's log before comparing anything.").Costs(kit.WorthOf(report.OfRequests, float64(c.Failed), float64(answered)))
 	}
 	if r.Workload.Rate != nil && r.Rates.Requests != nil && growing(r.Requests) {
 		o.Find("load_saturated",

@@ -112,7 +112,7 @@ func serving(in *kit.Input, out *kit.Output) {
 	if len(engines) > 1 {
 		r.engines = slices.Sorted(maps.Keys(engines))
 		out.Note("The log has lines of " + strconv.Itoa(len(engines)) +
-			" engines; each line is of one of them, and so is each number without the label engine.")
+			" engines; each line, and each number without the label engine, describes one of them.")
 	}
 	r.throughput()
 	r.cache()

@@ -187,7 +187,7 @@ func launches(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if in.Trace.Graphs.Len() > 0 {
-		out.Note("CUDA graphs were traced as a whole: kernel rates, durations and tiny kernels are of the kernels outside graphs only.")
+		out.Note("CUDA graphs were traced as a whole: kernel rates, durations and tiny kernels cover only kernels outside graphs.")
 	}
 	launchFindings(in, out, storm, rate, durs)
 	for _, e := range list {

@@ -232,7 +232,7 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 		name := x.name(top.phase)
 		out.Find("dominant_phase_wall",
 			[]report.MetricRef{kit.Ref("phase.wall_share", "phase", name), kit.Ref("phase.wall_time", "phase", name)},
-			"Compare its wall time with its GPU time: where the host takes longer, look for waits and launch cost in this phase (synchronisation and launches sections).")
+			"Compare its wall time with its GPU time: if the host takes longer, look for waits and launch cost in this phase (synchronisation and launches sections).")
 	}
 	for n := range list {
 		s := &list[n]

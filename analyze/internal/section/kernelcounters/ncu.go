@@ -261,7 +261,7 @@ func (s *ncuRun) kernels() {
 	for i := range s.data.Kernels {
 		k := &s.data.Kernels[i]
 		if !room.Take(k.Name) {
-			s.out.Note("Metrics by kernel are of the kernels with most measured time; the tables have all of them.")
+			s.out.Note("Metrics by kernel cover the kernels with most measured time; the tables have all of them.")
 			return
 		}
 		s.emitted = i + 1
@@ -328,7 +328,7 @@ func (s *ncuRun) bounds() {
 		s.out.Coverage(stat.Ratio(known, *s.total))
 	}
 	if n := count[ncu.Unknown]; n == int64(len(s.data.Kernels)) {
-		s.out.Status(report.Partial, "no kernel has both SM and DRAM throughput, so that what limits them is unknown: profile with --set full, or the sections SpeedOfLight and MemoryWorkloadAnalysis")
+		s.out.Status(report.Partial, "no kernel has both SM and DRAM throughput, so what limits them is unknown: profile with --set full, or the sections SpeedOfLight and MemoryWorkloadAnalysis")
 	}
 }
 

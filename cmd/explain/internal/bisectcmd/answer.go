@@ -51,7 +51,7 @@ func (b *bisection) answer() error {
 	var text cmdenv.Lines
 	switch {
 	case res.Nothing():
-		text.Add("Nothing changed between %s and %s, as far as %s tell: the ends differ by less than %s", history.Short(b.first),
+		text.Add("Nothing changed between %s and %s, as far as %s show: the ends differ by less than %s", history.Short(b.first),
 			history.Short(b.commit(len(b.commits))), counted(b.log),
 			unit.Percent(math.Abs(res.Ends)+res.Within))
 	case res.Creeps():

@@ -51,7 +51,7 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	entries, err := os.ReadDir(out)
 	switch {
 	case errors.Is(err, syscall.ENOTDIR) && there(out):
-		return nil, fmt.Errorf("%s %w: it is no folder; name another with --out", out, ErrAlien)
+		return nil, fmt.Errorf("%s %w: it is not a folder; name another with --out", out, ErrAlien)
 	case err == nil && len(entries) > 0 && !force:
 		return nil, fmt.Errorf("%s %w: name another with --out, or replace it with --force", out, ErrExists)
 	case err == nil && len(entries) > 0:

@@ -70,7 +70,7 @@ func (r *Run) MeasureKernels(j *Job, k Kernels) error {
 		err = r.measure(&slow, "ncu-again", &k, log)
 	}
 	if errors.Is(err, errNoKernels) {
-		r.Note("Nsight Compute measured no kernel: the report is of the trace alone")
+		r.Note("Nsight Compute measured no kernel: the report covers the trace alone")
 		return os.RemoveAll(dir)
 	}
 	return err

@@ -201,7 +201,7 @@ func readLeg(name string, b []byte) (comparison.Leg, error) {
 		return comparison.Leg{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if c.Study != nil {
-		return comparison.Leg{}, fmt.Errorf("%s is a study of %s, of sides that differ on purpose: it has no verdict, and no change is judged by it", name, c.Study.About())
+		return comparison.Leg{}, fmt.Errorf("%s is a study of %s, whose sides differ on purpose: it has no verdict, so it judges no change", name, c.Study.About())
 	}
 	title := strings.TrimSuffix(path.Base(name), ".json")
 	if dir := path.Base(path.Dir(name)); title == "comparison" && dir != "." && dir != "/" {

@@ -65,7 +65,7 @@ inconclusive.`,
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
   explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on structure:error
   explain gate --head head.sqlite --fail-on 'unit.time.p50{phase=decode}:<=2.5ms' --out gate/`,
-		Args: cmdenv.Args(0, 0, "gate takes its sides by flags: explain gate --base BASE --head HEAD"),
+		Args: cmdenv.Args(0, 0, "gate takes its sides by flags: explain gate --base BASE --head HEAD, for budgets --head alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)

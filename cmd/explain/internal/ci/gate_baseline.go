@@ -87,14 +87,14 @@ func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 		by := r.Trace.Run
 		switch {
 		case by == nil && attempt != 0, by != nil && attempt == 0 && !first:
-			return fmt.Errorf("some of the reports are of this run and some are of none: empty the folder that they are in before measuring")
+			return fmt.Errorf("some of the reports name this run and others name none: empty the folder that they are in before measuring")
 		case by != nil && s.Pull != nil && by.Base != "" && by.Base != s.Pull.BaseRef:
 			return fmt.Errorf("the report of %s was measured for the base %s, and the base is %s now", render.Visible(r.Trace.Name), render.Visible(by.Base), render.Visible(s.Pull.BaseRef))
 		case by != nil && by.ID != want:
 			return fmt.Errorf("the report of %s was made by run %d, and run %d is judged: measuring failed, or left reports of an "+
 				"earlier run where its own should be. What another run measured is a baseline-artifact", render.Visible(r.Trace.Name), by.ID, want)
 		case by != nil && attempt != 0 && by.Attempt != attempt:
-			return fmt.Errorf("the reports are of attempts %d and %d of the run: empty the folder that they are in before measuring", attempt, by.Attempt)
+			return fmt.Errorf("the reports come from attempts %d and %d of the run: empty the folder that they are in before measuring", attempt, by.Attempt)
 		case by != nil:
 			attempt = by.Attempt
 		}

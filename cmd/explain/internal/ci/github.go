@@ -51,7 +51,7 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.comment, "comment", string(gate.Always),
 		"`WHEN` to comment on the pull request (GitHub Actions): "+strings.Join(commentModes, ", "))
 	fl.StringVar(&f.commentKey, "comment-key", "",
-		"`KEY` that tells several comments of one pull request apart (default: workflow and job)")
+		"`KEY` that distinguishes several comments on one pull request (default: workflow and job)")
 	fl.IntVar(&f.pull, "pull-request", 0, "`NUMBER` of the pull request to comment on, if the event names none")
 	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (permission statuses: write)")
 	fl.StringVar(&f.reportURL, "report-url", "",

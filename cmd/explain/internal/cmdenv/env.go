@@ -131,7 +131,7 @@ func VerdictCode(v comparison.Verdict) int {
 
 // Force adds the flag that lets a command replace what it did not write.
 func Force(fl *pflag.FlagSet, force *bool) {
-	fl.BoolVar(force, "force", false, "replace a file that is there and that explain did not write")
+	fl.BoolVar(force, "force", false, "replace a file that explain did not write")
 }
 
 // OpenPage shows a page in the user's browser. Without a browser it does not fail: it says where the page is.

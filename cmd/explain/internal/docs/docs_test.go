@@ -177,9 +177,9 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]Entry{ // words that outputs print, first of all that has their name
-		"per call":      {"diff", "as what a change is: each run of the kernel"},
+		"per call":      {"diff", "why a kernel's time changed: each run takes longer"},
 		"not answered":  {"diff", "gates whose rules could not be applied"},
-		"assumed":       {"diff", "the floor of 5 % that applies where nobody measured"},
+		"assumed":       {"diff", "the floor of 5 % that applies if nobody measured"},
 		"comm.":         {"diff", "communication that no compute hides"},
 		"NVTX coverage": {"words", "share of the kernel time"},
 		"api":           {"host_idle", "the launching thread was in another CUDA call"},

@@ -17,7 +17,12 @@ import (
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
-		if near := nearest(cmd, unknown.GetSpecifiedName()); near != "" {
+		name := unknown.GetSpecifiedName()
+		if report, _, err2 := cmd.Root().Find([]string{"report"}); err2 == nil && report.Flags().Lookup(name) != nil &&
+			(cmd.Name() == "diff" || cmd.Name() == "gate") {
+			return usage.Errorf("%w; explain report has it, and %s takes its folders: explain TRACE --%s … --out DIR", err, cmd.Name(), name)
+		}
+		if near := nearest(cmd, name); near != "" {
 			return usage.Errorf("%w; did you mean --%s?", err, near)
 		}
 	}

@@ -102,7 +102,7 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 		return o.fail(loadfile.HTTPStatus(res.StatusCode), errorBody(res.Body))
 	}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer is of another type")
+		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer has another type")
 	}
 	return c.streamed(ctx, o, res.Body, conn)
 }

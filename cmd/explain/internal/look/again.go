@@ -49,7 +49,7 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 			return true, fmt.Errorf("%s: %w", file, err)
 		}
 		if f.format == "profilemate" {
-			return true, usage.Errorf("--format profilemate is of a report, not of a comparison")
+			return true, usage.Errorf("--format profilemate prints a report, not a comparison")
 		}
 		return true, output.PrintComparison(e.Out, c, f.format, e.Terminal())
 	}

@@ -59,6 +59,7 @@ inconclusive. A study exits with 0, or with 4 if its sides cannot be compared.`,
   explain diff 'base/*.sqlite' 'head/*.sqlite' --steady
   explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on 'gpu.idle_ratio{device=0}:<=15%'
   explain diff a100.sqlite h100.sqlite --study gpu
+  explain base.sqlite --server-log base.log --out base/      the server's version too: diff base/ head/ names both
   explain diff old/summary.json new/summary.json --threshold 10`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
@@ -174,7 +175,7 @@ func (f *diffFlags) sides(args []string) (base, head []input.File, err error) {
 	case len(args) > 2:
 		return nil, nil, usage.Errorf("two captures are compared, got %d; several a side: --base a,b --head c,d", len(args))
 	case len(f.base) == 0:
-		return nil, nil, usage.Errorf("name two captures: explain diff BASE HEAD")
+		return nil, nil, usage.Errorf("name two captures: explain diff BASE HEAD; budgets of one: explain gate --head HEAD")
 	}
 	baseIs, headIs := "BASE", "HEAD"
 	if len(args) == 0 {

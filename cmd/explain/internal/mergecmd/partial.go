@@ -149,7 +149,7 @@ func (f *partialFlags) place(args []string) (trace, out string, err error) {
 	}
 	if f.index < 0 {
 		if f.of != "" {
-			return "", "", usage.Errorf("--of is a manifest, of which --index names a line")
+			return "", "", usage.Errorf("--of names a manifest, and --index a line of it")
 		}
 		return args[0], f.out, nil
 	}

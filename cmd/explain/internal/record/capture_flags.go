@@ -120,7 +120,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 	case !regexp.MustCompile(`^(node|graph)(:host-only|:host-and-device)?$`).MatchString(f.Trace.Graphs):
 		return nil, usage.Errorf("--graph-trace %s is unknown; it is node or graph, and in newer versions of nsys :host-only or :host-and-device behind it", f.Trace.Graphs)
 	case slices.ContainsFunc(f.Trace.More, func(arg string) bool { return !strings.HasPrefix(arg, "-") }):
-		return nil, usage.Errorf("--nsys-arg %q is no argument of nsys; write --nsys-arg=--cuda-flush-interval=100", f.Trace.More)
+		return nil, usage.Errorf("--nsys-arg %q is not an argument of nsys; write --nsys-arg=--cuda-flush-interval=100", f.Trace.More)
 	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.Trace.Kinds):
 		return nil, usage.Errorf("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.Trace.Kinds)
 	case f.Repeat < 1 || f.Repeat > 100:

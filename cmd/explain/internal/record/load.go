@@ -133,7 +133,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.OutputTokens, "output-tokens", 0,
 		"ask for `N` tokens in each answer (default: as the mode or the dataset says)")
 	fl.Float64Var(&f.Temperature, "temperature", load.DefaultTemperature, "sampling temperature `T`")
-	fl.DurationVar(&f.Duration, "duration", 0, "send requests for this `TIME`; their number is unlimited then, unless it is given")
+	fl.DurationVar(&f.Duration, "duration", 0, "send requests for this `TIME`; their number is unlimited then, unless --num-requests is given")
 	fl.DurationVar(&f.Timeout, "timeout", load.DefaultTimeout, "give up on a request after this `TIME`")
 	fl.DurationVar(&f.HealthTimeout, "health-timeout", load.DefaultHealthTimeout,
 		"wait this `TIME` for the server to become healthy; 0: do not wait")

@@ -40,8 +40,8 @@ a prompt. --names says how they are written:
 
   keep     as they are (default)
   hash     replaced by letters: equal names stay equal, and cannot be read. Step markers of engines,
-           PyTorch's own operators and words that say nothing of you stay, so that a comparison of
-           such copies decides as one of the captures does
+           PyTorch's own operators and words that reveal nothing stay, so a comparison of such copies
+           decides as one of the captures would
   REGEX    those that match as they are, all others as with hash: 'execute_context|forward|attn'
 
 IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,

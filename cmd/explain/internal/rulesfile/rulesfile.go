@@ -32,7 +32,7 @@ type Flags struct {
 func (f *Flags) Register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.FailOn, "fail-on", nil,
-		"fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
+		"fail if this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
 	fl.StringVar(&f.Policy, "policy", "",
 		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
 	fl.StringVar(&f.Noise, "noise", "", "take noise floors from this `FILE` of explain policy init")
@@ -45,7 +45,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 // RegisterPair adds the flags with the rules for judging a pair of captures.
 func (f *Flags) RegisterPair(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.FailOn, "fail-on", nil, "with --pair: fail where this `RULE` is broken, see explain diff")
+	fl.StringArrayVar(&f.FailOn, "fail-on", nil, "with --pair: fail if this `RULE` is broken, see explain diff")
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", Complete)
 	fl.StringVar(&f.Policy, "policy", "", "with --pair: judge by this policy `FILE`")
 	fl.StringVar(&f.Noise, "noise", "", "with --pair: noise floors from this `FILE` of explain policy init")

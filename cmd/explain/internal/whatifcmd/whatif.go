@@ -67,12 +67,12 @@ var formats = []string{"text", "md", "json"}
 func (f *flags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringArrayVar(&f.remove, "remove", nil, "remove work or calls: `SELECTOR`")
-	fl.StringArrayVar(&f.speedup, "speedup", nil, "make work or calls faster: `SELECTOR=2x`")
-	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls that no longer wait for the GPU, by name: `GLOB`")
-	fl.StringArrayVar(&f.overlap, "overlap", nil, "communication that runs beside everything else: `comm`")
-	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time; it still waits where it waits for the GPU")
-	fl.BoolVar(&f.graph, "graph", false, "launches between two waits become one, as of a CUDA graph: their calls and latencies, nothing else")
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove this work or these calls, a `SELECTOR`")
+	fl.StringArrayVar(&f.speedup, "speedup", nil, "make this work or these calls faster: `SELECTOR=2x`")
+	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls whose names match this `GLOB` no longer wait for the GPU")
+	fl.StringArrayVar(&f.overlap, "overlap", nil, "`comm`: communication runs beside everything else")
+	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time, except where it waits for the GPU")
+	fl.BoolVar(&f.graph, "graph", false, "launches between two waits become one, as in a CUDA graph: saves their calls and latencies, nothing else")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
 	f.analysis.RegisterFor(cmd, "")
