@@ -289,7 +289,7 @@ func TestReadBacks(t *testing.T) {
 		sectiontest.Metric(t, r, float64(want)*360*sectiontest.Us, "memcpy.read_back_idle") // 600 to 620, 670 to 1010
 		sectiontest.Metric(t, r, 1, "unit.read_back_count")
 		sectiontest.Metric(t, r, 360*sectiontest.Us, "unit.read_back_idle")
-		if f == nil || f.Place != "optimizer" || f.Severity != report.High || !strings.Contains(f.Title, "in `optimizer`, 1.0 per step") {
+		if f == nil || f.Place != "optimizer" || f.Severity != report.High || !strings.Contains(f.Title, "in `optimizer`, 1 per step") {
 			t.Errorf("%+v", f)
 		}
 	}
