@@ -221,7 +221,7 @@ func TestBadInput(t *testing.T) {
 		{"no report", "it holds no report", [][]byte{pack(`{"schema":"explain.partial/1"}` + "\n" + `{"key":"a"}` + "\n{}\n" + `{"captures":1}` + "\n")}},
 		{"miscounted", "it holds 0 captures and says 1", [][]byte{pack(`{"schema":"explain.partial/1"}` + "\n" + `{"captures":1}` + "\n")}},
 		{"the same rank twice", "rank 1 is there twice, in rank", [][]byte{good, changed(func(c *Capture) { c.Tracks[0].Rank = 1 })}},
-		{"another run", "of a run of 4 ranks", [][]byte{changed(func(c *Capture) { c.Key, c.Tracks[0].World = "0", 4 }),
+		{"another run", "to a run of 4 ranks", [][]byte{changed(func(c *Capture) { c.Key, c.Tracks[0].World = "0", 4 }),
 			changed(func(c *Capture) { c.Tracks[0].World, c.Tracks[0].Rank = 8, 7 })}},
 		{"another time", "belong to different runs: one was captured 2h46m40s after", [][]byte{good, changed(func(c *Capture) { c.Session += 10_000 * 1e9 })}},
 		{"one capture, two opinions", "hold the same capture and do not agree", [][]byte{good, changed(func(c *Capture) { c.Head = tiny(1).Head })}},
