@@ -263,7 +263,7 @@ func (m *kindMatcher) samePlaces(a, b kindRef) float64 {
 // placesOf returns the kind of each unit of a capture.
 func (m *kindMatcher) placesOf(c *side.Capture) []int {
 	if _, ok := m.places[c]; !ok {
-		m.places[c] = c.KindsByPlace()
+		m.places[c] = side.KindsByPlace(&c.Report.Unit, c.Kinds)
 	}
 	return m.places[c]
 }

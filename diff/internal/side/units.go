@@ -118,10 +118,10 @@ func seriesUnits(u *report.Unit, of []Group) (list []unit, ok bool) {
 	return list, true
 }
 
-// KindsByPlace returns the index in Kinds of each unit that ran, in the order of the devices and of the units on each;
+// KindsByPlace returns the index in kinds of each unit that ran, in the order of the devices and of the units on each;
 // -1 for units that none of them holds. It is nil if the report does not list every unit.
-func (c *Capture) KindsByPlace() []int {
-	s := c.Report.Unit.Series
+func KindsByPlace(u *report.Unit, kinds []Group) []int {
+	s := u.Series
 	if s == nil || s.Every != 1 {
 		return nil
 	}
@@ -132,9 +132,9 @@ func (c *Capture) KindsByPlace() []int {
 	list := make([]int, len(points))
 	for i := range points {
 		list[i] = -1
-		if g := points[i].Group; points[i].State == 0 && g >= 0 && g < int64(len(c.Report.Unit.Groups)) {
-			id := c.Report.Unit.Groups[g].ID
-			list[i] = slices.IndexFunc(c.Kinds, func(k Group) bool { return k.ID == id })
+		if g := points[i].Group; points[i].State == 0 && g >= 0 && g < int64(len(u.Groups)) {
+			id := u.Groups[g].ID
+			list[i] = slices.IndexFunc(kinds, func(k Group) bool { return k.ID == id })
 		}
 	}
 	return list
