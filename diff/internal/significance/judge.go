@@ -126,7 +126,8 @@ const classTau = 0.03
 //     calibration or the captures of one side show it;
 //   - with LeastUnits up to MinUnits-1 units, the sides must also not overlap, and differ by more than the rule.
 //
-// A mean that holds only without the slower side's slowest units (one, or fewer than 2 %) warns.
+// A mean that holds only without the slower side's slowest units (one, or fewer than 2 %) warns, unless a further unit is
+// slow by a quarter as much or more.
 //
 // With three or more captures a side, the verdict names one that differs from the others ([Odd]). A number that fails
 // without it fails; one that is undecided with it and holds without it warns.
