@@ -59,7 +59,7 @@ func TestNCUReportKeepsTheContract(t *testing.T) {
 			if lines := strings.Count(files["tables/classification_summary.csv"], "\n"); lines != launches+1 {
 				t.Errorf("classification_summary.csv has %d lines", lines)
 			}
-			if lines := strings.Count(files["stdout"], "\n"); lines > 50 {
+			if lines := strings.Count(files["stdout"], "\n"); lines > 51 {
 				t.Errorf("the summary has %d lines", lines)
 			}
 			again := explainTrace(t, "../../testdata/serving.sqlite", "--ncu", path)
