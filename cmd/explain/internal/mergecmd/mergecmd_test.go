@@ -29,7 +29,7 @@ func TestPlaceOfAPartial(t *testing.T) {
 		{partialFlags{out: "a.partial", index: -1}, []string{"a.sqlite"}, "a.sqlite", "a.partial", ""},
 		{partialFlags{out: "parts", index: 1, of: manifest}, nil, "rank1.sqlite", filepath.Join("parts", "000001.partial"), ""},
 		{partialFlags{index: -1}, []string{"a.sqlite"}, "", "", "--out is missing"},
-		{partialFlags{out: "a", index: -1, of: manifest}, nil, "", "", "--index names a line"},
+		{partialFlags{out: "a", index: -1, of: manifest}, nil, "", "", "--index a line of it"},
 		{partialFlags{out: "parts", index: 2}, nil, "", "", "name it with --of"},
 		{partialFlags{out: "parts", index: 2, of: manifest}, nil, "", "", "names 2 traces, counted from 0"},
 		{partialFlags{out: "parts", index: 0, of: manifest + ".gone"}, nil, "", "", "--of: "},
