@@ -122,7 +122,7 @@ func TestReportsThatAreRefused(t *testing.T) {
 		c.Report.Capture.SessionStart, c.Report.Capture.Processes = &session, &processes
 	}
 	_, err := Report(context.Background(), from(written(t, one), written(t, reported(t, two))), Options{Rules: testRules})
-	if err == nil || !strings.Contains(err.Error(), "in the same session, with other windows") {
+	if err == nil || !strings.Contains(err.Error(), "in the same session, with different windows") {
 		t.Errorf("%v", err)
 	}
 }

@@ -50,13 +50,13 @@ func TestAgentsOfNsysRemoveTheirFiles(t *testing.T) {
 	dir := t.TempDir()
 	there := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
 	marker := fmt.Sprintf("%s=test-%d-", markerName, time.Now().UnixNano())
-	agent := shell(t, dir, "nsys", marker, "touch agent program; sleep 0.3; rm agent; while [ -e program ]; do sleep 0.1; done")
+	agent := shell(t, dir, "nsys", marker, "touch agent wait; sleep 0.3; rm agent; while [ -e wait ]; do sleep 0.1; done")
 	hangs := shell(t, dir, "nsys-hangs", marker, "touch hangs; while :; do sleep 0.1; done")
 	program := shell(t, dir, "program", marker, "touch runs; while :; do sleep 0.1; done; touch late")
 	for _, name := range []string{"agent", "hangs", "runs"} {
-		waitUntil(t, func() bool { return there(name) || name == "agent" && there("program") })
+		waitUntil(t, func() bool { return there(name) || name == "agent" && there("wait") })
 	}
-	if err := os.Remove(filepath.Join(dir, "program")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "wait")); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
