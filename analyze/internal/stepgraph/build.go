@@ -37,8 +37,8 @@ type stream struct {
 	d      *timeline.Device
 	base   int32 // the number of the device's first piece
 	pieces []int32
-	full   int     // pieces ahead of a launch that waits for room; 0 until it is asked for
-	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None; nil if that is each piece's
+	full   int    // pieces ahead of a launch that waits for room; 0 until it is asked for
+	later  sparse // by place in pieces: the latest launching call so far, where that is not the piece's own
 }
 
 type streamKey struct {
@@ -53,7 +53,6 @@ type builder struct {
 	calls   *timeline.Calls
 	streams []stream
 	ofProc  map[int32][]int32 // indexes into streams
-	last    []int32           // by call: the call kept last before it on its thread, an index of kept
 }
 
 // New builds the graph of a timeline. In time it is n log n in the rows of the capture.
@@ -70,21 +69,13 @@ func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
 	}
 	g.before = spill.Make[int32](memory, n)
 	g.after, g.group = newSparse(n), newSparse(n)
-	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{},
-		last: spill.Make[int32](memory, t.API.Len())}
+	g.waited = spill.NewIndexes(memory, t.API.Len())
+	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{}}
 	places := b.layOut(n)
 	parallel.Do(b.hosts, b.measure, b.collect)
 	b.measureEvents()
 	b.infer()
 	spill.Free(memory, places)
-	for i := range b.streams {
-		spill.Free(memory, b.streams[i].calls)
-	}
-	g.waited = spill.NewIndexes(memory, len(b.last))
-	for c, held := range b.last {
-		g.waited.Set(c, held)
-	}
-	spill.Free(memory, b.last)
 	return g
 }
 
@@ -113,7 +104,7 @@ func (b *builder) layOutDevice(device int, room []int32) []stream {
 	list, counts := numberStreams(d, before)
 	for s := range list {
 		list[s].d, list[s].base = d, base
-		list[s].pieces, room = room[:0:counts[s]], room[counts[s]:]
+		list[s].pieces, list[s].later, room = room[:0:counts[s]], newSparse(counts[s]), room[counts[s]:]
 	}
 	type soFar struct {
 		longest int32 // the piece that ends last
@@ -131,8 +122,8 @@ func (b *builder) layOutDevice(device int, room []int32) []stream {
 			if top.end <= start {
 				before[i] = top.longest
 			}
-			if call < top.call && x.calls == nil {
-				x.listCalls(spill.Make[int32](b.t.Memory(), counts[s])[:0])
+			if call < top.call {
+				x.later.set(int32(k), top.call)
 			}
 			top.call = max(top.call, call)
 		} else {
@@ -142,25 +133,14 @@ func (b *builder) layOutDevice(device int, room []int32) []stream {
 			top.longest, top.end = piece, end
 		}
 		x.pieces = append(x.pieces, piece)
-		if x.calls != nil {
-			x.calls = append(x.calls, top.call)
-		}
 	}
 	return list
 }
 
-// listCalls makes the list of calls of what was launched in order so far.
-func (s *stream) listCalls(room []int32) {
-	for k := range s.pieces {
-		room = append(room, s.call(k))
-	}
-	s.calls = room
-}
-
 // call is the latest call that launched one of the pieces up to the k-th, or trace.None.
 func (s *stream) call(k int) int32 {
-	if s.calls != nil {
-		return s.calls[k]
+	if c := s.later.of(int32(k)); c != trace.None {
+		return c
 	}
 	return s.d.Call(int(s.pieces[k] - s.base))
 }
@@ -189,13 +169,14 @@ func numberStreams(d *timeline.Device, of []int32) (list []stream, counts []int)
 }
 
 // mayWait reports whether a call may have waited for the work that it launched, or for room in the queue.
-func (b *builder) mayWait(d *timeline.Device, i, call int) bool {
-	n := &b.api.Names[b.api.Name(call)]
+func (b *builder) mayWait(d *timeline.Device, i, call int, quick []int64) bool {
+	name := b.api.Name(call)
+	n := &b.api.Names[name]
 	switch {
 	case n.SyncCopy:
 		return true
 	case n.Launch:
-		return b.api.Dur(call) > roomCall && d.Start(i)-b.api.End(call) > roomAhead
+		return b.api.Dur(call) > max(roomCall, 2*quick[name]) && d.Start(i)-b.api.End(call) > roomAhead
 	case n.AsyncCopy && d.Kind(i) == timeline.CopyWork:
 		row := d.Row(i)
 		return b.t.Copies.SrcKind(row) == 0 || b.t.Copies.DstKind(row) == 0

@@ -1,6 +1,7 @@
 package stepgraph
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sort"
@@ -40,8 +41,12 @@ func byCall(calls []int32) rowsOfCalls {
 			list = append(list, [2]int32{c, int32(row)})
 		}
 	}
-	slices.SortFunc(list, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	list.sort()
 	return list
+}
+
+func (r rowsOfCalls) sort() {
+	slices.SortFunc(r, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 }
 
 // of is the row of a call, or trace.None. Calls must be asked for in order.
@@ -55,34 +60,35 @@ func (r *rowsOfCalls) of(call int32) int32 {
 	return trace.None
 }
 
-// findOwn puts into last, for each call that may have waited for its own work, or for room for it, its first piece of
-// work, and for other calls trace.None.
-func (b *builder) findOwn() {
-	for c := range b.last {
-		b.last[c] = trace.None
-	}
+// findOwn finds, for each call that may have waited for its own work, or for room for it, its first piece of work; quick
+// is [builder.quickest].
+func (b *builder) findOwn(quick []int64) (own rowsOfCalls) {
 	for di := range b.Timeline.Devices {
 		d := &b.Timeline.Devices[di]
+		last := trace.None // found before
 		for i := range d.Len() {
-			if c := d.Call(i); c != trace.None && b.last[c] == trace.None && b.mayWait(d, i, int(c)) {
-				b.last[c] = b.base[di] + int32(i)
+			if c := d.Call(i); c != trace.None && c != last && b.mayWait(d, i, int(c), quick) {
+				own = append(own, [2]int32{c, b.base[di] + int32(i)})
+				last = c
 			}
 		}
 	}
+	own.sort()
+	return own
 }
 
 // hosts finds the work that held each call, and the events that streams waited for.
 func (b *builder) hosts() {
-	quick := b.quickest()
+	own := b.findOwn(b.quickest())
 	guesses := map[guess]*odds{}
-	b.pass(quick, guesses)
+	b.pass(own, guesses)
 	maps.DeleteFunc(guesses, func(_ guess, o *odds) bool { return !o.hold() })
 	if len(guesses) > 0 {
 		f := &b.Found // counts before this pass, except those of collect
 		f.Recorded, f.ByOrder, f.Unrecorded, f.Contradicted, f.Held = 0, 0, 0, 0, 0
 		f.Handed, f.HandedInferred, f.ByWork, f.ByProcess, f.Locked, f.Outside = 0, 0, 0, 0, 0, 0
 		b.kept = b.kept[:0]
-		b.pass(quick, guesses)
+		b.pass(own, guesses)
 	}
 }
 
@@ -101,24 +107,22 @@ func (b *builder) quickest() []int64 {
 	return quick
 }
 
-// pass goes through the calls; with guesses of waits between threads, or only to count how good such guesses would be.
-func (b *builder) pass(quick []int64, guesses map[guess]*odds) {
-	b.findOwn()
+// pass goes through the calls, of which own may have waited for their own work; with guesses of waits between threads, or only to count how good such guesses would be.
+func (b *builder) pass(own rowsOfCalls, guesses map[guess]*odds) {
 	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{},
 		syncs: byCall(b.calls.Sync), events: byCall(b.calls.Event)}
 	hands := newHands(b, guesses)
 	for c := range b.api.Len() {
 		th := b.api.Thread(c)
-		own := b.last[c]
-		b.last[c] = trace.None
 		if th == trace.None {
 			continue
 		}
-		b.last[c] = hands.start(int32(c), th)
-		piece := w.visit(int32(c), th, own, quick[b.api.Name(c)])
+		before := hands.start(int32(c), th)
+		b.waited.Set(c, before)
+		piece := w.visit(int32(c), th, own.of(int32(c)))
 		held := false
 		if piece != trace.None {
-			k := keptCall{call: int32(c), piece: piece, from: trace.None, before: b.last[c]}
+			k := keptCall{call: int32(c), piece: piece, from: trace.None, before: before}
 			if held = b.until(k) > b.api.Start(c); held {
 				b.Found.Held++
 			}
@@ -146,7 +150,7 @@ func (g *Graph) until(k keptCall) int64 {
 func (g *Graph) forRoom(call int32) bool { return g.api.Names[g.api.Name(int(call))].Launch }
 
 // visit is the work that held a call, which may be its own work, or trace.None.
-func (w *waiter) visit(c, th, own int32, quick int64) int32 {
+func (w *waiter) visit(c, th, own int32) int32 {
 	n := &w.api.Names[w.api.Name(int(c))]
 	proc := w.t.Threads[th].Proc
 	end := w.api.End(int(c))
@@ -176,7 +180,7 @@ func (w *waiter) visit(c, th, own int32, quick int64) int32 {
 			return own
 		}
 	case n.Launch && own != trace.None:
-		return w.room(c, own, quick)
+		return w.room(c, own)
 	case n.Frees && w.api.Dur(int(c)) > longCall:
 		if p := w.anyUpTo(c, proc, end); p != trace.None && w.end(p) > w.api.Start(int(c)) {
 			return p
@@ -219,10 +223,7 @@ func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 
 // room is the piece whose start made room in a full queue for the work that a call launched, or trace.None if the queue
 // was not full.
-func (w *waiter) room(c, piece int32, quick int64) int32 {
-	if w.api.Dur(int(c)) <= max(roomCall, 2*quick) {
-		return trace.None
-	}
+func (w *waiter) room(c, piece int32) int32 {
 	d, i := w.Place(piece)
 	device := &w.Timeline.Devices[d]
 	s := w.named(device.Proc(i), device.ID, device.Stream(i))

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
 // Bounds of finding units by graph launches.
@@ -133,7 +135,7 @@ func (f *finder) byGraph(minShare float64) *Result {
 	if f.Trace.Graphs.Len() == 0 && f.Trace.GraphNodes == 0 {
 		return nil
 	}
-	s := slicer{finder: f, names: &f.names}
+	s := f.slicer(&f.names)
 	var inGraphs, total int64
 	launches := 0
 	for i := range f.tracks {
@@ -209,11 +211,23 @@ func (f *finder) sound(r *Result) bool {
 	return r.Coverage >= minUnits
 }
 
-// forget clears the results of an attempt.
-func (f *finder) forget() {
+// fresh begins an attempt: no piece of work has a unit.
+func (f *finder) fresh() {
+	f.forget()
+	f.of = make([][]int32, len(f.Timeline.Devices))
 	for d := range f.of {
-		for w := range f.of[d] {
-			f.of[d][w] = -1
+		of := spill.Make[int32](f.Trace.Memory(), f.Timeline.Devices[d].Len())
+		for w := range of {
+			of[w] = trace.None
 		}
+		f.of[d] = of
 	}
+}
+
+// forget gives the results of an attempt back.
+func (f *finder) forget() {
+	for _, of := range f.of {
+		spill.Free(f.Trace.Memory(), of)
+	}
+	f.of = nil
 }

@@ -324,7 +324,7 @@ func (f *finder) launchedIn(m *marked) int64 {
 
 // markerUnits makes a unit of each marker on every device on which it launched work.
 func (f *finder) markerUnits(m *marked, name string) *Result {
-	f.forget()
+	f.fresh()
 	r := &f.Trace.Ranges
 	o := f.owners(m)
 	var units []Unit

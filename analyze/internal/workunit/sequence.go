@@ -197,8 +197,7 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 
 // cutSequence cuts every track that has an anchor; nil if these tracks hold too little of the compute time.
 func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
-	f.forget()
-	s := slicer{finder: f, names: w.names}
+	s := f.slicer(w.names)
 	var total, time int64
 	var first *answer
 	var start string
@@ -349,7 +348,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	}
 	skip := int32(max(0, min(anchor.Start, len(names)-1)))
 	lines := f.layOut(w)
-	s := slicer{finder: f, names: w.names}
+	s := f.slicer(w.names)
 	occurs, tracks := 0, 0
 	var first *fit
 	name := ""
@@ -411,7 +410,7 @@ func (f *finder) byUserKernel() *Result {
 	if !slices.Contains(matches, true) {
 		return f.Spec.unmatched("kernel", names)
 	}
-	s := slicer{finder: f, names: &f.names}
+	s := f.slicer(&f.names)
 	units := 0
 	for i := range f.tracks {
 		t := &f.tracks[i]

@@ -24,6 +24,12 @@ type slicer struct {
 	span  []slice // by unit
 }
 
+// slicer begins an attempt to find units by cuts.
+func (f *finder) slicer(names *symbols) *slicer {
+	f.fresh()
+	return &slicer{finder: f, names: names}
+}
+
 // slice is the work of a unit.
 type slice struct {
 	track  int32

@@ -16,7 +16,7 @@ type finder struct {
 	names    symbols // canonical names
 	families symbols
 	tracks   []track
-	of       [][]int32
+	of       [][]int32 // by device and piece of work: its unit, or trace.None; nil before the first attempt
 	missing  []hole
 
 	way   way // how lines are laid out
@@ -159,15 +159,6 @@ func (f *finder) addTracks(d int) {
 			t.time += device.End(i) - device.Start(i)
 		}
 	}
-}
-
-// begin allocates what an attempt fills in.
-func (f *finder) begin() {
-	f.of = make([][]int32, len(f.Timeline.Devices))
-	for d := range f.of {
-		f.of[d] = spill.Make[int32](f.Trace.Memory(), f.Timeline.Devices[d].Len())
-	}
-	f.forget()
 }
 
 // free releases what only the search for units needs.

@@ -190,14 +190,12 @@ func NewSearch(in *Input) *Search { return &Search{newFinder(in)} }
 // Find finds the units. It never fails: if there are none, the result is of kind none and says why. If the capture has
 // neither step markers nor usable graph launches, it is cut at given, an anchor of another capture, if that fits.
 func (s *Search) Find(given *Anchor) *Result {
-	s.f.begin()
 	return s.f.finish(s.f.find(given))
 }
 
 // At cuts the capture at an anchor, whatever other units it has. If the anchor does not occur, or the work between its
 // occurrences does not recur, the result is of kind none and says so.
 func (s *Search) At(anchor *Anchor) *Result {
-	s.f.begin()
 	return s.f.finish(s.f.byAnchor(anchor))
 }
 
