@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -28,8 +27,8 @@ type launch struct {
 
 // graphLaunches lists the runs of CUDA graphs, traced either as a whole or by nodes, which share a correlation id.
 // Graphs traced as a whole are identified by their executable, others by their kernels.
-func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
-	device := f.device(t)
+func graphLaunches(tr *trace.Trace, t *track, names *symbols) (list []launch, graphs int) {
+	device := t.device
 	byCorr := map[int64]int32{}
 	last, lastRow := int32(-1), 0
 	for at := range t.n {
@@ -37,15 +36,14 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 		row := device.Row(i)
 		switch {
 		case device.Kind(i) == timeline.GraphWork:
-			exec := f.Trace.Graphs.Exec(row)
+			exec := tr.Graphs.Exec(row)
 			if exec < 0 {
-				exec = f.Trace.Graphs.Graph(row)
+				exec = tr.Graphs.Graph(row)
 			}
-			list = append(list, launch{at: at, time: device.End(i) - device.Start(i),
-				hash: mix(uint64(exec) + 1)})
-		case device.Kind(i) == timeline.KernelWork && f.Trace.Kernels.InGraph(row) && f.Trace.Kernels.Corr(row) >= 0:
-			corr := f.Trace.Kernels.Corr(row)
-			if last < 0 || f.Trace.Kernels.Corr(lastRow) != corr { // the kernels of a launch mostly follow each other
+			list = append(list, launch{at: at, time: device.End(i) - device.Start(i), hash: mix(uint64(exec) + 1)})
+		case device.Kind(i) == timeline.KernelWork && tr.Kernels.InGraph(row) && tr.Kernels.Corr(row) >= 0:
+			corr := tr.Kernels.Corr(row)
+			if last < 0 || tr.Kernels.Corr(lastRow) != corr { // the kernels of a launch mostly follow each other
 				k, ok := byCorr[corr]
 				if !ok {
 					k = int32(len(list))
@@ -55,7 +53,7 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 				last, lastRow = k, row
 			}
 			list[last].time += device.End(i) - device.Start(i)
-			list[last].hash += f.names.hash[f.symbol(&f.names, device, i)]
+			list[last].hash += names.hash[names.at(device, i)]
 		}
 	}
 	slices.SortFunc(list, func(a, b launch) int { return cmp.Compare(a.at, b.at) })
@@ -131,17 +129,16 @@ func anchors(list []launch, graphs int) []cut {
 }
 
 // byGraph finds units by the launches of CUDA graphs; nil if graphs have less than minShare of the compute time.
-func (f *finder) byGraph(minShare float64) *Result {
+func (f *Search) byGraph(minShare float64) *Result {
 	if f.Trace.Graphs.Len() == 0 && f.Trace.GraphNodes == 0 {
 		return nil
 	}
 	s := f.slicer(&f.names)
 	var inGraphs, total int64
 	launches := 0
-	for i := range f.tracks {
-		t := &f.tracks[i]
+	for _, t := range f.tracks {
 		total += t.time
-		list, graphs := f.graphLaunches(t)
+		list, graphs := graphLaunches(f.Trace, t, &f.names)
 		for k := range list {
 			inGraphs += list[k].time
 		}
@@ -149,7 +146,7 @@ func (f *finder) byGraph(minShare float64) *Result {
 		if len(cuts) < minLaunches {
 			continue
 		}
-		s.add(i, cuts)
+		s.add(t, cuts)
 		launches += len(cuts)
 	}
 	share := float64(inGraphs) / float64(max(total, 1))
@@ -160,10 +157,10 @@ func (f *finder) byGraph(minShare float64) *Result {
 	if f.Trace.Graphs.Len() > 0 {
 		mode = "as a whole"
 	}
-	r := s.result(KindGraph, "CUDA graph launch", fmt.Sprintf(
+	r := f.sliced(s, KindGraph, "CUDA graph launch", fmt.Sprintf(
 		"no step marker; CUDA graphs, traced %s, run %.2f of the compute time, and a unit runs from one launch of the graph with most time (or of the same step at another size) to the next, %d launches", mode, share, launches))
 	if !f.sound(r) && (minShare > 0 || r.Primary < 0) {
-		f.forget()
+		f.of.free(f.Trace.Memory())
 		return nil
 	}
 	return r
@@ -172,7 +169,7 @@ func (f *finder) byGraph(minShare float64) *Result {
 // sound reports whether units can be believed: kept and warm-up units and those that an end of the capture cut must
 // hold at least minUnits of the compute time. A cut unit that is much larger than kept ones does not count. It sets
 // r.Coverage.
-func (f *finder) sound(r *Result) bool {
+func (f *Search) sound(r *Result) bool {
 	if units, _ := r.kept(); units == 0 {
 		return false
 	}
@@ -209,25 +206,4 @@ func (f *finder) sound(r *Result) bool {
 	}
 	r.Coverage = float64(time) / float64(max(1, total))
 	return r.Coverage >= minUnits
-}
-
-// fresh begins an attempt: no piece of work has a unit.
-func (f *finder) fresh() {
-	f.forget()
-	f.of = make([][]int32, len(f.Timeline.Devices))
-	for d := range f.of {
-		of := spill.Make[int32](f.Trace.Memory(), f.Timeline.Devices[d].Len())
-		for w := range of {
-			of[w] = trace.None
-		}
-		f.of[d] = of
-	}
-}
-
-// forget gives the results of an attempt back.
-func (f *finder) forget() {
-	for _, of := range f.of {
-		spill.Free(f.Trace.Memory(), of)
-	}
-	f.of = nil
 }

@@ -22,8 +22,8 @@ type line struct {
 }
 
 // newLine lays out the work of a track.
-func (f *finder) newLine(t *track, s *symbols) *line {
-	device, memory, n := f.device(t), f.Trace.Memory(), int(t.n)
+func newLine(t *track, s *symbols, memory *spill.Arena) *line {
+	device, n := t.device, int(t.n)
 	l := &line{
 		seq: spill.Make[int32](memory, n), time: spill.Make[uint32](memory, n), idle: spill.Make[uint32](memory, n),
 		hash: s.hash,
@@ -37,10 +37,10 @@ func (f *finder) newLine(t *track, s *symbols) *line {
 			idle += max(0, start-until)
 		}
 		until = max(until, end)
-		if !onLine(device, i, t) {
+		if !t.compared(i) {
 			continue
 		}
-		l.seq[at] = f.symbol(s, device, i)
+		l.seq[at] = s.at(device, i)
 		l.time[at], l.idle[at] = short(end-start), short(idle)
 		idle = 0
 		at++
@@ -79,17 +79,16 @@ func (l *line) weigh() {
 	}
 }
 
-func (l *line) free(f *finder) {
-	memory := f.Trace.Memory()
+func (l *line) free(memory *spill.Arena) {
 	spill.Free(memory, l.seq)
 	spill.Free(memory, l.time)
 	spill.Free(memory, l.idle)
 }
 
-// mainStream is the stream of a track with the most compute time, or everyStream if no other stream computes. Streams
+// busiest is the stream of a track with the most compute time, or everyStream if no other stream computes. Streams
 // interleave differently from step to step even if each of them repeats exactly.
-func (f *finder) mainStream(t *track) int64 {
-	device := f.device(t)
+func (t *track) busiest() int64 {
+	device := t.device
 	time := map[int64]*int64{}
 	var sum *int64
 	last := int64(everyStream)
@@ -118,9 +117,9 @@ func (f *finder) mainStream(t *track) int64 {
 	})
 }
 
-// onLine reports whether a piece of work counts when the track's units are compared.
-func onLine(device *timeline.Device, i int, t *track) bool {
-	return device.Class(i) == timeline.Compute && (t.stream == everyStream || device.Stream(i) == t.stream)
+// compared reports whether a piece of the device's work counts when the track's units are compared.
+func (t *track) compared(i int) bool {
+	return t.device.Class(i) == timeline.Compute && (t.stream == everyStream || t.device.Stream(i) == t.stream)
 }
 
 // mix spreads the bits of x (splitmix64's finaliser).

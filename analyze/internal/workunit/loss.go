@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -32,21 +33,21 @@ type spot struct {
 
 // holes returns the events that are evidently missing from a capture. Messages of nsys do not count, nor do gaps in
 // correlation ids, because most calls that nsys does not record use one.
-func (f *finder) holes() []hole {
-	has := &f.Trace.Has
-	if f.Trace.API.Len() == 0 || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
+func holes(t *trace.Trace, calls *timeline.Calls) []hole {
+	has := &t.Has
+	if t.API.Len() == 0 || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
 		return nil
 	}
-	return append(f.callless(), f.workless()...)
+	return append(callless(t, calls), workless(t, calls)...)
 }
 
 // workless finds launches without work. A launch that failed, or in a stream that is being captured into a graph, has
 // none by design.
-func (f *finder) workless() []hole {
-	api := &f.Trace.API
+func workless(t *trace.Trace, calls *timeline.Calls) []hole {
+	api := &t.API
 	ran := make([]bool, api.Len())
-	for _, calls := range [][]int32{f.Calls.Kernel, f.Calls.Copy, f.Calls.Set, f.Calls.Graph} {
-		for _, call := range calls {
+	for _, list := range [][]int32{calls.Kernel, calls.Copy, calls.Set, calls.Graph} {
+		for _, call := range list {
 			if call != trace.None {
 				ran[call] = true
 			}
@@ -62,7 +63,7 @@ func (f *finder) workless() []hole {
 		capturing bool
 		open      []hole
 	}
-	lanes := make([]lane, len(f.Trace.Threads))
+	lanes := make([]lane, len(t.Threads))
 	for i := range lanes {
 		lanes[i].before = trace.None
 	}
@@ -96,16 +97,16 @@ func (f *finder) workless() []hole {
 			list = append(list, h)
 		}
 	}
-	f.locate(list)
+	locate(t, calls, list)
 	return list
 }
 
 // locate finds when and where the work of calls ran.
-func (f *finder) locate(list []hole) {
+func locate(t *trace.Trace, calls *timeline.Calls, list []hole) {
 	if len(list) == 0 {
 		return
 	}
-	t, at := f.Trace, map[int32]spot{}
+	at := map[int32]spot{}
 	asked := make([]bool, t.API.Len())
 	for i := range list {
 		for _, call := range [2]int32{list[i].from.call, list[i].to.call} {
@@ -117,7 +118,7 @@ func (f *finder) locate(list []hole) {
 	for _, x := range []struct {
 		work  *trace.Work
 		calls []int32
-	}{{&t.Kernels.Work, f.Calls.Kernel}, {&t.Copies.Work, f.Calls.Copy}, {&t.Sets.Work, f.Calls.Set}, {&t.Graphs.Work, f.Calls.Graph}} {
+	}{{&t.Kernels.Work, calls.Kernel}, {&t.Copies.Work, calls.Copy}, {&t.Sets.Work, calls.Set}, {&t.Graphs.Work, calls.Graph}} {
 		for row, call := range x.calls {
 			if call != trace.None && asked[call] {
 				at[call] = spot{x.work.Device(row), x.work.Proc(row), x.work.Start(row), call}
@@ -131,9 +132,9 @@ func (f *finder) locate(list []hole) {
 
 // callless finds kernels without a call that follow one of their stream with a call. Earlier ones were launched before
 // the capture began.
-func (f *finder) callless() (list []hole) {
-	k := &f.Trace.Kernels
-	if !f.Trace.Has.EveryLaunch || !slices.Contains(f.Calls.Kernel, trace.None) {
+func callless(t *trace.Trace, calls *timeline.Calls) (list []hole) {
+	k := &t.Kernels
+	if !t.Has.EveryLaunch || !slices.Contains(calls.Kernel, trace.None) {
 		return nil
 	}
 	type stream struct {
@@ -141,21 +142,21 @@ func (f *finder) callless() (list []hole) {
 		id           int64
 	}
 	joined := map[stream]bool{}
-	for row, call := range f.Calls.Kernel {
+	for row, call := range calls.Kernel {
 		at := stream{k.Proc(row), k.Device(row), k.Stream(row)}
 		switch {
 		case call != trace.None:
 			joined[at] = true
 		case joined[at]:
 			here := spot{at.device, at.proc, k.Start(row), trace.None}
-			list = append(list, hole{by: int32(len(f.Trace.API.Names)) + k.Name(row), habit: true, from: here, to: here})
+			list = append(list, hole{by: int32(len(t.API.Names)) + k.Name(row), habit: true, from: here, to: here})
 		}
 	}
 	return list
 }
 
 // lose marks the kept units that lack events, and leaves them out if they are few.
-func (f *finder) lose(r *Result) {
+func (r *Result) lose(missing []hole) {
 	type flag struct {
 		by   int32
 		unit int
@@ -167,8 +168,8 @@ func (f *finder) lose(r *Result) {
 			kept++
 		}
 	}
-	for i := range f.missing {
-		h := &f.missing[i]
+	for i := range missing {
+		h := &missing[i]
 		a, b := r.around(&h.from), r.around(&h.to)
 		launched := func(u int) bool {
 			return u >= 0 && r.Units[u].HostKnown() && r.Units[u].HostStart <= h.at && h.at < r.Units[u].HostEnd
@@ -191,8 +192,8 @@ func (f *finder) lose(r *Result) {
 		}
 	}
 	habit := map[int32]bool{}
-	for i := range f.missing {
-		if h := &f.missing[i]; h.habit && 2*len(by[h.by]) > kept {
+	for i := range missing {
+		if h := &missing[i]; h.habit && 2*len(by[h.by]) > kept {
 			habit[h.by] = true
 		}
 	}

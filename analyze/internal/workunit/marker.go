@@ -60,8 +60,7 @@ type marked struct {
 }
 
 // stepMarkers reads what range names state about a step, by name, and ranks the programs that wrote them.
-func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]int) {
-	names := f.Trace.Ranges.Names
+func stepMarkers(names []trace.RangeName) (markers []kernelname.Marker, ranks map[string]int) {
 	markers, ranks = make([]kernelname.Marker, len(names)), map[string]int{}
 	var context []int
 	decodes := false
@@ -93,9 +92,9 @@ func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]in
 
 // byMarkers finds units by the step markers that engines emit. Among engines of equal rank, the one whose markers
 // launched the most work counts.
-func (f *finder) byMarkers() *Result {
+func (f *Search) byMarkers() *Result {
 	r := &f.Trace.Ranges
-	markers, ranks := f.stepMarkers()
+	markers, ranks := stepMarkers(r.Names)
 	type way struct {
 		engine string
 		rank   int
@@ -104,14 +103,14 @@ func (f *finder) byMarkers() *Result {
 	}
 	var ways []way
 	for engine, rank := range ranks {
-		set := f.markers(
+		set := markersOf(f.Trace,
 			func(name int32) bool { return markers[name].Engine == engine },
 			func(i int32) bool { return markers[r.Name(int(i))].Whole })
-		f.groupMarkers(set, func(i int32) Group {
+		set.group(f.Input, func(i int32) Group {
 			m := &markers[r.Name(int(i))]
 			return Group{Phase: cmp.Or(m.Phase, "step"), Batch: m.Batch, Tokens: bucket(m.PrefillTokens)}
 		})
-		ways = append(ways, way{engine: engine, rank: rank, set: set, work: f.launchedIn(set)})
+		ways = append(ways, way{engine: engine, rank: rank, set: set, work: set.launched(f.Input)})
 	}
 	sort.Slice(ways, func(i, j int) bool {
 		a, b := &ways[i], &ways[j]
@@ -152,7 +151,7 @@ func (f *finder) byMarkers() *Result {
 			title, len(w.set.ranges), float64(w.work)/float64(max(all, 1)))
 		return res
 	}
-	f.forget()
+	f.of.free(f.Trace.Memory())
 	return nil
 }
 
@@ -165,7 +164,7 @@ func bucket(tokens int64) int64 {
 }
 
 // byUserRange makes units of the ranges that --unit nvtx:REGEX matches.
-func (f *finder) byUserRange() *Result {
+func (f *Search) byUserRange() *Result {
 	what := "--unit nvtx:" + f.Spec.Pattern.String()
 	none := func(why string) *Result { return &Result{Kind: KindNone, Why: what + " " + why} }
 	r := &f.Trace.Ranges
@@ -177,7 +176,7 @@ func (f *finder) byUserRange() *Result {
 	if !named {
 		return f.Spec.unmatched("NVTX range", names)
 	}
-	set := f.markers(func(name int32) bool { return f.Marked(r.Names[name].Tag) }, func(int32) bool { return false })
+	set := markersOf(f.Trace, func(name int32) bool { return f.Marked(r.Names[name].Tag) }, func(int32) bool { return false })
 	if len(set.ranges) == 0 {
 		return none("matches no NVTX range on a thread")
 	}
@@ -185,7 +184,7 @@ func (f *finder) byUserRange() *Result {
 	for _, i := range set.ranges {
 		texts[fold(r.Names[r.Name(int(i))].Text)] = true
 	}
-	f.groupMarkers(set, func(i int32) Group {
+	set.group(f.Input, func(i int32) Group {
 		text := r.Names[r.Name(int(i))].Text
 		if m, ok := kernelname.ParseMarker(text); ok {
 			return Group{Phase: cmp.Or(m.Phase, "step"), Batch: m.Batch, Tokens: bucket(m.PrefillTokens)}
@@ -207,10 +206,10 @@ func (f *finder) byUserRange() *Result {
 	return res
 }
 
-// markers selects ranges by their names. If selected ranges nest, only the outermost counts; ranges that span a phase
+// markersOf selects ranges by their names. If selected ranges nest, only the outermost counts; ranges that span a phase
 // of many steps (whole) are replaced by the steps inside.
-func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *marked {
-	r := &f.Trace.Ranges
+func markersOf(t *trace.Trace, is func(name int32) bool, whole func(r int32) bool) *marked {
+	r := &t.Ranges
 	names, found := make([]bool, len(r.Names)), false
 	for n := range names {
 		names[n] = is(int32(n))
@@ -225,7 +224,7 @@ func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *ma
 			list = append(list, int32(i))
 		}
 	}
-	around := f.nest(list)
+	around := nest(t, list)
 	hollow := make([]bool, len(list))
 	for k, i := range list {
 		up := around[k]
@@ -255,9 +254,9 @@ func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *ma
 
 // nest returns, for each range of a list sorted by start, the one that is open around it on its thread, or -1. Of
 // ranges that start together, the longer one is the outer one.
-func (f *finder) nest(list []int32) []int32 {
-	r := &f.Trace.Ranges
-	around, tops := make([]int32, len(list)), make([]int32, len(f.Trace.Threads))
+func nest(t *trace.Trace, list []int32) []int32 {
+	r := &t.Ranges
+	around, tops := make([]int32, len(list)), make([]int32, len(t.Threads))
 	for th := range tops {
 		tops[th] = -1
 	}
@@ -282,8 +281,8 @@ func (f *finder) nest(list []int32) []int32 {
 	return around
 }
 
-// groupMarkers numbers the kinds of unit in the order of their first appearance.
-func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
+// group numbers the kinds of unit in the order of their first appearance.
+func (m *marked) group(in *Input, kind func(r int32) Group) {
 	type key struct {
 		phase         string
 		batch, tokens int64
@@ -292,9 +291,9 @@ func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
 	m.kinds = make([]int32, len(m.ranges))
 	for i, r := range m.ranges {
 		g := kind(r)
-		if f.MappedPhase != nil && g.Phase == "step" {
-			tag := f.Trace.Ranges.Names[f.Trace.Ranges.Name(int(r))].Tag
-			g.Phase = cmp.Or(f.MappedPhase(tag), g.Phase)
+		if in.MappedPhase != nil && g.Phase == "step" {
+			tag := in.Trace.Ranges.Names[in.Trace.Ranges.Name(int(r))].Tag
+			g.Phase = cmp.Or(in.MappedPhase(tag), g.Phase)
 		}
 		k := key{g.Phase, g.Batch, g.Tokens}
 		at, ok := index[k]
@@ -307,12 +306,12 @@ func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
 	}
 }
 
-// launchedIn is the GPU time launched inside the markers, in ns.
-func (f *finder) launchedIn(m *marked) int64 {
-	o := f.owners(m)
+// launched is the GPU time launched inside the markers, in ns.
+func (m *marked) launched(in *Input) int64 {
+	o := newOwners(in.Trace, m)
 	var sum int64
-	for d := range f.Timeline.Devices {
-		device := &f.Timeline.Devices[d]
+	for d := range in.Timeline.Devices {
+		device := &in.Timeline.Devices[d]
 		for i := range device.Len() {
 			if o.of(device.Call(i)) >= 0 {
 				sum += device.End(i) - device.Start(i)
@@ -323,13 +322,13 @@ func (f *finder) launchedIn(m *marked) int64 {
 }
 
 // markerUnits makes a unit of each marker on every device on which it launched work.
-func (f *finder) markerUnits(m *marked, name string) *Result {
-	f.fresh()
+func (f *Search) markerUnits(m *marked, name string) *Result {
+	f.begin()
 	r := &f.Trace.Ranges
-	o := f.owners(m)
+	o := newOwners(f.Trace, m)
 	var units []Unit
 	at := make([]int32, len(m.ranges)) // the marker's unit on this device, or -1
-	between := make([][]int32, len(f.Timeline.Devices))
+	between := make(owned, len(f.Timeline.Devices))
 	for d := range f.Timeline.Devices {
 		device := &f.Timeline.Devices[d]
 		between[d] = spill.Make[int32](f.Trace.Memory(), device.Len())
@@ -369,7 +368,10 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 		}
 	}
 	res := &Result{Kind: KindNVTX, Name: name, Groups: slices.Clone(m.groups), Primary: -1}
-	res.Units = f.order(units, between)
+	var place []int32
+	res.Units, place = sorted(units)
+	between.renumber(place)
+	f.of.renumber(place)
 	res.between = between
 	chain(res.Units, r)
 	f.settle(res)

@@ -11,7 +11,7 @@ import (
 // owners finds the marker of an API call: the one open around it on its thread. If one thread has all markers of the
 // process, it is the one open there, even if another thread made the call.
 type owners struct {
-	f        *finder
+	trace    *trace.Trace
 	m        *marked
 	byThread []markerList
 	alone    []int32 // by process: the thread that has all its markers, if they do not overlap, or trace.None
@@ -24,10 +24,9 @@ type markerList struct {
 	near int // where the last search ended: calls come mostly in order
 }
 
-func (f *finder) owners(m *marked) *owners {
-	r := &f.Trace.Ranges
-	o := &owners{f: f, m: m, byThread: make([]markerList, len(f.Trace.Threads)),
-		alone: make([]int32, len(f.Trace.Procs))}
+func newOwners(t *trace.Trace, m *marked) *owners {
+	r := &t.Ranges
+	o := &owners{trace: t, m: m, byThread: make([]markerList, len(t.Threads)), alone: make([]int32, len(t.Procs))}
 	const several = -2
 	for p := range o.alone {
 		o.alone[p] = trace.None
@@ -37,7 +36,7 @@ func (f *finder) owners(m *marked) *owners {
 		list := &o.byThread[th].list
 		overlap := len(*list) > 0 && r.End(int(m.ranges[(*list)[len(*list)-1]])) > r.Start(int(id))
 		*list = append(*list, int32(i))
-		p := f.Trace.Threads[th].Proc
+		p := t.Threads[th].Proc
 		if p == trace.None {
 			continue
 		}
@@ -61,7 +60,7 @@ func (o *owners) of(call int32) int32 {
 	if call == trace.None {
 		return -1
 	}
-	api := &o.f.Trace.API
+	api := &o.trace.API
 	th := api.Thread(int(call))
 	if th == trace.None {
 		return -1
@@ -70,7 +69,7 @@ func (o *owners) of(call int32) int32 {
 	if m := o.open(th, start, end); m >= 0 && o.end(m) > start {
 		return m
 	}
-	p := o.f.Trace.Threads[th].Proc
+	p := o.trace.Threads[th].Proc
 	if p == trace.None || o.alone[p] == trace.None || o.alone[p] == th {
 		return -1
 	}
@@ -83,17 +82,17 @@ func (o *owners) before(call int32) int32 {
 	if call == trace.None {
 		return -1
 	}
-	th := o.f.Trace.API.Thread(int(call))
+	th := o.trace.API.Thread(int(call))
 	if th == trace.None {
 		return -1
 	}
-	if p := o.f.Trace.Threads[th].Proc; len(o.byThread[th].list) == 0 && p != trace.None {
+	if p := o.trace.Threads[th].Proc; len(o.byThread[th].list) == 0 && p != trace.None {
 		th = o.alone[p]
 	}
 	if th == trace.None {
 		return -1
 	}
-	list, start := o.byThread[th].list, o.f.Trace.API.Start(int(call))
+	list, start := o.byThread[th].list, o.trace.API.Start(int(call))
 	k := sort.Search(len(list), func(i int) bool { return o.start(list[i]) > start })
 	if k == 0 {
 		return -1
@@ -101,8 +100,8 @@ func (o *owners) before(call int32) int32 {
 	return list[k-1]
 }
 
-func (o *owners) start(m int32) int64 { return o.f.Trace.Ranges.Start(int(o.m.ranges[m])) }
-func (o *owners) end(m int32) int64   { return o.f.Trace.Ranges.End(int(o.m.ranges[m])) }
+func (o *owners) start(m int32) int64 { return o.trace.Ranges.Start(int(o.m.ranges[m])) }
+func (o *owners) end(m int32) int64   { return o.trace.Ranges.End(int(o.m.ranges[m])) }
 
 // open returns the last marker of the thread that starts no later than start, if it is open until end, else -1.
 func (o *owners) open(th int32, start, end int64) int32 {

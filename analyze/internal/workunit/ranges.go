@@ -74,7 +74,7 @@ func own(text string) bool { return text != "" && !strings.Contains(text, "::") 
 // byRanges finds units by the program's own ranges: the outermost family of three or more, of which four in five launch
 // the same kernels, and which holds half of the GPU work. The family that Input.Range names comes first, however much
 // work it holds.
-func (f *finder) byRanges() *Result {
+func (f *Search) byRanges() *Result {
 	r := &f.Trace.Ranges
 	if r.Len() == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (f *finder) byRanges() *Result {
 	if !ok {
 		given = -1
 	}
-	all, kernels := f.familyWork(ofName, families, given)
+	all, kernels := familyWork(f.Input, &f.names, ofName, families, given)
 	var fair []int
 	for i := range families {
 		x := &families[i]
@@ -120,9 +120,9 @@ func (f *finder) byRanges() *Result {
 	}
 	for _, i := range fair {
 		x := &families[i]
-		set := f.markers(func(name int32) bool { return ofName[name] == int32(i) }, func(int32) bool { return false })
+		set := markersOf(f.Trace, func(name int32) bool { return ofName[name] == int32(i) }, func(int32) bool { return false })
 		phase := cmp.Or(kernelname.BuiltinPhase(x.text), "step")
-		f.groupMarkers(set, func(int32) Group { return Group{Phase: phase, Batch: -1, Tokens: -1} })
+		set.group(f.Input, func(int32) Group { return Group{Phase: phase, Batch: -1, Tokens: -1} })
 		res := f.markerUnits(set, x.text)
 		if len(res.Units) < minMarkers || !f.sound(res) {
 			continue
@@ -131,14 +131,14 @@ func (f *finder) byRanges() *Result {
 			x.text, x.alike, x.worked, float64(x.launch)/float64(max(1, all)))
 		return res
 	}
-	f.forget()
+	f.of.free(f.Trace.Memory())
 	return nil
 }
 
 // familyWork sums up what the ranges of each family launched, and returns the time (ns) and the number of kernels of
 // all GPU work; both are 0 if neither a family nor the given one can be the unit.
-func (f *finder) familyWork(ofName []int32, families []family, given int32) (all, kernels int64) {
-	r, memory := &f.Trace.Ranges, f.Trace.Memory()
+func familyWork(in *Input, names *symbols, ofName []int32, families []family, given int32) (all, kernels int64) {
+	r, memory := &in.Trace.Ranges, in.Trace.Memory()
 	var list []int32 // by start
 	for i := range r.Len() {
 		if ofName[r.Name(i)] >= 0 && r.Thread(i) != trace.None {
@@ -148,7 +148,7 @@ func (f *finder) familyWork(ofName []int32, families []family, given int32) (all
 	if len(list) == 0 {
 		return 0, 0
 	}
-	around := f.nest(list)
+	around := nest(in.Trace, list)
 	depth, hash := make([]uint16, len(list)), spill.Make[uint64](memory, len(list))
 	defer spill.Free(memory, hash)
 	for k, i := range list {
@@ -166,14 +166,14 @@ func (f *finder) familyWork(ofName []int32, families []family, given int32) (all
 			}
 		}
 	}
-	open := f.opener(list)
+	open := newOpener(in.Trace, list)
 	// launchers visits the families of the ranges around the call that launched a piece of work, each once.
 	launchers := func(device *timeline.Device, w int, visit func(k int32)) {
 		call := device.Call(w)
 		if call == trace.None {
 			return
 		}
-		end := f.Trace.API.End(int(call))
+		end := in.Trace.API.End(int(call))
 		last := int32(-1)
 		for k, n := open.at(call), 0; k >= 0 && n < maxDepth; k, n = around[k], n+1 {
 			i := int(list[k])
@@ -183,20 +183,20 @@ func (f *finder) familyWork(ofName []int32, families []family, given int32) (all
 			}
 		}
 	}
-	if given < 0 && !f.anyLarge(len(families), func(device *timeline.Device, w int, visit func(family int32)) {
+	if given < 0 && !anyLarge(in.Timeline, len(families), func(device *timeline.Device, w int, visit func(family int32)) {
 		launchers(device, w, func(k int32) { visit(ofName[r.Name(int(list[k]))]) })
 	}) {
 		return 0, 0
 	}
-	for d := range f.Timeline.Devices {
-		device := &f.Timeline.Devices[d]
+	for d := range in.Timeline.Devices {
+		device := &in.Timeline.Devices[d]
 		for w := range device.Len() {
 			time := device.End(w) - device.Start(w)
 			all += time
 			var name uint64
 			var kernel int64
 			if isKernel(device, w) {
-				name, kernel = f.names.hash[f.symbol(&f.names, device, w)], 1
+				name, kernel = names.hash[names.at(device, w)], 1
 			}
 			kernels += kernel
 			launchers(device, w, func(k int32) {
@@ -235,14 +235,14 @@ func isKernel(device *timeline.Device, w int) bool {
 
 // anyLarge estimates from a sample whether a family may hold as many of the kernels as units must; of visits the
 // families of a piece of work.
-func (f *finder) anyLarge(families int, of func(device *timeline.Device, w int, visit func(family int32))) bool {
+func anyLarge(t *timeline.Timeline, families int, of func(device *timeline.Device, w int, visit func(family int32))) bool {
 	total := 0
-	for d := range f.Timeline.Devices {
-		total += f.Timeline.Devices[d].Len()
+	for d := range t.Devices {
+		total += t.Devices[d].Len()
 	}
 	inside, sampled := make([]int, families), 0
-	for d := range f.Timeline.Devices {
-		device := &f.Timeline.Devices[d]
+	for d := range t.Devices {
+		device := &t.Devices[d]
 		for w := 0; w < device.Len(); w += 1 + int(mix(uint64(w))%uint64(2*(total/sampledWork)+1)) {
 			if isKernel(device, w) {
 				sampled++
@@ -256,17 +256,17 @@ func (f *finder) anyLarge(families int, of func(device *timeline.Device, w int, 
 // opener finds the range that is open when a call is made: on the call's thread or, if that has no ranges, on the
 // thread of its process whose outermost ranges are open longest.
 type opener struct {
-	f        *finder
+	trace    *trace.Trace
 	list     []int32   // ranges by start
 	byThread [][]int32 // indexes into list
 	home     []int32   // by process: thread, or trace.None
 }
 
-func (f *finder) opener(list []int32) *opener {
-	r := &f.Trace.Ranges
-	o := &opener{f: f, list: list}
-	o.byThread, o.home = make([][]int32, len(f.Trace.Threads)), make([]int32, len(f.Trace.Procs))
-	open, until := make([]int64, len(f.Trace.Threads)), make([]int64, len(f.Trace.Threads))
+func newOpener(t *trace.Trace, list []int32) *opener {
+	r := &t.Ranges
+	o := &opener{trace: t, list: list}
+	o.byThread, o.home = make([][]int32, len(t.Threads)), make([]int32, len(t.Procs))
+	open, until := make([]int64, len(t.Threads)), make([]int64, len(t.Threads))
 	for k, i := range list {
 		th := r.Thread(int(i))
 		if len(o.byThread[th]) == 0 || r.Start(int(i)) >= until[th] {
@@ -278,8 +278,8 @@ func (f *finder) opener(list []int32) *opener {
 	for p := range o.home {
 		o.home[p] = trace.None
 	}
-	for th := range f.Trace.Threads {
-		p := f.Trace.Threads[th].Proc
+	for th := range t.Threads {
+		p := t.Threads[th].Proc
 		if p != trace.None && len(o.byThread[th]) > 0 && (o.home[p] == trace.None || open[th] > open[o.home[p]]) {
 			o.home[p] = int32(th)
 		}
@@ -289,19 +289,19 @@ func (f *finder) opener(list []int32) *opener {
 
 // at is the index in the list of the last range, on the thread to use, that starts no later than the call, or -1.
 func (o *opener) at(call int32) int32 {
-	th := o.f.Trace.API.Thread(int(call))
+	th := o.trace.API.Thread(int(call))
 	if th == trace.None {
 		return -1
 	}
 	if len(o.byThread[th]) == 0 {
-		p := o.f.Trace.Threads[th].Proc
+		p := o.trace.Threads[th].Proc
 		if p == trace.None || o.home[p] == trace.None {
 			return -1
 		}
 		th = o.home[p]
 	}
-	list, start := o.byThread[th], o.f.Trace.API.Start(int(call))
-	k := sort.Search(len(list), func(i int) bool { return o.f.Trace.Ranges.Start(int(o.list[list[i]])) > start })
+	list, start := o.byThread[th], o.trace.API.Start(int(call))
+	k := sort.Search(len(list), func(i int) bool { return o.trace.Ranges.Start(int(o.list[list[i]])) > start })
 	if k == 0 {
 		return -1
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
 // minTracks is the share of all compute time that tracks with an anchor must have.
@@ -36,54 +38,66 @@ type way struct {
 }
 
 // ways are tried in order: exact names before families, the main stream before all streams.
-func (f *finder) ways() []way {
-	list := []way{{names: &f.names}, {names: &f.names, merged: true}}
-	if len(f.families.name) < len(f.names.name) {
-		families := way{names: &f.families, families: true}
-		list = append(list, families, way{names: &f.families, families: true, merged: true})
+func ways(names, families *symbols) []way {
+	list := []way{{names: names}, {names: names, merged: true}}
+	if len(families.name) < len(names.name) {
+		list = append(list, way{names: families, families: true}, way{names: families, families: true, merged: true})
 	}
 	return list
 }
 
-// layOut lays out the sequences of all tracks in the given way, unless they already are.
-func (f *finder) layOut(w way) []*line {
-	if f.lines != nil && f.way == w {
-		return f.lines
+// layout is the sequences of all tracks, laid out in one way.
+type layout struct {
+	way
+	lines []*line
+}
+
+// of lays out the sequences in a way, unless they already are.
+func (l *layout) of(tracks []*track, w way, memory *spill.Arena) []*line {
+	if l.lines != nil && l.way == w {
+		return l.lines
 	}
-	f.freeLines()
-	f.way, f.lines = w, make([]*line, len(f.tracks))
-	parallel.Each(len(f.lines), func(i int) {
-		t := &f.tracks[i]
+	l.free(memory)
+	l.way, l.lines = w, make([]*line, len(tracks))
+	parallel.Each(len(tracks), func(i int) {
+		t := tracks[i]
 		if t.stream = everyStream; !w.merged {
-			t.main = f.mainStream(t)
+			t.main = t.busiest()
 			t.stream = t.main
 		}
-		f.lines[i] = f.newLine(t, w.names)
+		l.lines[i] = newLine(t, w.names, memory)
 	})
-	return f.lines
+	return l.lines
+}
+
+func (l *layout) free(memory *spill.Arena) {
+	for _, line := range l.lines {
+		line.free(memory)
+	}
+	l.lines = nil
 }
 
 // bySequence finds units by an anchor in the kernel sequence. Communication kernels are left out, because they run on a
 // stream of their own and shift against the others.
-func (f *finder) bySequence() *Result {
+func (f *Search) bySequence() *Result {
 	longest := 0
-	for i := range f.tracks {
-		longest = max(longest, f.tracks[i].comp)
+	for _, t := range f.tracks {
+		longest = max(longest, t.comp)
 	}
 	var closest *fit
 	var name *symbols
-	for _, w := range f.ways() {
-		if w.merged && !slices.ContainsFunc(f.tracks, func(t track) bool { return t.main != everyStream }) {
+	for _, w := range ways(&f.names, &f.families) {
+		if w.merged && !slices.ContainsFunc(f.tracks, func(t *track) bool { return t.main != everyStream }) {
 			continue
 		}
-		lines := f.layOut(w)
-		found := f.anchors(lines, w)
+		lines := f.lines.of(f.tracks, w, f.Trace.Memory())
+		found := agree(lines, f.tracks, w.families)
 		for _, x := range found {
 			if x.best != nil && !x.best.believed() && (closest == nil || x.best.index > closest.index) {
 				closest, name = x.best, w.names
 			}
 		}
-		if r := f.cutSequence(lines, found, w); r != nil {
+		if r := f.cutSequence(found, w); r != nil {
 			return r
 		}
 	}
@@ -132,14 +146,14 @@ func (a *answer) kept() []*fit {
 	return list
 }
 
-// anchors searches all tracks, and makes them agree: starting with the tracks with the most time, an anchor is used for
+// agree searches all tracks, and makes them agree: starting with the tracks with the most time, an anchor is used for
 // all tracks that it fits about as well as their own. Ranks of one model do the same work, but where the capture was
 // cut may favour another anchor on one of them.
-func (f *finder) anchors(lines []*line, w way) []answer {
+func agree(lines []*line, tracks []*track, families bool) []answer {
 	found := make([]answer, len(lines))
 	parallel.Each(len(lines), func(i int) {
 		found[i].best, found[i].others = lines[i].search()
-		if x := found[i].best; x != nil && w.families && x.index < plainIndex {
+		if x := found[i].best; x != nil && families && x.index < plainIndex {
 			found[i] = answer{} // families are few: that some recur proves nothing
 		}
 	})
@@ -147,7 +161,7 @@ func (f *finder) anchors(lines []*line, w way) []answer {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.tracks[b].time, f.tracks[a].time) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(tracks[b].time, tracks[a].time) })
 	settled := make([]bool, len(lines))
 	for _, i := range order[:min(len(order), maxAgreed)] {
 		x := found[i].best
@@ -196,36 +210,35 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 }
 
 // cutSequence cuts every track that has an anchor; nil if these tracks hold too little of the compute time.
-func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
+func (f *Search) cutSequence(found []answer, w way) *Result {
 	s := f.slicer(w.names)
 	var total, time int64
 	var first *answer
 	var start string
 	var distinct [][]int32
 	tracks, together := 0, 0
-	for i := range f.tracks {
-		t := &f.tracks[i]
+	for i, t := range f.tracks {
 		total += t.time
 		x := found[i].best
 		if x == nil || !x.believed() {
 			continue
 		}
-		cuts, paired := s.pairs(t, f.cuts(t, x.pos))
+		cuts, paired := t.pairUp(t.cuts(x.pos), w.names)
 		if len(cuts) < 2 {
 			continue
 		}
-		s.add(i, cuts)
+		s.add(t, cuts)
 		together = max(together, paired)
 		time += t.time
 		if !slices.ContainsFunc(distinct, func(n []int32) bool { return slices.Equal(n, x.names) }) {
 			distinct = append(distinct, x.names)
 		}
 		if tracks++; first == nil || x.index > first.best.index+equalIndex {
-			first, start = &found[i], f.workName(t, t.piece(cuts[0].at))
+			first, start = &found[i], t.name(cuts[0], &f.Trace.Kernels)
 		}
 	}
 	if tracks == 0 || float64(time) < minTracks*float64(total) {
-		f.forget()
+		f.of.free(f.Trace.Memory())
 		return nil
 	}
 	p := w.period(first.best, tracks)
@@ -237,10 +250,10 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 			p.Inner, p.InnerShare = x.period, x.main
 		}
 	}
-	r := s.result(KindKernel, start, p.why(len(distinct), w.names.text(first.best.names)))
+	r := f.sliced(s, KindKernel, start, p.why(len(distinct), w.names.text(first.best.names)))
 	r.Period = p
 	if !f.sound(r) {
-		f.forget()
+		f.of.free(f.Trace.Memory())
 		return nil
 	}
 	whole := newFitter(first.best.line)
@@ -279,8 +292,7 @@ func (w way) anchor(x *fit) Anchor {
 }
 
 // cuts maps positions in a track's line, in order, to positions in its work.
-func (f *finder) cuts(t *track, pos []int32) []cut {
-	device := f.device(t)
+func (t *track) cuts(pos []int32) []cut {
 	cuts := make([]cut, 0, len(pos))
 	n := int32(0) // position in the line
 	for at := range t.n {
@@ -288,14 +300,14 @@ func (f *finder) cuts(t *track, pos []int32) []cut {
 			break
 		}
 		w := t.piece(at)
-		if !onLine(device, w, t) {
+		if !t.compared(w) {
 			continue
 		}
 		if n++; n <= pos[0] {
 			continue
 		}
 		pos = pos[1:]
-		if k := len(cuts); k > 0 && device.Start(t.piece(cuts[k-1].at)) == device.Start(w) {
+		if k := len(cuts); k > 0 && t.device.Start(t.piece(cuts[k-1].at)) == t.device.Start(w) {
 			continue // a unit must take time
 		}
 		cuts = append(cuts, cut{at: at})
@@ -332,7 +344,7 @@ func (p *Period) why(anchors int, at string) string {
 
 // byAnchor cuts the capture at an anchor. If it does not occur, or the work between its occurrences does not recur, the
 // result is of kind none and says why.
-func (f *finder) byAnchor(anchor *Anchor) *Result {
+func (f *Search) byAnchor(anchor *Anchor) *Result {
 	w := way{names: &f.names, merged: anchor.Merged}
 	if anchor.Families {
 		w.names, w.families = &f.families, true
@@ -347,28 +359,28 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 		names[i] = at
 	}
 	skip := int32(max(0, min(anchor.Start, len(names)-1)))
-	lines := f.layOut(w)
+	lines := f.lines.of(f.tracks, w, f.Trace.Memory())
 	s := f.slicer(w.names)
 	occurs, tracks := 0, 0
 	var first *fit
 	name := ""
 	together := 0
 	for i, l := range lines {
-		pos := l.occurrences(names, skip)
+		t, pos := f.tracks[i], l.occurrences(names, skip)
 		occurs += len(pos)
-		cuts := f.cuts(&f.tracks[i], pos)
+		cuts := t.cuts(pos)
 		if anchor.Paired {
 			var paired int
-			cuts, paired = s.pairs(&f.tracks[i], cuts)
+			cuts, paired = t.pairUp(cuts, w.names)
 			together = max(together, paired)
 		}
 		if len(cuts) < 2 {
 			continue
 		}
-		s.add(i, cuts)
+		s.add(t, cuts)
 		x := newFitter(l).fit(names, skip, pos)
 		if tracks++; first == nil || x.index > first.index {
-			first, name = x, f.workName(&f.tracks[i], f.tracks[i].piece(cuts[0].at))
+			first, name = x, t.name(cuts[0], &f.Trace.Kernels)
 		}
 	}
 	at := "the given start, " + anchor.String() + ","
@@ -380,7 +392,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	if together > 0 {
 		p.Kernels, p.Paired, to = together, true, "one to the next but one, since two kinds of different kernels alternate"
 	}
-	r := s.result(KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from %s", at, occurs, to))
+	r := f.sliced(s, KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from %s", at, occurs, to))
 	r.Period = p
 	r.Anchors = []Anchor{w.anchor(first)}
 	r.Anchors[0].Paired = anchor.Paired
@@ -391,17 +403,16 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	return r
 }
 
-// workName is the name of a piece of work as the rest of the report writes it.
-func (f *finder) workName(t *track, w int) string {
-	device := f.device(t)
-	if s := f.symbol(&f.names, device, w); s >= 0 && s < int32(len(f.names.name)-1) {
-		return f.Trace.Kernels.Names[f.Trace.Kernels.Name(device.Row(w))].Name
+// name is the name of the work at a cut as the rest of the report writes it.
+func (t *track) name(c cut, k *trace.Kernels) string {
+	if w := t.piece(c.at); t.device.Kind(w) == timeline.KernelWork {
+		return k.Names[k.Name(t.device.Row(w))].Name
 	}
 	return graphName
 }
 
 // byUserKernel cuts at the kernels that --unit kernel:REGEX matches.
-func (f *finder) byUserKernel() *Result {
+func (f *Search) byUserKernel() *Result {
 	k := &f.Trace.Kernels
 	matches, names := make([]bool, len(k.Names)), make([]string, len(k.Names))
 	for i := range k.Names {
@@ -412,21 +423,20 @@ func (f *finder) byUserKernel() *Result {
 	}
 	s := f.slicer(&f.names)
 	units := 0
-	for i := range f.tracks {
-		t := &f.tracks[i]
+	for _, t := range f.tracks {
 		var cuts []cut
 		for at := range t.n {
-			device, i := f.device(t), t.piece(at)
-			if device.Kind(i) != timeline.KernelWork || !matches[k.Name(device.Row(i))] {
+			i := t.piece(at)
+			if t.device.Kind(i) != timeline.KernelWork || !matches[k.Name(t.device.Row(i))] {
 				continue
 			}
-			if n := len(cuts); n > 0 && device.Start(t.piece(cuts[n-1].at)) == device.Start(i) {
+			if n := len(cuts); n > 0 && t.device.Start(t.piece(cuts[n-1].at)) == t.device.Start(i) {
 				continue
 			}
 			cuts = append(cuts, cut{at: at})
 		}
 		if len(cuts) > 1 {
-			s.add(i, cuts)
+			s.add(t, cuts)
 			units += len(cuts)
 		}
 	}
@@ -434,7 +444,7 @@ func (f *finder) byUserKernel() *Result {
 	if units == 0 {
 		return &Result{Kind: KindNone, Why: what + " matches no kernel that ran twice on a device"}
 	}
-	r := s.result(KindKernel, f.Spec.Pattern.String(),
+	r := f.sliced(s, KindKernel, f.Spec.Pattern.String(),
 		"asked for with "+what+": a unit runs from one matching kernel to the next")
 	f.sound(r)
 	if n, _ := r.kept(); n == 0 {

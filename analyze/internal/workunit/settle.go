@@ -23,9 +23,9 @@ const Rule = "Kept: complete units of a kind of work that recurs. Cut: units tha
 const openIdle = 0.001
 
 // settle fills in what all ways of finding units share: states, signatures, counts.
-func (f *finder) settle(r *Result) {
+func (f *Search) settle(r *Result) {
 	r.Rule = Rule
-	f.lose(r)
+	r.lose(f.missing)
 	f.sign(r)
 	kinds := len(r.Groups)
 	for lo := 0; lo < len(r.Units); {
@@ -46,7 +46,7 @@ func (f *finder) settle(r *Result) {
 		lo = hi
 	}
 	r.count()
-	f.describe(r)
+	r.describe()
 }
 
 // closeLast leaves out the last unit if idle time that follows it would be missing.
@@ -83,7 +83,7 @@ func warmups(units []*Unit) {
 }
 
 // sign computes for each unit the hash and the number of its kernels and graphs, its first work and its signature.
-func (f *finder) sign(r *Result) {
+func (f *Search) sign(r *Result) {
 	kernels := make([]int64, len(r.Units))
 	for i := range r.Units {
 		u := &r.Units[i]
@@ -109,12 +109,12 @@ func (f *finder) sign(r *Result) {
 			row := device.Row(w)
 			switch device.Kind(w) {
 			case timeline.KernelWork:
-				name := f.names.hash[f.symbol(&f.names, device, w)]
+				name := f.names.hash[f.names.at(device, w)]
 				u.hash += name
 				u.Signature += mix(name ^ geometry[f.Trace.Kernels.Config(row)])
 				kernels[id]++
 			case timeline.GraphWork:
-				name := f.names.hash[f.symbol(&f.names, device, w)]
+				name := f.names.hash[f.names.at(device, w)]
 				u.hash += name
 				u.Signature += mix(name)
 			case timeline.CopyWork:
@@ -141,7 +141,7 @@ func hashGeometry(c *trace.LaunchConfig) uint64 {
 }
 
 // describe gives each group the signature that most of its kept units have, and makes names of groups distinct.
-func (f *finder) describe(r *Result) {
+func (r *Result) describe() {
 	type vote struct {
 		hash  uint64
 		unit  int32

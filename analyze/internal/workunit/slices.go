@@ -18,35 +18,29 @@ type cut struct {
 
 // slicer turns cuts into units: each lasts until the next cut.
 type slicer struct {
-	*finder
+	api   *trace.API
 	names *symbols // names by which work is compared
+	of    owned    // filled in
 	units []Unit
 	span  []slice // by unit
 }
 
-// slicer begins an attempt to find units by cuts.
-func (f *finder) slicer(names *symbols) *slicer {
-	f.fresh()
-	return &slicer{finder: f, names: names}
-}
-
 // slice is the work of a unit.
 type slice struct {
-	track  int32
+	track  *track
 	lo, hi int32 // range of the pieces of the track
 	lead   bool  // before the first cut
 	size   int32 // compute kernels and graphs
 }
 
 // add cuts one track into slices. The work before the first cut is a unit too, to be trimmed later.
-func (s *slicer) add(track int, cuts []cut) {
+func (s *slicer) add(t *track, cuts []cut) {
 	if len(cuts) == 0 {
 		return
 	}
-	t := &s.tracks[track]
 	for k := range cuts[0].at {
-		if s.device(t).Class(t.piece(k)) == timeline.Compute {
-			s.unit(track, 0, cuts[0].at, -1)
+		if t.device.Class(t.piece(k)) == timeline.Compute {
+			s.unit(t, 0, cuts[0].at, -1)
 			s.span[len(s.span)-1].lead = true
 			break
 		}
@@ -56,7 +50,7 @@ func (s *slicer) add(track int, cuts []cut) {
 		if i+1 < len(cuts) {
 			hi = cuts[i+1].at
 		}
-		s.unit(track, c.at, hi, c.kind)
+		s.unit(t, c.at, hi, c.kind)
 	}
 }
 
@@ -67,20 +61,19 @@ const (
 	otherWork   = 0.5  // share of the kernels of two slices that only one of them has
 )
 
-// pairs drops every second cut of a track if two kinds of slices alternate: strictly alternating slices of different
+// pairUp drops every second cut of a track if two kinds of slices alternate: strictly alternating slices of different
 // kernels are one step that contains the anchor twice. The larger one comes first. kernels is the number of compute
 // kernels in both together; 0 if they do not alternate.
-func (s *slicer) pairs(t *track, cuts []cut) (units []cut, kernels int) {
+func (t *track) pairUp(cuts []cut, names *symbols) (units []cut, kernels int) {
 	n := len(cuts) - 1 // the last slice may be cut off
 	if n < 2*minPairs {
 		return cuts, 0
 	}
-	device := s.device(t)
 	var turns [2][]int
 	each := func(i int, visit func(symbol int32)) (size int) {
 		for k := cuts[i].at; k < cuts[i+1].at; k++ {
-			if w := t.piece(k); onLine(device, w, t) {
-				visit(s.symbol(s.names, device, w))
+			if w := t.piece(k); t.compared(w) {
+				visit(names.at(t.device, w))
 				size++
 			}
 		}
@@ -120,22 +113,19 @@ func (s *slicer) pairs(t *track, cuts []cut) (units []cut, kernels int) {
 	return units, both
 }
 
-func (s *slicer) unit(track int, lo, hi, kind int32) {
-	t := &s.tracks[track]
-	device := s.device(t)
+func (s *slicer) unit(t *track, lo, hi, kind int32) {
+	device, of := t.device, s.of[t.index]
 	first := device.Work(t.piece(lo))
-	u := Unit{Device: device.ID, Index: int32(t.device), Proc: t.proc, Start: first.Start, Marker: trace.None,
-		Group: -1, anchor: kind,
-		HostStart: 0, HostEnd: -1}
-	x := slice{track: int32(track), lo: lo, hi: hi}
+	u := Unit{Device: device.ID, Index: int32(t.index), Proc: t.proc, Marker: trace.None, Group: -1, anchor: kind,
+		Start: first.Start, LastWork: first.End, HostStart: 0, HostEnd: -1}
+	x := slice{track: t, lo: lo, hi: hi}
 	id := int32(len(s.units))
-	u.LastWork = first.End
 	for k := lo; k < hi; k++ {
 		w := t.piece(k)
-		s.of[t.device][w] = id
+		of[w] = id
 		u.LastWork = max(u.LastWork, device.End(w))
-		if onLine(device, w, t) {
-			u.hash += s.names.hash[s.symbol(s.names, device, w)]
+		if t.compared(w) {
+			u.hash += s.names.hash[s.names.at(device, w)]
 			x.size++
 		}
 	}
@@ -144,7 +134,7 @@ func (s *slicer) unit(track int, lo, hi, kind int32) {
 		next := device.Work(t.piece(hi))
 		u.End, u.closed = next.Start, true
 		if first.Call != trace.None && next.Call != trace.None {
-			u.HostStart, u.HostEnd = s.Trace.API.Start(int(first.Call)), s.Trace.API.Start(int(next.Call))
+			u.HostStart, u.HostEnd = s.api.Start(int(first.Call)), s.api.Start(int(next.Call))
 		}
 	}
 	s.units = append(s.units, u)
@@ -194,7 +184,7 @@ func (s *slicer) group() []Group {
 		a, b := &kinds[i], &kinds[j]
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.units, a.units), cmp.Compare(a.hash, b.hash)) < 0
 	})
-	near := s.newComparer()
+	near := newComparer(s.span, s.names)
 	of := make(map[key]int32, len(kinds))
 	standing := kinds[:0:0]
 	for _, k := range kinds {
@@ -266,13 +256,14 @@ func (s *slicer) leads(groups int) {
 
 // comparer compares the kernels of two units.
 type comparer struct {
-	*slicer
+	span        []slice // by unit
+	names       *symbols
 	count, runs []int32 // by symbol, zero between calls
 }
 
-func (s *slicer) newComparer() *comparer {
-	n := len(s.names.name)
-	return &comparer{s, make([]int32, n), make([]int32, n)}
+func newComparer(span []slice, names *symbols) *comparer {
+	n := len(names.name)
+	return &comparer{span, names, make([]int32, n), make([]int32, n)}
 }
 
 func (c *comparer) each(unit int, visit func(symbol int32)) {
@@ -281,11 +272,10 @@ func (c *comparer) each(unit int, visit func(symbol int32)) {
 
 func (c *comparer) timed(unit int, visit func(symbol int32, time int64)) {
 	x := &c.span[unit]
-	t := &c.tracks[x.track]
-	device := c.device(t)
+	t, device := x.track, x.track.device
 	for k := x.lo; k < x.hi; k++ {
-		if w := t.piece(k); onLine(device, w, t) {
-			visit(c.symbol(c.names, device, w), device.End(w)-device.Start(w))
+		if w := t.piece(k); t.compared(w) {
+			visit(c.names.at(device, w), device.End(w)-device.Start(w))
 		}
 	}
 }
@@ -334,11 +324,19 @@ func (c *comparer) same(a, b int) bool {
 	return float64(differ)/2 <= limit
 }
 
-// result sorts the units and settles their states.
-func (s *slicer) result(kind, name, why string) *Result {
+// slicer begins an attempt to find units by cuts.
+func (f *Search) slicer(names *symbols) *slicer {
+	f.begin()
+	return &slicer{api: &f.Trace.API, names: names, of: f.of}
+}
+
+// sliced sorts the units of a slicer and settles their states.
+func (f *Search) sliced(s *slicer, kind, name, why string) *Result {
 	r := &Result{Kind: kind, Name: name, Why: why, Groups: s.group(), Primary: -1}
-	r.Units = s.order(s.units)
-	s.settle(r)
+	var place []int32
+	r.Units, place = sorted(s.units)
+	f.of.renumber(place)
+	f.settle(r)
 	return r
 }
 

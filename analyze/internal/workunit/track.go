@@ -10,24 +10,24 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// finder holds what the ways of finding units share.
-type finder struct {
+// Search looks for the units of one capture, in one or several ways. The ways share data, which stays in memory until
+// [Search.Free].
+type Search struct {
 	*Input
 	names    symbols // canonical names
 	families symbols
-	tracks   []track
-	of       [][]int32 // by device and piece of work: its unit, or trace.None; nil before the first attempt
+	tracks   []*track
 	missing  []hole
-
-	way   way // how lines are laid out
-	lines []*line
+	of       owned  // of the present attempt; nil before the first
+	lines    layout // of the last sequence that was searched
 }
 
 // symbols numbers names in sorted order, so that the numbers of two captures of one program sort alike.
 type symbols struct {
-	of   []int32 // by kernel name
-	hash []uint64
-	name []string
+	kernels *trace.Kernels
+	of      []int32 // by kernel name
+	hash    []uint64
+	name    []string
 }
 
 // graphName stands for a CUDA graph that was traced as a whole.
@@ -35,7 +35,8 @@ const graphName = "[CUDA graph]"
 
 // track is the work of one process on one device. Two processes on one device have separate sequences.
 type track struct {
-	device int // index into Timeline.Devices
+	device *timeline.Device
+	index  int // of the device in the timeline
 	proc   int32
 	n      int32   // pieces of work
 	work   []int32 // their indexes into the device's work, in order; nil: the track is all the device's work
@@ -56,23 +57,25 @@ func (t *track) piece(k int32) int {
 // everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is an unknown stream.
 const everyStream = -2
 
-func newFinder(in *Input) *finder {
-	f := &finder{Input: in}
-	f.names = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Canonical })
-	f.families = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Family })
+// NewSearch prepares a search.
+func NewSearch(in *Input) *Search {
+	f := &Search{Input: in}
+	kernels := &in.Trace.Kernels
+	f.names = number(kernels, len(in.Kinds), func(i int) string { return in.Kinds[i].Canonical })
+	f.families = number(kernels, len(in.Kinds), func(i int) string { return in.Kinds[i].Family })
 	parallel.Do(
-		func() { f.missing = f.holes() },
+		func() { f.missing = holes(in.Trace, in.Calls) },
 		func() {
 			for d := range in.Timeline.Devices {
-				f.addTracks(d)
+				f.tracks = append(f.tracks, tracksOf(in.Trace, &in.Timeline.Devices[d], d)...)
 			}
 		})
 	return f
 }
 
 // number gives equal names equal symbols; the last one is graphName's.
-func number(n int, name func(i int) string) symbols {
-	s := symbols{of: make([]int32, n)}
+func number(kernels *trace.Kernels, n int, name func(i int) string) symbols {
+	s := symbols{kernels: kernels, of: make([]int32, n)}
 	for i := range n {
 		s.name = append(s.name, name(i))
 	}
@@ -106,13 +109,11 @@ func hashText(s string) uint64 {
 	return mix(h)
 }
 
-func (f *finder) device(t *track) *timeline.Device { return &f.Timeline.Devices[t.device] }
-
-// symbol returns the symbol of a device's i-th piece of work if it is a kernel or a graph, else -1.
-func (f *finder) symbol(s *symbols, d *timeline.Device, i int) int32 {
+// at returns the symbol of a device's i-th piece of work if it is a kernel or a graph, else -1.
+func (s *symbols) at(d *timeline.Device, i int) int32 {
 	switch d.Kind(i) {
 	case timeline.KernelWork:
-		return s.of[f.Trace.Kernels.Name(d.Row(i))]
+		return s.of[s.kernels.Name(d.Row(i))]
 	case timeline.GraphWork:
 		return int32(len(s.name) - 1)
 	case timeline.CopyWork, timeline.SetWork:
@@ -120,37 +121,36 @@ func (f *finder) symbol(s *symbols, d *timeline.Device, i int) int32 {
 	return -1
 }
 
-// addTracks splits a device's work by process.
-func (f *finder) addTracks(d int) {
-	device, memory := &f.Timeline.Devices[d], f.Trace.Memory()
+// tracksOf splits a device's work by process.
+func tracksOf(tr *trace.Trace, device *timeline.Device, index int) (list []*track) {
 	n := device.Len()
-	counts := make([]int, len(f.Trace.Procs)+1) // the last is the unknown process
+	counts := make([]int, len(tr.Procs)+1) // the last is the unknown process
 	place := func(i int) int {
 		if p := device.Proc(i); p != trace.None {
 			return int(p)
 		}
-		return len(f.Trace.Procs)
+		return len(tr.Procs)
 	}
 	for i := range n {
 		counts[place(i)]++
 	}
-	at := make([]int32, len(counts))
+	of := make([]*track, len(counts))
 	for p, c := range counts {
 		if c == 0 {
 			continue
 		}
-		t := track{device: d, proc: int32(p), n: int32(c), main: everyStream, stream: everyStream}
+		t := &track{device: device, index: index, proc: int32(p), n: int32(c), main: everyStream, stream: everyStream}
 		if c < n {
-			t.work = spill.Make[int32](memory, c)[:0]
+			t.work = spill.Make[int32](tr.Memory(), c)[:0]
 		}
-		if p == len(f.Trace.Procs) {
+		if p == len(tr.Procs) {
 			t.proc = trace.None
 		}
-		at[p] = int32(len(f.tracks))
-		f.tracks = append(f.tracks, t)
+		of[p] = t
+		list = append(list, t)
 	}
 	for i := range n {
-		t := &f.tracks[at[place(i)]]
+		t := of[place(i)]
 		if t.work != nil {
 			t.work = append(t.work, int32(i))
 		}
@@ -159,27 +159,57 @@ func (f *finder) addTracks(d int) {
 			t.time += device.End(i) - device.Start(i)
 		}
 	}
+	return list
 }
 
-// free releases what only the search for units needs.
-func (f *finder) free() {
-	f.freeLines()
-	for i := range f.tracks {
-		spill.Free(f.Trace.Memory(), f.tracks[i].work)
+// owned is the unit of each piece of work, by device, or trace.None.
+type owned [][]int32
+
+// free gives up the results of an attempt.
+func (of *owned) free(memory *spill.Arena) {
+	for _, list := range *of {
+		spill.Free(memory, list)
+	}
+	*of = nil
+}
+
+// renumber gives the work of each unit to the one in its place.
+func (of owned) renumber(place []int32) {
+	for d := range of {
+		for w, u := range of[d] {
+			if u != trace.None {
+				of[d][w] = place[u]
+			}
+		}
+	}
+}
+
+// begin begins an attempt: no piece of work has a unit.
+func (f *Search) begin() {
+	memory := f.Trace.Memory()
+	f.of.free(memory)
+	f.of = make(owned, len(f.Timeline.Devices))
+	for d := range f.of {
+		of := spill.Make[int32](memory, f.Timeline.Devices[d].Len())
+		for w := range of {
+			of[w] = trace.None
+		}
+		f.of[d] = of
+	}
+}
+
+// Free releases what only the search needs. Results remain valid.
+func (f *Search) Free() {
+	f.lines.free(f.Trace.Memory())
+	for _, t := range f.tracks {
+		spill.Free(f.Trace.Memory(), t.work)
 	}
 	f.tracks = nil
 }
 
-func (f *finder) freeLines() {
-	for _, l := range f.lines {
-		l.free(f)
-	}
-	f.lines = nil
-}
-
 // find tries one way after the other, the most certain first: the user's choice, step markers, CUDA graph launches, a
 // given anchor, the program's own ranges, a recurring sequence of kernels.
-func (f *finder) find(given *Anchor) *Result {
+func (f *Search) find(given *Anchor) *Result {
 	if len(f.tracks) == 0 {
 		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}
 	}
@@ -215,9 +245,8 @@ func (f *finder) find(given *Anchor) *Result {
 	return f.bySequence()
 }
 
-// order sorts units by device, process and start, and renumbers f.of and others, which hold indexes into the unsorted
-// list.
-func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
+// sorted sorts units by device, process and start, and returns the new place of each.
+func sorted(units []Unit) (list []Unit, place []int32) {
 	index := make([]int32, len(units))
 	for i := range index {
 		index[i] = int32(i)
@@ -227,20 +256,10 @@ func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
 		return cmp.Or(cmp.Compare(x.Index, y.Index), cmp.Compare(x.Proc, y.Proc), cmp.Compare(x.Start, y.Start),
 			cmp.Compare(a, b))
 	})
-	sorted := make([]Unit, len(units))
-	place := make([]int32, len(units))
+	list, place = make([]Unit, len(units)), make([]int32, len(units))
 	for i, at := range index {
-		sorted[i] = units[at]
+		list[i] = units[at]
 		place[at] = int32(i)
 	}
-	for _, of := range append(others, f.of) {
-		for d := range of {
-			for w, u := range of[d] {
-				if u != trace.None {
-					of[d][w] = place[u]
-				}
-			}
-		}
-	}
-	return sorted
+	return list, place
 }

@@ -81,7 +81,7 @@ type Result struct {
 	// Between does the same for work launched after the unit's marker ended and before the next began, such as an engine's
 	// sampling: it runs in the unit's time or later, but belongs to no unit. It may be nil.
 	Between []Members
-	between [][]int32 // until the search is done
+	between owned // until the search is done
 }
 
 // Unit is one step of one process on one device.
@@ -180,30 +180,20 @@ type Input struct {
 	MappedPhase func(tag uint32) string
 }
 
-// Search looks for the units of one capture, in one or several ways. The ways share data, which stays in memory until
-// [Search.Free].
-type Search struct{ f *finder }
-
-// NewSearch prepares a search.
-func NewSearch(in *Input) *Search { return &Search{newFinder(in)} }
-
 // Find finds the units. It never fails: if there are none, the result is of kind none and says why. If the capture has
 // neither step markers nor usable graph launches, it is cut at given, an anchor of another capture, if that fits.
-func (s *Search) Find(given *Anchor) *Result {
-	return s.f.finish(s.f.find(given))
+func (f *Search) Find(given *Anchor) *Result {
+	return f.finish(f.find(given))
 }
 
 // At cuts the capture at an anchor, whatever other units it has. If the anchor does not occur, or the work between its
 // occurrences does not recur, the result is of kind none and says so.
-func (s *Search) At(anchor *Anchor) *Result {
-	return s.f.finish(s.f.byAnchor(anchor))
+func (f *Search) At(anchor *Anchor) *Result {
+	return f.finish(f.byAnchor(anchor))
 }
 
-// Free releases what only the search needs. Results remain valid.
-func (s *Search) Free() { s.f.free() }
-
 // finish completes a result.
-func (f *finder) finish(r *Result) *Result {
+func (f *Search) finish(r *Result) *Result {
 	r.Timeline = f.Timeline
 	memory := f.Trace.Memory()
 	r.Of, r.Between = membersOf(memory, f.of), membersOf(memory, r.between)
