@@ -12,13 +12,13 @@ import (
 
 // copies emits the copies of a set of units by direction and kind of memory; those of the primary group have no further
 // labels.
-func (r *unitRun) copies(with report.Labels, s *unitSet) {
-	x, c := r.in.Units, &r.in.Trace.Copies
-	if !r.in.Trace.Tables.Has(trace.RoleMemcpy) {
+func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
+	x, c := in.Units, &in.Trace.Copies
+	if !in.Trace.Tables.Has(trace.RoleMemcpy) {
 		return
 	}
 	index := x.Units[s.units[0]].Index
-	place := unitPlaces(r.in, s)
+	place := unitPlaces(in, s)
 	type group struct{ direction, kind string }
 	var groups []group
 	list := newParts(0) // here name is the group, and ns the bytes
@@ -43,7 +43,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 		list.add(int32(at), place[u]-1, c.Bytes(row))
 		rows++
 	}
-	r.out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
+	out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
 	order := make([]int, len(groups))
 	slot := make([]int32, len(groups))
 	for i := range order {
@@ -61,7 +61,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	moved := w.samples(list, slot, len(groups), partTime)
 	for i, g := range order {
 		l := func() report.Labels { return kit.And(with, "direction", groups[g].direction, "kind", groups[g].kind) }
-		r.summary(s, "memcpy.count_per_unit", l(), count[i])
-		r.summary(s, "memcpy.bytes_per_unit", l(), moved[i])
+		s.summary(out, "memcpy.count_per_unit", l(), count[i])
+		s.summary(out, "memcpy.bytes_per_unit", l(), moved[i])
 	}
 }

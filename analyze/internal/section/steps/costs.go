@@ -22,9 +22,30 @@ type unitCost struct {
 	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
 }
 
+// unitCosts are the costs of all units, by unit.
+type unitCosts []unitCost
+
+// of are the costs of one sort of the units of a set.
+func (costs unitCosts) of(s *unitSet, of func(c *unitCost) int64) []int64 {
+	list := make([]int64, len(s.units))
+	for i, u := range s.units {
+		list[i] = of(&costs[u])
+	}
+	return list
+}
+
+// mean of a cost over a set of units.
+func (costs unitCosts) mean(s *unitSet, of func(c *unitCost) int64) float64 {
+	var total int64
+	for _, u := range s.units {
+		total += of(&costs[u])
+	}
+	return float64(total) / float64(len(s.units))
+}
+
 // unitSums are the costs of all units, and the calls that the devices waited for in them.
 type unitSums struct {
-	costs []unitCost
+	costs unitCosts
 	late  []*lateCalls // by device
 }
 
@@ -212,6 +233,7 @@ func sharedCalls(in *kit.Input) callSet {
 
 // unitSet is the kept units of one group on one device, in order.
 type unitSet struct {
+	id            string // of the group, see [kit.GroupIDs]
 	group, device int32
 	units         []int32
 	p50           float64 // of their times
@@ -219,6 +241,11 @@ type unitSet struct {
 
 // mostUnits bounds how many units of a set are looked at kernel by kernel, or along their critical paths.
 const mostUnits = 4096
+
+// summary emits the median of a sample of the set's kind of unit.
+func (s *unitSet) summary(out *kit.Output, id string, l report.Labels, sample []int64) {
+	out.Summary(id, l, sample).Group = s.id
+}
 
 // sample is the set without units beyond mostUnits, evenly spread.
 func (s *unitSet) sample() *unitSet {
@@ -231,7 +258,7 @@ func (s *unitSet) sample() *unitSet {
 func unitSets(in *kit.Input) (sets []unitSet, slowest []int) {
 	x := in.Units
 	type key struct{ group, device int32 }
-	index := map[key]int{}
+	index, ids := map[key]int{}, kit.GroupIDs(x)
 	for i := range x.Units {
 		u := &x.Units[i]
 		if u.State != workunit.Kept || u.Group < 0 {
@@ -242,7 +269,7 @@ func unitSets(in *kit.Input) (sets []unitSet, slowest []int) {
 		if !ok {
 			at = len(sets)
 			index[k] = at
-			sets = append(sets, unitSet{group: u.Group, device: u.Device})
+			sets = append(sets, unitSet{id: ids[u.Group], group: u.Group, device: u.Device})
 		}
 		sets[at].units = append(sets[at].units, int32(i))
 	}

@@ -25,14 +25,13 @@ func (r *pathRun) units(absent []absences) {
 	if absent == nil {
 		_, absent = r.absences(g)
 	}
-	ids := kit.GroupIDs(x)
 	emit := func(s *unitSet, pairs ...string) {
 		for a, name := range stepgraph.AbsenceNames {
 			values := make([]int64, len(s.units))
 			for i, u := range s.units {
 				values[i] = absent[u][a]
 			}
-			r.out.Summary("unit.no_compute_time", kit.Labels(append(pairs, "cause", name)...), values).Group = ids[s.group]
+			s.summary(r.out, "unit.no_compute_time", kit.Labels(append(pairs, "cause", name)...), values)
 		}
 	}
 	r.from(r.pieces())
@@ -48,8 +47,8 @@ func (r *pathRun) units(absent []absences) {
 		}
 	}
 	units := g.UnitsOf(x)
-	r.paths(g, units, main, ids)
-	r.fit(g, units, main, ids[main.group])
+	r.paths(g, units, main)
+	r.fit(g, units, main)
 	r.whatIfs()
 }
 
@@ -66,7 +65,7 @@ func spread(list []int32, n int) []int32 {
 }
 
 // paths walks the critical paths of the units of a set, and shows those of the median and of the slowest.
-func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet, ids []string) {
+func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet) {
 	x := r.in.Units
 	var values [pathParts][]int64
 	var list []int32
@@ -93,7 +92,7 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 		return
 	}
 	for part, name := range partNames {
-		r.out.Summary("unit.path_time", kit.Labels("part", name), values[part]).Group = ids[main.group]
+		main.summary(r.out, "unit.path_time", kit.Labels("part", name), values[part])
 	}
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Time(), x.Units[b].Time()) })
 	t, whole := r.out.Table("critical_path"), r.out.Table("critical_path")
@@ -196,7 +195,7 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 }
 
 // fit emits how well the graph explains the units.
-func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet, group string) {
+func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet) {
 	x := r.in.Units
 	stretch := stepgraph.Stretch(x, main.units)
 	usual := g.Replay(stretch, units, &stepgraph.Change{Typical: true})
@@ -211,7 +210,7 @@ func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet,
 	}
 	r.from(r.pieces())
 	m := r.out.Summary("unit.replay_error", nil, off)
-	m.Group = group
+	m.Group = main.id
 	if m := *m.Value / max(1, stat.Summarize(times).P50); m > badFit {
 		r.out.Warn("graph_fit", "The graph of dependencies does not explain the units: replayed with typical "+
 			"latencies they are off by "+strconv.FormatFloat(100*m, 'f', 1, 64)+" % (median). Read paths and ceilings with care.")

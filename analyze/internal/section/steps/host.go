@@ -17,9 +17,9 @@ type unitCalls struct {
 }
 
 // callsOf goes through the API calls once.
-func (r *unitRun) callsOf(s *unitSet) *unitCalls {
-	api, x := &r.in.Trace.API, r.in.Units
-	byProc := make([][]int32, len(r.in.Trace.Procs)) // places in known, by host start
+func callsOf(in *kit.Input, s *unitSet) *unitCalls {
+	api, x := &in.Trace.API, in.Units
+	byProc := make([][]int32, len(in.Trace.Procs)) // places in known, by host start
 	var known []int32
 	for _, u := range s.units {
 		if p := x.Units[u].Proc; p != trace.None && x.Units[u].HostKnown() {
@@ -35,8 +35,7 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 	c.time = newParts(len(api.Names))
 	for p := range byProc {
 		slices.SortFunc(byProc[p], func(a, b int32) int {
-			return cmp.Compare(x.Units[known[a]].HostStart,
-				x.Units[known[b]].HostStart)
+			return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart)
 		})
 	}
 	shown := make([]bool, len(api.Names))
@@ -53,7 +52,7 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 		if !shown[api.Name(i)] {
 			continue
 		}
-		p := r.in.Trace.ProcOf(api.Thread(i))
+		p := in.Trace.ProcOf(api.Thread(i))
 		if p == trace.None {
 			continue
 		}
@@ -72,12 +71,12 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 }
 
 // apis emits the host's calls during the units of a set; those of the primary group have no labels, and a table.
-func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
-	api := &r.in.Trace.API
-	if !r.in.Trace.Tables.Has(trace.RoleAPI) || w.units == 0 {
+func apis(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet, w *unitCalls) {
+	api := &in.Trace.API
+	if !in.Trace.Tables.Has(trace.RoleAPI) || w.units == 0 {
 		return
 	}
-	r.out.From(trace.RoleAPI, w.rows, "start", "end", "nameId", "globalTid")
+	out.From(trace.RoleAPI, w.rows, "start", "end", "nameId", "globalTid")
 	total := w.total(w.time)
 	var names []int32
 	slot := make([]int32, len(api.Names))
@@ -98,13 +97,13 @@ func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
 	count := w.samples(w.time, slot, len(names), partCount)
 	for i, n := range names {
 		l := kit.And(with, "api", api.Names[n].Name)
-		r.summary(s, "api.time_per_unit", l, time[i])
-		r.summary(s, "api.count_per_unit", l, count[i])
+		s.summary(out, "api.time_per_unit", l, time[i])
+		s.summary(out, "api.count_per_unit", l, count[i])
 	}
-	if len(with) > 0 || r.in.Brief {
+	if len(with) > 0 || in.Brief {
 		return
 	}
-	t := r.out.Table("unit_api")
+	t := out.Table("unit_api")
 	for _, n := range names {
 		units := float64(w.units)
 		t.Row(

@@ -74,29 +74,25 @@ func (x *lateCalls) gap(g *timeline.Gap) {
 }
 
 // fromThreads sets the source of metrics of launching threads.
-func (r *unitRun) fromThreads() {
-	r.out.From(trace.RoleAPI, r.in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
+func fromThreads(in *kit.Input, out *kit.Output) {
+	out.From(trace.RoleAPI, in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
-		if r.in.Trace.Tables.Has(role) {
-			r.out.Source.With(role)
+		if in.Trace.Tables.Has(role) {
+			out.Source.With(role)
 		}
 	}
 }
 
-// hostCauses emits why the host was late in the units of a set, by each cause that some unit of the capture has.
-func (r *unitRun) hostCauses(l report.Labels, s *unitSet) {
-	if !slices.ContainsFunc(s.units, func(u int32) bool { return r.costs[u].cause[timeline.CauseHost] > 0 }) {
+// hosts emits why the host was late in the units of a set, by each cause that some unit of the capture has.
+func (costs unitCosts) hosts(out *kit.Output, l report.Labels, s *unitSet) {
+	if !slices.ContainsFunc(s.units, func(u int32) bool { return costs[u].cause[timeline.CauseHost] > 0 }) {
 		return
 	}
 	for cause, name := range timeline.HostCauseNames {
-		if !slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.host[cause] > 0 }) {
-			continue
+		if slices.ContainsFunc(costs, func(c unitCost) bool { return c.host[cause] > 0 }) {
+			values := costs.of(s, func(c *unitCost) int64 { return c.host[cause] })
+			s.summary(out, "unit.host_cause_time", kit.And(l, "cause", name), values)
 		}
-		values := make([]int64, len(s.units))
-		for i, u := range s.units {
-			values[i] = r.costs[u].host[cause]
-		}
-		r.summary(s, "unit.host_cause_time", kit.And(l, "cause", name), values)
 	}
 }
 
@@ -106,10 +102,9 @@ const (
 	leastLate = 0.001 // of the unit's time
 )
 
-// late emits the calls of a set of units, those with most time.
-func (r *unitRun) late(l report.Labels, s *unitSet) {
-	x := r.lateOn[r.in.Units.Units[s.units[0]].Index]
-	place := unitPlaces(r.in, s)
+// emit emits the calls of a set of units of this mean time, those with most time.
+func (x *lateCalls) emit(out *kit.Output, l report.Labels, s *unitSet, mean float64) {
+	place := unitPlaces(x.in, s)
 	var names []int32 // by call: number of its name in order of appearance
 	type call struct {
 		cause int
@@ -117,7 +112,7 @@ func (r *unitRun) late(l report.Labels, s *unitSet) {
 	}
 	numbers := kit.NewNumbering[call]()
 	for _, c := range x.calls.Keys {
-		names = append(names, numbers.Of(call{c.Cause, c.Name(r.in.Trace)}))
+		names = append(names, numbers.Of(call{c.Cause, c.Name(x.in.Trace)}))
 	}
 	values := make([][]int64, len(numbers.Keys))
 	totals := make([]int64, len(numbers.Keys))
@@ -133,7 +128,7 @@ func (r *unitRun) late(l report.Labels, s *unitSet) {
 		totals[n] += p.ns
 	})
 	order := make([]int, 0, len(totals))
-	least := leastLate * r.mean(s, func(c *unitCost) int64 { return c.time }) * float64(len(s.units))
+	least := leastLate * mean * float64(len(s.units))
 	for n, ns := range totals {
 		if ns > 0 && float64(ns) >= least {
 			order = append(order, n)
@@ -145,6 +140,6 @@ func (r *unitRun) late(l report.Labels, s *unitSet) {
 	})
 	for _, n := range order[:min(len(order), maxLate)] {
 		c := &numbers.Keys[n]
-		r.summary(s, "unit.host_call_time", kit.And(l, "call", c.name, "cause", timeline.HostCauseNames[c.cause]), values[n])
+		s.summary(out, "unit.host_call_time", kit.And(l, "call", c.name, "cause", timeline.HostCauseNames[c.cause]), values[n])
 	}
 }

@@ -17,8 +17,8 @@ import (
 const maxUnitRows = 300
 
 // unitTable lists the units of the window by start.
-func (r *unitRun) unitTable() {
-	x := r.in.Units
+func unitTable(in *kit.Input, out *kit.Output, costs unitCosts, k *kinds) {
+	x := in.Units
 	var list []int32
 	for i := range x.Units {
 		if x.Units[i].State != workunit.Outside {
@@ -27,30 +27,30 @@ func (r *unitRun) unitTable() {
 	}
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Start, x.Units[b].Start) })
 	if len(list) <= maxUnitRows {
-		r.unitRows(list).Add()
+		unitRows(in, out, costs, list).Add()
 		return
 	}
-	t := r.unitRows(list[:min(len(list), r.in.Options.DetailRows)])
-	if len(list) > r.in.Options.DetailRows {
+	t := unitRows(in, out, costs, list[:min(len(list), in.Options.DetailRows)])
+	if len(list) > in.Options.DetailRows {
 		t.TotalRows, t.Others = int64(len(list)), true
-		r.otherUnits(t, list[r.in.Options.DetailRows:])
+		costs.others(t, list[in.Options.DetailRows:])
 	}
 	t.Attach()
-	shown, rest := r.sampleUnits(list)
-	t = r.unitRows(shown)
+	shown, rest := k.sampleUnits(list, len(x.Units))
+	t = unitRows(in, out, costs, shown)
 	t.File = ""
-	r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) +
+	out.Note("The table lists " + strconv.Itoa(maxUnitRows) +
 		" units, evenly spaced within each kind; units.csv has more.")
 	t.TotalRows, t.Others = int64(len(list)), true
-	r.otherUnits(t, rest)
+	costs.others(t, rest)
 	t.Add()
 }
 
 // sampleUnits chooses by start the maxUnitRows units to list, so that a comparison of two reports has units from all
 // over the capture. The primary group on its slowest device gets up to two thirds, evenly spaced; every other kind on
 // its slowest device gets an equal part of the rest; the remainder goes to the first of the others.
-func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
-	chosen := make([]bool, len(r.in.Units.Units))
+func (k *kinds) sampleUnits(list []int32, all int) (shown, rest []int32) {
+	chosen := make([]bool, all)
 	left := maxUnitRows
 	spread := func(units []int32, most int) {
 		n := min(len(units), most, left)
@@ -59,11 +59,10 @@ func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
 		}
 		left -= n
 	}
-	spread(r.main.units, maxUnitRows*2/3)
-	others := r.byTime(r.slowest)
-	for i, g := range others {
-		if s := &r.sets[r.slowest[g]]; s != r.main {
-			spread(s.units, max(1, left/(len(others)-i)))
+	spread(k.main.units, maxUnitRows*2/3)
+	for i, s := range k.byTime {
+		if s != k.main {
+			spread(s.units, max(1, left/(len(k.byTime)-i)))
 		}
 	}
 	for _, u := range list {
@@ -82,14 +81,14 @@ func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
 	return shown, rest
 }
 
-func (r *unitRun) unitRows(list []int32) *kit.Table {
-	x := r.in.Units
-	t := r.out.Table("units")
+func unitRows(in *kit.Input, out *kit.Output, costs unitCosts, list []int32) *kit.Table {
+	x := in.Units
+	t := out.Table("units")
 	for _, i := range list {
-		u, c := &x.Units[i], &r.costs[i]
+		u, c := &x.Units[i], &costs[i]
 		pid, phase, batch, tokens := report.Null, report.Null, report.Null, report.Null
 		if u.Proc != trace.None {
-			pid = report.I(r.in.Trace.Procs[u.Proc].PID)
+			pid = report.I(in.Trace.Procs[u.Proc].PID)
 		}
 		if u.Group >= 0 {
 			g := &x.Groups[u.Group]
@@ -97,17 +96,16 @@ func (r *unitRun) unitRows(list []int32) *kit.Table {
 		}
 		t.Row(append(c.fields(),
 			kit.Int("device_id", int64(u.Device)), kit.Put("pid", pid), kit.Put("phase", phase),
-			kit.Put("batch", batch),
-			kit.Put("tokens", tokens), kit.Text("state", u.State.String()), kit.Int("start", u.Start))...)
+			kit.Put("batch", batch), kit.Put("tokens", tokens), kit.Text("state", u.State.String()), kit.Int("start", u.Start))...)
 	}
 	return t
 }
 
-// otherUnits adds the others row of the units table: the sum of the costs of units that are not listed.
-func (r *unitRun) otherUnits(t *kit.Table, list []int32) {
+// others adds the others row of the units table: the sum of the costs of units that are not listed.
+func (costs unitCosts) others(t *kit.Table, list []int32) {
 	var c unitCost
 	for _, i := range list {
-		x := &r.costs[i]
+		x := &costs[i]
 		c.time, c.busy, c.idle = c.time+x.time, c.busy+x.busy, c.idle+x.idle
 		c.compute, c.exposedComm, c.exposedCopy = c.compute+x.compute, c.exposedComm+x.exposedComm,
 			c.exposedCopy+x.exposedCopy
@@ -128,33 +126,28 @@ func (c *unitCost) fields() []kit.Field {
 const maxGroupRows = 100
 
 // groupTable shows the kinds of unit side by side.
-func (r *unitRun) groupTable(slowest []int) {
-	x := r.in.Units
+func (r *unitRun) groupTable() {
+	groups := r.in.Units.Groups
 	t := r.out.Table("unit_groups")
-	order := r.byTime(slowest)
 	var all int64
-	for _, g := range order {
-		all += x.Groups[g].Time
+	for _, s := range r.byTime {
+		all += groups[s.group].Time
 	}
-	for _, g := range order {
-		group, s := &x.Groups[g], &r.sets[slowest[g]]
-		times := make([]int64, len(s.units))
-		for i, u := range s.units {
-			times[i] = r.costs[u].time
-		}
-		m := stat.Summarize(times)
-		rate := r.tokenRate(s, m.P50)
+	for _, s := range r.byTime {
+		group := &groups[s.group]
+		m := stat.Summarize(r.costs.of(s, func(c *unitCost) int64 { return c.time }))
+		rate := tokenRate(r.in, r.sets, s, m.P50)
 		if rate != nil && group.Batch >= 0 {
 			r.from("start", "end")
-			r.out.Metric("unit.token_rate", r.groupLabels(g), rate).N = int64(len(s.units))
+			r.out.Metric("unit.token_rate", groupLabels(group), rate).N = int64(len(s.units))
 		}
 		t.Row(
 			kit.Text("phase", group.Phase), kit.Put("batch", kit.Known(group.Batch)),
 			kit.Put("tokens", kit.Known(group.Tokens)), kit.Int("units", group.Count),
 			kit.Int("kernels", group.Kernels), kit.Int("device_id", int64(s.device)), kit.Float("p50", m.P50),
 			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Maybe("token_rate", rate), kit.Float("min", m.Min), kit.Float("max", m.Max),
-			kit.Float("busy", r.mean(s, func(c *unitCost) int64 { return c.busy })),
-			kit.Float("idle", r.mean(s, func(c *unitCost) int64 { return c.idle })),
+			kit.Float("busy", r.costs.mean(s, func(c *unitCost) int64 { return c.busy })),
+			kit.Float("idle", r.costs.mean(s, func(c *unitCost) int64 { return c.idle })),
 			kit.Maybe("share", stat.Ratio(group.Time, all)), kit.Text("signature", group.Signature))
 	}
 	t.Cut(maxGroupRows, "units", "share").Add()
@@ -163,9 +156,9 @@ func (r *unitRun) groupTable(slowest []int) {
 // timeTable lists how the time of a unit of the primary group is spent.
 func (r *unitRun) timeTable() {
 	c := r.out.Table("unit_time")
-	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })
+	total := r.costs.mean(r.main, func(c *unitCost) int64 { return c.time })
 	row := func(name string, of func(c *unitCost) int64) {
-		v := r.mean(r.main, of)
+		v := r.costs.mean(r.main, of)
 		c.Row(
 			kit.Text("class", name), kit.Float("time", v), kit.Maybe("share", stat.Ratio(v, total)))
 	}
@@ -183,11 +176,14 @@ func (r *unitRun) kernelTable() {
 	t := r.out.Table("unit_kernels")
 	w := r.work
 	units := float64(w.units)
-	unitTime := r.mean(r.main, func(c *unitCost) int64 { return c.time })
+	unitTime := r.costs.mean(r.main, func(c *unitCost) int64 { return c.time })
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	count := make([]int64, w.names)
 	w.time.each(func(x *part) { count[x.name] += x.count })
-	first, geometry, between := r.positions(w), r.geometries(w), r.launchedBetween(w)
+	first, geometry, between := w.positions(r.in, r.main.group), w.geometries(r.in, r.main), make([]report.Cell, w.names)
+	if r.between {
+		between = w.launchedBetween(r.in, r.main)
+	}
 	bytes, rows := 0, -1
 	for i, n := range w.ranked(r.in) {
 		category, library, family, canonical := graphCategory, "", graphLabel, graphLabel
@@ -215,10 +211,10 @@ func (r *unitRun) kernelTable() {
 }
 
 // positions is, by kernel name, the position of its first run in the unit that is the group's example.
-func (r *unitRun) positions(w *unitWork) []report.Cell {
-	x := r.in.Units
+func (w *unitWork) positions(in *kit.Input, group int32) []report.Cell {
+	x := in.Units
 	first := make([]report.Cell, w.names)
-	example := x.Groups[r.main.group].Example
+	example := x.Groups[group].Example
 	if example < 0 {
 		return first
 	}
@@ -233,7 +229,7 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 			continue
 		}
 		for ; i < end; i++ {
-			if n := w.name(r.in, device, i); n >= 0 {
+			if n := w.name(in, device, i); n >= 0 {
 				if first[n].IsNull() {
 					first[n] = report.I(at)
 				}
@@ -244,12 +240,12 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 	return first
 }
 
-// geometries is, by kernel name, the geometry of its launches in the units of the main set, if all are alike.
-func (r *unitRun) geometries(w *unitWork) []report.Cell {
+// geometries is, by kernel name, the geometry of its launches in the units of a set, if all are alike.
+func (w *unitWork) geometries(in *kit.Input, s *unitSet) []report.Cell {
 	const unseen, mixed = -1, -2
-	x, kernels := r.in.Units, &r.in.Trace.Kernels
-	index := x.Units[r.main.units[0]].Index
-	device, place := &x.Timeline.Devices[index], unitPlaces(r.in, r.main)
+	x, kernels := in.Units, &in.Trace.Kernels
+	index := x.Units[s.units[0]].Index
+	device, place := &x.Timeline.Devices[index], unitPlaces(in, s)
 	config := make([]int32, w.names)
 	for n := range config {
 		config[n] = unseen
@@ -314,21 +310,16 @@ func geometry(c *trace.LaunchConfig) string {
 	return text
 }
 
-// launchedBetween is, by kernel name, how often it was launched between the markers of units of the main set, per unit;
-// null if nothing was.
-func (r *unitRun) launchedBetween(w *unitWork) []report.Cell {
-	x := r.in.Units
-	cells := make([]report.Cell, w.names)
-	if !r.between {
-		return cells
-	}
-	index := x.Units[r.main.units[0]].Index
-	device, place := &x.Timeline.Devices[index], unitPlaces(r.in, r.main)
-	count := make([]int64, w.names)
+// launchedBetween is, by kernel name, how often it was launched between the markers of units of a set, per unit.
+func (w *unitWork) launchedBetween(in *kit.Input, s *unitSet) []report.Cell {
+	x := in.Units
+	index := x.Units[s.units[0]].Index
+	device, place := &x.Timeline.Devices[index], unitPlaces(in, s)
+	cells, count := make([]report.Cell, w.names), make([]int64, w.names)
 	between := x.Between[index].Walk()
 	for i := range device.Len() {
 		if u := between.Of(i); u != trace.None && place[u] != 0 {
-			if n := w.name(r.in, device, i); n >= 0 {
+			if n := w.name(in, device, i); n >= 0 {
 				count[n]++
 			}
 		}
@@ -355,7 +346,7 @@ func (r *unitRun) chart() {
 	}
 	for i := range r.sets {
 		if r.sets[i].group == r.main.group {
-			c.Series = append(c.Series, r.seriesOf(&r.sets[i], max(1, maxPoints/devices))...)
+			c.Series = append(c.Series, seriesOf(r.in.Units, &r.sets[i], max(1, maxPoints/devices))...)
 		}
 	}
 	r.out.Chart(c)
@@ -363,13 +354,13 @@ func (r *unitRun) chart() {
 
 // seriesOf are at most most times of a set's units and of the warm-up units of its kind and device, numbered in the
 // order in which they ran.
-func (r *unitRun) seriesOf(s *unitSet, most int) []report.Series {
+func seriesOf(x *workunit.Result, s *unitSet, most int) []report.Series {
 	name := "GPU " + strconv.Itoa(int(s.device))
 	kept := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
 	warm := report.Series{Name: name + ", warm-up", Style: "points", Labels: []string{}, Values: []float64{}}
 	number := 0
-	for i := range r.in.Units.Units {
-		u := &r.in.Units.Units[i]
+	for i := range x.Units {
+		u := &x.Units[i]
 		if u.Device != s.device || u.Group != s.group || u.State != workunit.Kept && u.State != workunit.Warmup {
 			continue
 		}
@@ -396,11 +387,8 @@ const (
 )
 
 func (r *unitRun) findings() {
-	if n := len(r.main.units); n >= manyUnits {
-		times := make([]int64, n)
-		for i, u := range r.main.units {
-			times[i] = r.costs[u].time
-		}
+	if len(r.main.units) >= manyUnits {
+		times := r.costs.of(r.main, func(c *unitCost) int64 { return c.time })
 		slices.Sort(times)
 		b := kit.TwoTimes(r.in.Units)
 		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 || b != nil {
@@ -421,13 +409,14 @@ func (r *unitRun) findings() {
 				"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
 		}
 	}
-	r.imbalance()
 }
 
 // imbalance looks for a device whose units are busier than another's.
 func (r *unitRun) imbalance() {
 	var low, high *unitSet
-	busy := func(s *unitSet) float64 { return r.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm }) }
+	busy := func(s *unitSet) float64 {
+		return r.costs.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm })
+	}
 	for i := range r.sets {
 		s := &r.sets[i]
 		if s.group != r.main.group {

@@ -11,22 +11,74 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// unitRun is the state of the section.
+// unitRun is what the section is made from.
 type unitRun struct {
-	in     *kit.Input
-	out    *kit.Output
-	costs  []unitCost
-	lateOn []*lateCalls // by device
-	sets   []unitSet
-	main   *unitSet // the primary group on its slowest device
-	// slowest is, by group, the set of its slowest device, or -1.
-	slowest []int
-	ids     []string // by group, see GroupIDs
-	work    *unitWork
-	// between is whether kernels were launched between the markers of units.
-	between bool
-	rows    int // of GPU work that belongs to units
+	in  *kit.Input
+	out *kit.Output
+	kinds
+	costs   unitCosts
+	work    *unitWork // of the main set
+	between bool      // whether kernels were launched between the markers of units
+	rows    int       // of GPU work that belongs to units
 }
+
+// kinds are the kinds of unit of a capture with kept units.
+type kinds struct {
+	sets   []unitSet
+	main   *unitSet   // the primary group on its slowest device
+	byTime []*unitSet // each group on its slowest device, those with most time first
+	phases []*unitSet // those of byTime that are the main kind of a phase, phases with most time first
+}
+
+func kindsOf(in *kit.Input) kinds {
+	x := in.Units
+	sets, slowest := unitSets(in)
+	k := kinds{sets: sets, main: &sets[slowest[x.Primary]]}
+	for _, at := range slowest {
+		if at >= 0 {
+			k.byTime = append(k.byTime, &sets[at])
+		}
+	}
+	slices.SortStableFunc(k.byTime, func(a, b *unitSet) int {
+		return cmp.Compare(x.Groups[b.group].Time, x.Groups[a.group].Time)
+	})
+	for _, g := range x.PhaseMains() {
+		k.phases = append(k.phases, &sets[slowest[g]])
+	}
+	return k
+}
+
+// labelled is a set of units, the labels of its metrics, and how many of its kernels have metrics.
+type labelled struct {
+	labels  report.Labels
+	set     *unitSet
+	kernels int
+}
+
+// detailed are the kinds of unit whose kernels, calls and copies the report lists: the main one, the main one of each
+// phase, and those with most time of the others, because one of these may be the main one of another capture.
+func (k *kinds) detailed(x *workunit.Result) []labelled {
+	list := []labelled{{nil, k.main, maxUnitKernels}}
+	if len(k.phases) < 2 && x.Kind != workunit.KindNVTX {
+		return list
+	}
+	for _, s := range k.phases[:min(len(k.phases), maxPhases)] {
+		list = append(list, labelled{kit.Labels("phase", x.Groups[s.group].Phase), s, maxPhaseKernels})
+	}
+	others := 0
+	for _, s := range k.byTime {
+		if g := &x.Groups[s.group]; others < maxKinds && !slices.Contains(k.phases, s) && g.Batch >= 0 {
+			list = append(list, labelled{groupLabels(g), s, maxKindKernels})
+			others++
+		}
+	}
+	return list
+}
+
+const (
+	maxPhases = 4 // whose kernels the report lists one by one
+	maxKinds  = 4 // further kinds of unit, likewise
+)
 
 // from sets the source of the next metrics: the tables that hold the units' work.
 func (r *unitRun) from(columns ...string) {
@@ -61,52 +113,13 @@ func countRows(units *workunit.Result) (rows int) {
 	return rows
 }
 
-// byTime are the groups with kept units, those with most time first.
-func (r *unitRun) byTime(slowest []int) []int {
-	groups := r.in.Units.Groups
-	order := make([]int, 0, len(groups))
-	for g := range groups {
-		if slowest[g] >= 0 {
-			order = append(order, g)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(groups[b].Time, groups[a].Time) })
-	return order
-}
-
-func (r *unitRun) groupLabels(g int) report.Labels {
-	group := &r.in.Units.Groups[g]
-	l := kit.Labels("phase", group.Phase, "batch", strconv.FormatInt(group.Batch, 10))
-	if group.Tokens >= 0 {
-		l["tokens"] = strconv.FormatInt(group.Tokens, 10)
+func groupLabels(g *workunit.Group) report.Labels {
+	l := kit.Labels("phase", g.Phase, "batch", strconv.FormatInt(g.Batch, 10))
+	if g.Tokens >= 0 {
+		l["tokens"] = strconv.FormatInt(g.Tokens, 10)
 	}
 	return l
 }
 
-// summary emits the median of a sample of the kind of unit that the set is of.
-func (r *unitRun) summary(s *unitSet, id string, l report.Labels, sample []int64) {
-	r.out.Summary(id, l, sample).Group = r.ids[s.group]
-}
-
-// mean of a cost over a set of units.
-func (r *unitRun) mean(s *unitSet, of func(c *unitCost) int64) float64 {
-	var total int64
-	for _, u := range s.units {
-		total += of(&r.costs[u])
-	}
-	return float64(total) / float64(len(s.units))
-}
-
 // graphCategory is the category of graphLabel: the kernels inside are not known.
 const graphCategory = "graph"
-
-// others are the kinds of unit with most time that are not the main kind of any phase.
-func (r *unitRun) others(slowest, mains []int) []int {
-	var list []int
-	for _, g := range r.byTime(slowest) {
-		if len(list) < maxKinds && !slices.Contains(mains, g) && r.in.Units.Groups[g].Batch >= 0 {
-			list = append(list, g)
-		}
-	}
-	return list
-}

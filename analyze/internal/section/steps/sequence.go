@@ -63,15 +63,16 @@ func (q *sequence) free() {
 
 // kernelsOf visits the kernels of units, and for each the place of its unit in the set: those that belong to it, and
 // those launched between its marker and the next.
-func (q *sequence) kernelsOf(s *unitSet, visit func(i int, unit int32)) {
-	x, place := q.in.Units, unitPlaces(q.in, s)
+func kernelsOf(in *kit.Input, s *unitSet, visit func(i int, unit int32)) {
+	x, place := in.Units, unitPlaces(in, s)
 	index := x.Units[s.units[0]].Index
+	device := &x.Timeline.Devices[index]
 	members, between := x.Of[index].Walk(), new(workunit.Members).Walk()
 	if x.Between != nil {
 		between = x.Between[index].Walk()
 	}
-	for i := 0; i < q.device.Len(); {
-		u, end := members.Run(i, q.device.Len())
+	for i := 0; i < device.Len(); {
+		u, end := members.Run(i, device.Len())
 		if u == trace.None {
 			u, end = between.Run(i, end)
 		}
@@ -80,7 +81,7 @@ func (q *sequence) kernelsOf(s *unitSet, visit func(i int, unit int32)) {
 			continue
 		}
 		for at := place[u] - 1; i < end; i++ {
-			if k := q.device.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
+			if k := device.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
 				visit(i, at)
 			}
 		}
@@ -91,14 +92,14 @@ func (q *sequence) kernelsOf(s *unitSet, visit func(i int, unit int32)) {
 func (q *sequence) gather() {
 	memory := q.in.Trace.Memory()
 	q.from = make([]int32, len(q.set.units)+1)
-	q.kernelsOf(q.set, func(_ int, unit int32) { q.from[unit+1]++ })
+	kernelsOf(q.in, q.set, func(_ int, unit int32) { q.from[unit+1]++ })
 	for u := range q.set.units {
 		q.from[u+1] += q.from[u]
 	}
 	next := slices.Clone(q.from)
 	q.work = spill.Make[int32](memory, int(q.from[len(q.set.units)]))
 	q.at = spill.Make[int32](memory, len(q.work))
-	q.kernelsOf(q.set, func(i int, unit int32) {
+	kernelsOf(q.in, q.set, func(i int, unit int32) {
 		q.work[next[unit]] = int32(i)
 		next[unit]++
 	})

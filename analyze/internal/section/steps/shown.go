@@ -86,27 +86,28 @@ func (q *sequence) toShow() []shownUnit {
 }
 
 // show lists the events of a unit.
-func (q *sequence) show(shown shownUnit, names *nameTable) *report.UnitShown {
-	u := &q.in.Units.Units[shown.unit]
-	work, gaps := q.workOf(u.Start, u.End)
+func (shown *shownUnit) show(in *kit.Input, names *nameTable) *report.UnitShown {
+	u := &in.Units.Units[shown.unit]
+	device := &in.Units.Timeline.Devices[u.Index]
+	work, gaps := workOf(device, u.Start, u.End)
 	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
 	s.LeftOut += int64(max(len(work)-maxShownWork, 0))
 	work = work[:min(len(work), maxShownWork)]
 	places := map[int32]int64{} // of the listed calls, by row
 	callsOf := func(thread int32) []report.UnitEvent {
-		list, rows := q.callsOf(thread, u.Start, u.End, names)
+		list, rows := shownCalls(in, thread, u.Start, u.End, names)
 		s.LeftOut += int64(max(len(list)-maxShownWork, 0))
 		for _, row := range rows[:min(len(rows), maxShownWork)] {
 			places[row] = int64(len(places))
 		}
 		return list[:min(len(list), maxShownWork)]
 	}
-	threads := q.launching(shown.unit)
+	threads := launching(in, device, shown.unit)
 	var calls, ranges []report.UnitEvent
 	if len(threads) > 0 {
 		thread := threads[0]
-		s.Thread = q.in.Trace.Threads[thread].Name
-		calls, ranges = callsOf(thread), q.rangesOf(thread, u.Start, u.End, names)
+		s.Thread = in.Trace.Threads[thread].Name
+		calls, ranges = callsOf(thread), shownRanges(in, thread, u.Start, u.End, names)
 	}
 	if len(gaps) > maxShownWork+1 {
 		s.LeftOut += int64(len(gaps) - maxShownWork - 1)
@@ -114,33 +115,33 @@ func (q *sequence) show(shown shownUnit, names *nameTable) *report.UnitShown {
 	}
 	events, origins := make([]report.UnitEvent, len(work)), make([]report.UnitOrigin, len(work))
 	for k, i := range work {
-		start := max(q.device.Start(i), u.Start)
-		events[k] = report.UnitEvent{Name: names.label(q.in, q.device, i), Lane: q.device.Stream(i),
-			Start: start - u.Start, Duration: min(q.device.End(i), u.End) - start}
+		start := max(device.Start(i), u.Start)
+		events[k] = report.UnitEvent{Name: names.label(in, device, i), Lane: device.Stream(i),
+			Start: start - u.Start, Duration: min(device.End(i), u.End) - start}
 	}
 	s.SetEvents(events, calls, ranges, gaps)
 	for i, th := range threads {
 		if i > 0 && i < maxShownThreads {
-			s.AddThread(q.in.Trace.Threads[th].Name, callsOf(th))
+			s.AddThread(in.Trace.Threads[th].Name, callsOf(th))
 		}
 	}
 	for k, i := range work {
-		origins[k] = q.origin(i, places, names)
+		origins[k] = originOf(in, device, i, places, names)
 	}
 	s.SetOrigins(origins)
-	s.Path = q.pathOf(shown.unit)
+	s.Path = pathOf(in, shown.unit)
 	return s
 }
 
-// origin is the origin of a piece of work: its call among those listed, and the geometry of its launch.
-func (q *sequence) origin(i int, places map[int32]int64, names *nameTable) report.UnitOrigin {
+// originOf is the origin of a piece of work: its call among those listed, and the geometry of its launch.
+func originOf(in *kit.Input, d *timeline.Device, i int, places map[int32]int64, names *nameTable) report.UnitOrigin {
 	o := report.UnitOrigin{Call: -1, Shape: -1}
-	if call, ok := places[q.device.Call(i)]; ok {
+	if call, ok := places[d.Call(i)]; ok {
 		o.Call = call
 	}
-	if q.device.Kind(i) == timeline.KernelWork {
-		kernels := &q.in.Trace.Kernels
-		if text := geometry(&kernels.Configs[kernels.Config(q.device.Row(i))]); text != "" {
+	if d.Kind(i) == timeline.KernelWork {
+		kernels := &in.Trace.Kernels
+		if text := geometry(&kernels.Configs[kernels.Config(d.Row(i))]); text != "" {
 			o.Shape = int64(names.of(text, shapeCategory))
 		}
 	}
@@ -151,25 +152,25 @@ func (q *sequence) origin(i int, places map[int32]int64, names *nameTable) repor
 const shapeCategory = "geometry"
 
 // workOf is the work of the device between two moments, and the gaps in it.
-func (q *sequence) workOf(from, to int64) (work []int, gaps []report.UnitGap) {
-	for i := range q.device.From(to) {
-		if q.device.End(i) > from {
+func workOf(d *timeline.Device, from, to int64) (work []int, gaps []report.UnitGap) {
+	for i := range d.From(to) {
+		if d.End(i) > from {
 			work = append(work, i)
 		}
 	}
-	q.device.Stretches().Visit(interval.Interval{Start: from, End: to}, func(g *timeline.Gap, _ *[timeline.Idle]int64) {
+	d.Stretches().Visit(interval.Interval{Start: from, End: to}, func(g *timeline.Gap, _ *[timeline.Idle]int64) {
 		gaps = append(gaps, report.UnitGap{Start: max(g.Start, from) - from, Causes: g.Within(from, to)})
 	}, func(int, int64, int64, *[timeline.Idle]int64) {})
 	return work, gaps
 }
 
 // launching are the threads that launched a unit's kernels, that with most of them first.
-func (q *sequence) launching(unit int32) []int32 {
+func launching(in *kit.Input, d *timeline.Device, unit int32) []int32 {
 	counts := map[int32]int{}
 	var list []int32
-	q.kernelsOf(&unitSet{units: []int32{unit}}, func(i int, _ int32) {
-		if call := q.device.Call(i); call != trace.None {
-			if th := q.in.Trace.API.Thread(int(call)); th != trace.None {
+	kernelsOf(in, &unitSet{units: []int32{unit}}, func(i int, _ int32) {
+		if call := d.Call(i); call != trace.None {
+			if th := in.Trace.API.Thread(int(call)); th != trace.None {
 				if counts[th]++; counts[th] == 1 {
 					list = append(list, th)
 				}
@@ -180,9 +181,9 @@ func (q *sequence) launching(unit int32) []int32 {
 	return list
 }
 
-// callsOf are the API calls of a thread between two moments, cut at them, and their rows.
-func (q *sequence) callsOf(thread int32, from, to int64, names *nameTable) (list []report.UnitEvent, rows []int32) {
-	api := &q.in.Trace.API
+// shownCalls are the API calls of a thread between two moments, cut at them, and their rows.
+func shownCalls(in *kit.Input, thread int32, from, to int64, names *nameTable) (list []report.UnitEvent, rows []int32) {
+	api := &in.Trace.API
 	within := func(i int32) (start, end int64) { return max(api.Start(int(i)), from), min(api.End(int(i)), to) }
 	lo, hi := api.Starting(from, to)
 	for i := int32(max(lo-lookBack, 0)); i < int32(hi); i++ {
@@ -197,7 +198,7 @@ func (q *sequence) callsOf(thread int32, from, to int64, names *nameTable) (list
 	})
 	for _, i := range rows {
 		start, end := within(i)
-		list = append(list, report.UnitEvent{Name: names.of(api.Names[api.Name(int(i))].Name, callCategory(q.in, int(i))),
+		list = append(list, report.UnitEvent{Name: names.of(api.Names[api.Name(int(i))].Name, callCategory(in, int(i))),
 			Start: start - from, Duration: end - start})
 	}
 	return list, rows
@@ -214,10 +215,10 @@ func callCategory(in *kit.Input, i int) string {
 	return "call"
 }
 
-// rangesOf are the ranges open on a thread between two moments, cut at them, each below those around it; if there are
+// shownRanges are the ranges open on a thread between two moments, cut at them, each below those around it; if there are
 // many, the longest.
-func (q *sequence) rangesOf(thread int32, from, to int64, names *nameTable) []report.UnitEvent {
-	r := &q.in.Trace.Ranges
+func shownRanges(in *kit.Input, thread int32, from, to int64, names *nameTable) []report.UnitEvent {
+	r := &in.Trace.Ranges
 	var list []report.UnitEvent
 	for i := range r.Len() {
 		if r.Start(i) >= to {

@@ -45,17 +45,17 @@ const shownPath = 2000
 
 // pathOf is the critical path of a unit, as report.UnitShown.Path has it. It is nil if there is no graph, or if no unit
 // follows with whose first work the path could end.
-func (q *sequence) pathOf(u int32) []int64 {
-	g := q.in.UnitGraph()
+func pathOf(in *kit.Input, u int32) []int64 {
+	g := in.UnitGraph()
 	if g == nil {
 		return nil
 	}
-	next := g.UnitsOf(q.in.Units).Next[u]
+	next := g.UnitsOf(in.Units).Next[u]
 	if next == trace.None {
 		return nil
 	}
-	unit := &q.in.Units.Units[u]
-	r := newPathRun(q.in, nil)
+	unit := &in.Units.Units[u]
+	r := newPathRun(in, nil)
 	var path []int64 // backwards: ns, part by turns
 	g.Walk(next, unit.Start, func(s *stepgraph.Step) {
 		r.split(g, s, func(part int, _ string, ns int64) { path = append(path, ns, int64(part)) }, false)

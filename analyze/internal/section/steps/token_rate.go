@@ -1,14 +1,19 @@
 package steps
 
+import (
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+)
+
 // togetherShare is the share of the units of two GPUs, 0..1, that must overlap in pairs for them to run the same steps.
 const togetherShare = 0.90
 
 // tokenRate is tokens per second and GPU of a kind of unit, from its median time; nil if markers do not say how many
 // tokens they compute.
-func (r *unitRun) tokenRate(s *unitSet, p50 float64) *float64 {
+func tokenRate(in *kit.Input, sets []unitSet, s *unitSet, p50 float64) *float64 {
 	var tokens int64
 	for _, u := range s.units {
-		decode, prompt, _, ok := r.in.Units.Tokens(&r.in.Trace.Ranges, &r.in.Units.Units[u])
+		decode, prompt, _, ok := in.Units.Tokens(&in.Trace.Ranges, &in.Units.Units[u])
 		if !ok {
 			return nil
 		}
@@ -17,15 +22,15 @@ func (r *unitRun) tokenRate(s *unitSet, p50 float64) *float64 {
 	if tokens == 0 || p50 <= 0 {
 		return nil
 	}
-	rate := float64(tokens) / float64(len(s.units)) / (p50 / 1e9) / float64(r.gpusOf(s))
+	rate := float64(tokens) / float64(len(s.units)) / (p50 / 1e9) / float64(gpusOf(in.Units, sets, s))
 	return &rate
 }
 
 // gpusOf is how many GPUs run the units of a kind together: each has its own unit of a step.
-func (r *unitRun) gpusOf(s *unitSet) int {
+func gpusOf(x *workunit.Result, sets []unitSet, s *unitSet) int {
 	n := 1
-	for i := range r.sets {
-		if o := &r.sets[i]; o.group == s.group && o.device != s.device && r.together(s, o) {
+	for i := range sets {
+		if o := &sets[i]; o.group == s.group && o.device != s.device && together(x, s, o) {
 			n++
 		}
 	}
@@ -33,18 +38,18 @@ func (r *unitRun) gpusOf(s *unitSet) int {
 }
 
 // together reports whether two GPUs run the same steps: they communicate, and their units overlap in pairs.
-func (r *unitRun) together(a, b *unitSet) bool {
+func together(x *workunit.Result, a, b *unitSet) bool {
 	if len(a.units) != len(b.units) {
 		return false
 	}
-	for _, d := range r.in.Units.Timeline.Devices {
+	for _, d := range x.Timeline.Devices {
 		if (d.ID == a.device || d.ID == b.device) && d.Comm == 0 {
 			return false
 		}
 	}
-	overlap, x := 0, r.in.Units.Units
+	overlap := 0
 	for i, u := range a.units {
-		if v := b.units[i]; x[u].Start < x[v].End && x[v].Start < x[u].End {
+		if v := b.units[i]; x.Units[u].Start < x.Units[v].End && x.Units[v].Start < x.Units[u].End {
 			overlap++
 		}
 	}

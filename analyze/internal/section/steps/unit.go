@@ -196,26 +196,24 @@ func run(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "no complete unit of work starts in the window")
 		return
 	}
-	sets, slowest := unitSets(in)
 	sums := sumsOf(in)
-	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets,
-		main: &sets[slowest[x.Primary]], slowest: slowest,
-		ids: kit.GroupIDs(x), rows: countRows(x)}
+	r := &unitRun{in: in, out: out, kinds: kindsOf(in), costs: sums.costs, rows: countRows(x)}
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
-	r.metrics(slowest)
-	r.groupTable(slowest)
-	if in.Brief {
-		r.kernels(slowest)
-		r.hosts(slowest)
-		return
+	r.metrics()
+	r.groupTable()
+	if !in.Brief {
+		r.note()
+		r.timeTable()
+		r.chart()
 	}
-	r.note()
-	r.timeTable()
-	r.chart()
-	r.kernels(slowest)
-	r.hosts(slowest)
-	r.unitTable()
-	r.findings()
+	detailed := r.detailed(x)
+	r.kernels(detailed)
+	r.hosts(detailed, sums.late)
+	if !in.Brief {
+		unitTable(in, out, r.costs, &r.kinds)
+		r.findings()
+		r.imbalance()
+	}
 }
 
 func (r *unitRun) note() {
@@ -237,48 +235,40 @@ func (r *unitRun) note() {
 const fewUnits = 5
 
 // metrics emits the metrics of each kind of unit.
-func (r *unitRun) metrics(slowest []int) {
+func (r *unitRun) metrics() {
 	x := r.in.Units
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")
-	type labelled struct {
-		l report.Labels
-		s *unitSet
-	}
-	list := []labelled{{nil, r.main}}
+	list := []labelled{{set: r.main}}
 	for i := range r.sets {
 		if s := &r.sets[i]; int(s.group) == x.Primary {
-			list = append(list, labelled{kit.Labels("device", strconv.Itoa(int(s.device))), s})
+			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.device))), set: s})
 		}
 	}
 	if len(x.Groups) > 1 || x.Groups[0].Batch >= 0 || x.Kind == workunit.KindNVTX {
-		for _, g := range x.PhaseMains() {
-			list = append(list, labelled{kit.Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]]})
+		for _, s := range r.phases {
+			list = append(list, labelled{labels: kit.Labels("phase", x.Groups[s.group].Phase), set: s})
 		}
-		for i, g := range r.byTime(slowest) {
-			if i < kit.MaxGroupMetrics && x.Groups[g].Batch >= 0 {
-				list = append(list, labelled{r.groupLabels(g), &r.sets[slowest[g]]})
+		for _, s := range r.byTime[:min(len(r.byTime), kit.MaxGroupMetrics)] {
+			if g := &x.Groups[s.group]; g.Batch >= 0 {
+				list = append(list, labelled{labels: groupLabels(g), set: s})
 			}
 		}
 	}
 	for _, k := range list {
-		r.set(k.l, k.s)
+		r.set(k.labels, k.set)
 	}
-	r.fromThreads()
+	fromThreads(r.in, r.out)
 	for _, k := range list {
-		r.hostCauses(k.l, k.s)
+		r.costs.hosts(r.out, k.labels, k.set)
 	}
 }
 
 // set emits the metrics of one set of units.
 func (r *unitRun) set(l report.Labels, s *unitSet) {
 	m := r.out.Int("unit.count", l, int64(len(s.units)))
-	m.N, m.Group = int64(len(s.units)), r.ids[s.group]
+	m.N, m.Group = int64(len(s.units)), s.id
 	emit := func(id string, l report.Labels, of func(c *unitCost) int64) {
-		values := make([]int64, len(s.units))
-		for i, u := range s.units {
-			values[i] = of(&r.costs[u])
-		}
-		r.summary(s, id, l, values)
+		s.summary(r.out, id, l, r.costs.of(s, of))
 	}
 	emit("unit.time", l, func(c *unitCost) int64 { return c.time })
 	emit("unit.gpu_busy", l, func(c *unitCost) int64 { return c.busy })
@@ -295,81 +285,48 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })
 	}
 	for cause, name := range timeline.CauseNames {
-		labels := kit.Labels("cause", name)
-		for k, v := range l {
-			labels[k] = v
-		}
-		emit("unit.idle_cause_time", labels, func(c *unitCost) int64 { return c.cause[cause] })
+		emit("unit.idle_cause_time", kit.And(l, "cause", name), func(c *unitCost) int64 { return c.cause[cause] })
 	}
 }
 
-// kernels emits the kernels of the primary group, and of the main group of each other phase.
-func (r *unitRun) kernels(slowest []int) {
-	x := r.in.Units
+// kernels emits the kernels of kinds of unit, and a table of those of the main kind.
+func (r *unitRun) kernels(list []labelled) {
 	r.work = unitWorkOf(r.in, r.main)
-	r.kernelSet(nil, r.main, r.work, maxUnitKernels)
-	if phases := x.PhaseMains(); len(phases) > 1 || x.Kind == workunit.KindNVTX {
-		for _, g := range phases[:min(len(phases), maxPhases)] {
-			s, limit := &r.sets[slowest[g]], maxPhaseKernels
-			w := r.work
-			if s != r.main {
-				w = unitWorkOf(r.in, s)
-			}
-			r.kernelSet(kit.Labels("phase", x.Groups[g].Phase), s, w, limit)
+	for _, k := range list {
+		w := r.work
+		if k.set != r.main {
+			w = unitWorkOf(r.in, k.set)
 		}
-		r.otherKinds(slowest, phases)
+		r.kernelSet(k, w)
 	}
 	r.kernelTable()
 }
 
-// hosts emits the calls and copies of the same kinds of unit as kernels does.
-func (r *unitRun) hosts(slowest []int) {
-	x := r.in.Units
-	host := map[*unitSet]*unitCalls{} // the main set occurs twice
-	emit := func(l report.Labels, s *unitSet) {
-		if host[s] == nil {
-			host[s] = r.callsOf(s)
+// hosts emits the calls and copies of kinds of unit.
+func (r *unitRun) hosts(list []labelled, late []*lateCalls) {
+	calls := map[*unitSet]*unitCalls{} // the main set occurs twice
+	for _, k := range list {
+		l, s := k.labels, k.set
+		if calls[s] == nil {
+			calls[s] = callsOf(r.in, s)
 		}
-		r.apis(l, s, host[s])
-		r.copies(l, s)
-		r.fromThreads()
-		r.late(l, s)
-	}
-	emit(nil, r.main)
-	phases := x.PhaseMains()
-	if len(phases) < 2 && x.Kind != workunit.KindNVTX {
-		return
-	}
-	for _, g := range phases[:min(len(phases), maxPhases)] {
-		emit(kit.Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]])
-	}
-	for _, g := range r.others(slowest, phases) {
-		emit(r.groupLabels(g), &r.sets[slowest[g]])
-	}
-}
-
-const (
-	maxPhases = 4 // whose kernels the report lists one by one
-	maxKinds  = 4 // further kinds of unit, likewise
-)
-
-// otherKinds emits the kernels of kinds of unit that are not the main kind of a phase, those with most time: in another
-// capture one of them may be, and then the two must be comparable.
-func (r *unitRun) otherKinds(slowest, mains []int) {
-	for _, g := range r.others(slowest, mains) {
-		s := &r.sets[slowest[g]]
-		r.kernelSet(r.groupLabels(g), s, unitWorkOf(r.in, s), maxKindKernels)
+		apis(r.in, r.out, l, s, calls[s])
+		copies(r.in, r.out, l, s)
+		fromThreads(r.in, r.out)
+		device := r.in.Units.Units[s.units[0]].Index
+		late[device].emit(r.out, l, s, r.costs.mean(s, func(c *unitCost) int64 { return c.time }))
 	}
 }
 
 // kernelSet emits the kernels of a set of units, those with most time one by one.
-func (r *unitRun) kernelSet(l report.Labels, s *unitSet, w *unitWork, limit int) {
+func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 	r.from("start", "end", "demangledName", "shortName")
-	label := func(key, value string) report.Labels { return kit.And(l, key, value) }
+	s := k.set
+	label := func(key, value string) report.Labels { return kit.And(k.labels, key, value) }
 	names := w.ranked(r.in)
 	bytes := 0
 	for i, n := range names {
-		if bytes += len(w.label(r.in, n)); i == limit || bytes > maxUnitNameBytes {
+		if bytes += len(w.label(r.in, n)); i == k.kernels || bytes > maxUnitNameBytes {
 			names = names[:i]
 			break
 		}
@@ -386,20 +343,20 @@ func (r *unitRun) kernelSet(l report.Labels, s *unitSet, w *unitWork, limit int)
 		count := w.samples(w.time, slot, slots, partCount)
 		alone := w.samples(w.exclusive, slot, slots, partTime)
 		for i := range slots {
-			r.summary(s, "kernel.time_per_unit", labels(i), time[i])
-			r.summary(s, "kernel.count_per_unit", labels(i), count[i])
-			r.summary(s, "kernel.exclusive_time_per_unit", labels(i), alone[i])
+			s.summary(r.out, "kernel.time_per_unit", labels(i), time[i])
+			s.summary(r.out, "kernel.count_per_unit", labels(i), count[i])
+			s.summary(r.out, "kernel.exclusive_time_per_unit", labels(i), alone[i])
 		}
 	}
 	emit(len(names), func(i int) report.Labels { return label("kernel", w.label(r.in, names[i])) })
 
-	if len(l) < 2 { // all kernels together
+	if len(k.labels) < 2 { // all kernels together
 		clear(slot)
-		emit(1, func(int) report.Labels { return kit.And(l) })
+		emit(1, func(int) report.Labels { return kit.And(k.labels) })
 	}
 	var categories []string
 	for n := range slot {
-		c := r.category(w, int32(n))
+		c := w.category(r.in, int32(n))
 		at := slices.Index(categories, c)
 		if at < 0 {
 			at = len(categories)
@@ -433,9 +390,10 @@ func (r *unitRun) kernelSet(l report.Labels, s *unitSet, w *unitWork, limit int)
 	emit(len(order), func(i int) report.Labels { return label("category", categories[order[i]]) })
 }
 
-func (r *unitRun) category(w *unitWork, name int32) string {
+// category is that of a kernel's name.
+func (w *unitWork) category(in *kit.Input, name int32) string {
 	if int(name) == w.names-1 {
 		return graphCategory
 	}
-	return string(r.in.Kinds[name].Category)
+	return string(in.Kinds[name].Category)
 }

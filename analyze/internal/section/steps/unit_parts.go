@@ -49,11 +49,11 @@ func Parts(in *kit.Input) []*report.UnitParts {
 	if in.Brief {
 		order = order[:min(len(order), 1)]
 	}
-	ids, numbers := kit.GroupIDs(x), stepNumbers(in)
+	numbers := stepNumbers(in)
 	var list []*report.UnitParts
 	room := mostPartCells
 	for _, at := range order[:min(len(order), mostPartSets)] {
-		p := partsOf(in, &sets[at], ids[sets[at].group], numbers)
+		p := partsOf(in, &sets[at], numbers)
 		if n := len(p.Parts); n > 0 {
 			room -= n * len(p.Parts[0].Time)
 		}
@@ -66,7 +66,7 @@ func Parts(in *kit.Input) []*report.UnitParts {
 }
 
 // partsOf is how the time of the units of a set was spent.
-func partsOf(in *kit.Input, s *unitSet, id string, steps []int64) *report.UnitParts {
+func partsOf(in *kit.Input, s *unitSet, steps []int64) *report.UnitParts {
 	x, costs := in.Units, sumsOf(in).costs
 	picked := &unitSet{group: s.group, device: s.device}
 	var numbers []int64
@@ -81,7 +81,7 @@ func partsOf(in *kit.Input, s *unitSet, id string, steps []int64) *report.UnitPa
 			total += float64(x.Units[u].Time())
 		}
 	}
-	out := report.NewUnitParts(id, int64(s.device), numbers)
+	out := report.NewUnitParts(s.id, int64(s.device), numbers)
 	if len(picked.units) == 0 {
 		return out
 	}

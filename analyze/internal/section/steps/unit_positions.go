@@ -85,7 +85,6 @@ func newSteps(in *kit.Input) *stepData {
 	names := &nameTable{Numbering: kit.NewNumbering[string]()}
 	d.steps = &report.UnitSteps{List: []*report.UnitStep{}}
 	stacks := &stackTable{in: in, names: names, index: kit.NewNumbering[[2]int]()}
-	ids := kit.GroupIDs(x)
 	list := stepSets(in, sets, slowest)
 	if in.Brief {
 		list = list[:1]
@@ -97,7 +96,7 @@ func newSteps(in *kit.Input) *stepData {
 			continue
 		}
 		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
-		step := newStep(in, &sets[s], ids[sets[s].group], stacks, shown && !in.Brief)
+		step := newStep(in, &sets[s], stacks, shown && !in.Brief)
 		if i == 0 {
 			d.main, d.units = step, int64(len(sets[s].units))
 		} else {
@@ -134,10 +133,10 @@ func stepSets(in *kit.Input, sets []unitSet, slowest []int) []int {
 const maxStepSets = 8
 
 // newStep computes one set of units.
-func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown bool) *report.UnitStep {
+func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *report.UnitStep {
 	names, s := stacks.names, newStepTimes(newSequence(in, set))
 	defer s.free()
-	step := &report.UnitStep{Group: id, Device: int64(s.set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
+	step := &report.UnitStep{Group: set.id, Device: int64(set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
 		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
 		Threshold: s.threshold, HiccupCount: s.hiccupCount, Shown: []*report.UnitShown{}}
 	for i := range s.work {
@@ -165,7 +164,7 @@ func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown b
 	}
 	if shown {
 		for _, u := range s.toShow() {
-			step.Shown = append(step.Shown, s.show(u, names))
+			step.Shown = append(step.Shown, u.show(in, names))
 		}
 	}
 	return step
