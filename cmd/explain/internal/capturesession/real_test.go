@@ -43,7 +43,7 @@ func TestRealNsys(t *testing.T) {
 			want: "are still running: sleep (pid "},
 		{name: "overhead", args: []string{"--overhead", "--ready", "flag", "--client", "sleep 0.5", "--", "sh", "-c", "trap 'rm -f flag; exit' INT TERM; touch flag; while :; do sleep 0.1; done"},
 			want: "under the profiler: ", keeps: leavesWhole},
-		{name: "the disk is full", args: []string{"--", "sh", "-c", "sleep 0.2"}, code: 3, want: "explain: the disk is full", disk: "2m"},
+		{name: "the disk is full", args: []string{"--", "sh", "-c", "sleep 0.2"}, code: 3, want: "explain: the disk is full", disk: "600k"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			dir := t.TempDir()
