@@ -35,7 +35,6 @@ type Provenance struct {
 	BaseSHA, HeadSHA string // commits
 	Baseline         string // where the base's captures were found
 	Hardware         string // of the head: 2 × NVIDIA H100
-	Engines          string // of both sides, with their versions: vLLM 0.15.0 → vLLM 0.16.0
 	Policy           string // which policy judged
 	RunURL           string // of the workflow run, http or https
 	BaseRunURL       string // of the run that measured the base
@@ -280,7 +279,7 @@ func (p commentPage) provenance() []doc.Span {
 		list = append(list, doc.Spans(doc.Code(shortSHA(f.HeadSHA))))
 	}
 	for _, part := range []struct{ what, name string }{
-		{"baseline: ", f.Baseline}, {"policy: ", f.Policy}, {"", f.Hardware}, {"", f.Engines}, {"artifact ", f.Artifact},
+		{"baseline: ", f.Baseline}, {"policy: ", f.Policy}, {"", f.Hardware}, {"artifact ", f.Artifact},
 	} {
 		if part.name != "" {
 			list = append(list, doc.Spans(part.what, doc.Name(part.name)))

@@ -33,6 +33,7 @@ const (
 	termGates     = 6
 	termResidue   = 4
 	maxWarnings   = 6
+	maxJudged     = 4   // names of metrics in a sentence
 	termText      = 330 // characters of a sentence
 )
 
@@ -114,6 +115,9 @@ func verdictWord(v comparison.Verdict) doc.Span {
 	return doc.Strong(strings.ToUpper(string(v))).With(verdictTones[v])
 }
 
+// equal stands before the verdict if all numbers of both sides are equal.
+var equal = doc.Strong("EQUAL").With(doc.Good)
+
 // verdictLine is the verdict with the number that decided it.
 func verdictLine(c *comparison.Comparison) []doc.Span {
 	spans := doc.Spans(verdictWord(c.Verdict))
@@ -136,7 +140,9 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
-	if r := decisive(c); r != nil {
+	if r := decisive(c); r != nil && r.Code == comparison.SameCapture && c.Identical && c.Verdict != comparison.Fail {
+		return doc.Spans(equal, " in every number; ", spans, " "+string(r.Code)+": "+clip(r.Text))
+	} else if r != nil {
 		why := " " + string(r.Code) + ": " + clip(r.Text)
 		if c.Verdict == comparison.Fail {
 			why += " (the policy lets that fail)"
@@ -266,12 +272,7 @@ func sides(c *comparison.Comparison) []doc.Span {
 	if !c.FirstRun() {
 		spans = doc.Spans(doc.Names(c.Base.Names), " → ", spans)
 	}
-	switch b, h := c.Base.Engine, c.Head.Engine; {
-	case b != "" && b != h && !c.FirstRun():
-		spans = doc.Spans(spans, " · ", doc.Name(b), " → ", doc.Name(cmp.Or(h, "unknown")))
-	case h != "":
-		spans = doc.Spans(spans, " · ", doc.Name(h))
-	}
+	spans = append(spans, engines(c)...)
 	if c.FirstRun() {
 		return append(spans, doc.Text(" · "+wording.Count(c.Head.Captures, "capture")))
 	}
@@ -305,12 +306,32 @@ func sides(c *comparison.Comparison) []doc.Span {
 	return append(spans, doc.Text(" · "+strconv.Itoa(c.Base.Captures)+" → "+wording.Count(c.Head.Captures, "capture")))
 }
 
+// engines names the engines of both sides with their versions. If one is unknown, it says which.
+func engines(c *comparison.Comparison) []doc.Span {
+	b, h := c.Base.Engine, c.Head.Engine
+	of := func(side, engine string) []doc.Span {
+		if engine == "" {
+			return doc.Spans(side + ": engine unknown")
+		}
+		return doc.Spans(side+": ", doc.Name(engine))
+	}
+	switch {
+	case b == "" && h == "":
+		return nil
+	case b == h || c.FirstRun():
+		return doc.Spans(" · ", doc.Name(h))
+	case b == "" || h == "":
+		return doc.Spans(" · ", of("base", b), " → ", of("head", h))
+	}
+	return doc.Spans(" · ", doc.Name(b), " → ", doc.Name(h))
+}
+
 func unreplicated(c *comparison.Comparison) bool { return c.Base.Captures < 2 || c.Head.Captures < 2 }
 
 // reasons lists why the sides are not comparable, or not conclusive, and what limits trust in them.
 func reasons(c *comparison.Comparison) []doc.Block {
 	why, doubts := doc.Note{Kind: doc.Info}, doc.Note{Kind: doc.Caution}
-	if !c.Comparable {
+	if !c.Comparable && !(c.FirstRun() && asBudgetsSay(c)) {
 		why.Kind = doc.Caution
 	}
 	list := c.Reasons
@@ -331,6 +352,11 @@ func reasons(c *comparison.Comparison) []doc.Block {
 	return doc.Some(why, doubts)
 }
 
+// asBudgetsSay reports whether the verdict without a base is that of the budgets: no rule on changes made it worse.
+func asBudgetsSay(c *comparison.Comparison) bool {
+	return c.Verdict == comparison.Pass || len(standing(c)) > 0
+}
+
 // moved reports whether the time of a unit changed, so that there is a change to explain.
 func moved(c *comparison.Comparison) bool {
 	for i := range c.Primary {
@@ -343,6 +369,9 @@ func moved(c *comparison.Comparison) bool {
 
 // checkedText says how much was checked, even if nothing changed.
 func checkedText(c *comparison.Comparison) string {
+	if c.FirstRun() {
+		return gatesText(c) + judgedAlone(c)
+	}
 	text := gatesText(c) + " Compared " + wording.Count(c.Counts.MetricsCompared, "metric")
 	if c.Counts.KernelsCompared > 0 {
 		text += ", " + wording.Count(c.Counts.KernelsCompared, "kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
@@ -353,30 +382,48 @@ func checkedText(c *comparison.Comparison) string {
 	return text + "."
 }
 
+// judgedAlone names what was judged on the head alone: the metrics of the budgets.
+func judgedAlone(c *comparison.Comparison) string {
+	var names []string
+	for i := range c.Gates {
+		if m := c.Gates[i].Metric; !slices.Contains(names, m) {
+			names = append(names, m)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := " Judged on the head alone: " + strings.Join(names[:min(len(names), maxJudged)], ", ")
+	if n := len(names) - maxJudged; n > 0 {
+		text += " and " + unit.Int(int64(n)) + " more"
+	}
+	return text + "."
+}
+
 // gatesText counts the results of the gates.
 func gatesText(c *comparison.Comparison) string {
-	n := map[comparison.Verdict]int64{}
-	for i := range c.Gates {
-		n[c.Gates[i].Verdict]++
-	}
-	inconclusive := "inconclusive"
-	if !c.Comparable && !c.FirstRun() {
-		inconclusive = "not answered, since the sides are not comparable"
-	}
 	if c.Study != nil {
 		return "A study has no verdict: no gate was asked."
+	}
+	n := map[comparison.Verdict]int64{}
+	checked := int64(0)
+	for i := range c.Gates {
+		if g := &c.Gates[i]; g.Checked() {
+			n[g.Verdict]++
+			checked++
+		}
 	}
 	passed := "passed"
 	if why := decisive(c); why != nil && why.Code == comparison.SameCapture {
 		passed = "passed, which proves nothing, since base and head are not two captures"
 	}
-	text := wording.Count(c.Counts.GatesChecked, "gate") + " checked"
+	text := wording.Count(checked, "gate") + " checked"
 	sep := ": "
 	for _, v := range []struct {
 		verdict comparison.Verdict
 		word    string
 	}{{comparison.Pass, passed}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
-		inconclusive}} {
+		"inconclusive"}} {
 		if n[v.verdict] > 0 {
 			text += sep + unit.Int(n[v.verdict]) + " " + v.word
 			sep = ", "
@@ -386,6 +433,12 @@ func gatesText(c *comparison.Comparison) string {
 			if a := accepted(c); v.verdict == comparison.Pass && a > 0 {
 				text += " (" + unit.Int(a) + " by a waiver)"
 			}
+		}
+	}
+	if left := int64(len(c.Gates)) - checked; left > 0 {
+		text += "; " + unit.Int(left) + " had nothing to judge"
+		if !c.Comparable && !c.FirstRun() {
+			text += ", since the sides are not comparable"
 		}
 	}
 	if w := idleWaivers(c); w > 0 {

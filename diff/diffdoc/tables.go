@@ -256,7 +256,9 @@ func structureList(c *comparison.Comparison) (l doc.List) {
 
 // residue names what differs and does not block the comparison, what causes a warning first.
 func residue(c *comparison.Comparison, limit int) doc.Paragraph {
-	list := slices.Clone(c.Residue)
+	list := slices.DeleteFunc(slices.Clone(c.Residue), func(r comparison.Residue) bool {
+		return r.Field == comparison.StudyEngine // the line of the sides names both
+	})
 	slices.SortStableFunc(list, func(a, b comparison.Residue) int {
 		switch {
 		case a.Soft == b.Soft:

@@ -2,8 +2,12 @@ package diffdoc
 
 import (
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -265,5 +269,85 @@ func TestBoxesAreExplainedWhereTheyAreDrawn(t *testing.T) {
 	var page strings.Builder
 	if err := render.HTML(&page, d, render.HTMLOptions{}); err != nil || !strings.Contains(page.String(), how) {
 		t.Errorf("%v: the page does not say how to read its boxes", err)
+	}
+}
+
+// An engine that is known on one side only is not shown as that of both.
+func TestAnUnknownEngineIsNamed(t *testing.T) {
+	for _, at := range []struct{ base, head, want string }{
+		{"", "vLLM 0.15.0", "base: engine unknown → head: vLLM 0.15.0"}, {"vLLM 0.15.0", "", "base: vLLM 0.15.0 → head: engine unknown"},
+		{"vLLM 0.9.1", "vLLM 0.15.0", "vLLM 0.9.1 → vLLM 0.15.0"}, {"vLLM 0.9.1", "vLLM 0.9.1", "vLLM 0.9.1"}, {"", "", ""},
+	} {
+		c := &comparison.Comparison{Base: comparison.Side{Captures: 1, Engine: at.base}, Head: comparison.Side{Captures: 1, Engine: at.head}}
+		if got := strings.TrimPrefix(text(engines(c)), " · "); got != at.want || !strings.Contains(text(sides(c)), at.want) {
+			t.Errorf("%q → %q: %q", at.base, at.head, got)
+		}
+	}
+}
+
+// The header names the engines, so the list of what else differs does not, and keeps its places for other fields.
+func TestEnginesStandInTheHeaderAlone(t *testing.T) {
+	c := &comparison.Comparison{Residue: []comparison.Residue{{Field: "engine", Head: "vLLM 0.15.0", Soft: true}, {Field: "os", Base: "a", Head: "b"}}}
+	if got := text(residue(c, 1).Spans); got != "Also differs (no reason to refuse): os a → b." {
+		t.Error(got)
+	}
+}
+
+// Whatever gates there are, the counts of a sentence sum to the number that it begins with, and with those that had
+// nothing to judge to all of them.
+func TestCountsOfGatesSum(t *testing.T) {
+	number := regexp.MustCompile(`\d+`)
+	rapid.Check(t, func(t *rapid.T) {
+		c := &comparison.Comparison{Comparable: rapid.Bool().Draw(t, "comparable"), Base: comparison.Side{Captures: 1}}
+		for range rapid.IntRange(0, 30).Draw(t, "gates") {
+			c.Gates = append(c.Gates, comparison.Gate{
+				Verdict: rapid.SampledFrom([]comparison.Verdict{comparison.Pass, comparison.Warn, comparison.Fail, comparison.Inconclusive}).Draw(t, "verdict"),
+				Code:    rapid.SampledFrom([]comparison.Code{"", comparison.WideInterval, comparison.MissingMetric, comparison.TooFewUnits}).Draw(t, "code")})
+		}
+		counted, left, _ := strings.Cut(gatesText(c), ";")
+		var n []int
+		for _, s := range number.FindAllString(counted, -1) {
+			v, _ := strconv.Atoi(s)
+			n = append(n, v)
+		}
+		sum, rest := 0, 0
+		for _, v := range n[1:] {
+			sum += v
+		}
+		if s := number.FindString(left); s != "" {
+			rest, _ = strconv.Atoi(s)
+		}
+		if sum != n[0] || sum+rest != len(c.Gates) {
+			t.Errorf("%d gates: %s", len(c.Gates), gatesText(c))
+		}
+	})
+}
+
+// A copy that has the same numbers is equal in the first place; that this proves nothing comes after it.
+func TestACopyIsEqualFirst(t *testing.T) {
+	c := &comparison.Comparison{Comparable: true, Identical: true, Verdict: comparison.Inconclusive,
+		Reasons: []comparison.Reason{{Code: comparison.SameCapture, Text: "head is a copy"}}, Base: comparison.Side{Captures: 1}}
+	if got := text(verdictLine(c)); got != "EQUAL in every number; INCONCLUSIVE same_capture: head is a copy" {
+		t.Error(got)
+	}
+	if c.Identical = false; text(verdictLine(c)) != "INCONCLUSIVE same_capture: head is a copy" {
+		t.Error(text(verdictLine(c)))
+	}
+}
+
+// Without a base, the sentence says which metrics were judged, and what is missing is a warning only if it makes the
+// verdict worse.
+func TestBudgetsAloneSayWhatTheyJudged(t *testing.T) {
+	c := &comparison.Comparison{Verdict: comparison.Pass, Reasons: []comparison.Reason{{Code: comparison.NoBaseline, Text: "none was named"}}}
+	for _, m := range []string{"unit.time.p50", "unit.time.p50", "gpu.idle_ratio", "a", "b", "c"} {
+		c.Gates = append(c.Gates, comparison.Gate{Metric: m, Verdict: comparison.Pass, CountsAs: comparison.Pass})
+	}
+	if got := checkedText(c); got != "6 gates checked: 6 passed. Judged on the head alone: unit.time.p50, gpu.idle_ratio, a, b and 1 more." {
+		t.Error(got)
+	}
+	for verdict, want := range map[comparison.Verdict]doc.NoteKind{comparison.Pass: doc.Info, comparison.Warn: doc.Caution} {
+		if c.Verdict = verdict; reasons(c)[0].(doc.Note).Kind != want {
+			t.Errorf("%s: %v", verdict, reasons(c)[0])
+		}
 	}
 }

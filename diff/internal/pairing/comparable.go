@@ -174,6 +174,9 @@ func (x *Sides) Environment() {
 			x.C.Refuse(code, text)
 			r := &x.C.Reasons[len(x.C.Reasons)-1]
 			r.Field, r.Base, r.Head = field, a, b
+			x.C.Residue = slices.DeleteFunc(x.C.Residue, func(r comparison.Residue) bool {
+				return r.Field == name || name == gpuCount && r.Field == "gpu"
+			})
 			if code == comparison.GraphCaptureMismatch { // no study needs that
 				return
 			}

@@ -19,6 +19,7 @@ type question struct {
 	r        *policy.Rule
 	s        *subject
 	step     float64 // the base's median time of a unit, ns; 0 if unknown
+	preset   int     // whether the rule is the preset's, see [policy.Policy.PresetRank]
 	exceeded bool    // the values exceed the rule
 
 	milder *question // the same number under the rule's milder form; nil: none

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -258,5 +259,14 @@ func TestRulesThatJudgeNothingArePointedOut(t *testing.T) {
 	}
 	if got := difftest.Policy(t, "version: 1\npreset: strict\nrules: [{id: all, metric: kernel.time_per_unit, regress: {rel: 5%}}, {id: attn, metric: kernel.time_per_unit, match: {glob: f*}, regress: {rel: 3%}}]").Shadowed(); len(got) != 0 {
 		t.Errorf("from the general to the special: %v", got)
+	}
+}
+
+// What a team wrote stands before what its preset brings.
+func TestOwnRulesComeFirst(t *testing.T) {
+	text := "preset: strict\nbudgets:\n  - {id: mine, metric: gpu.idle_ratio, max: 99%}\n"
+	c := compareBy(t, idleSides(0.1), idleSides(0.2), text)
+	if len(c.Gates) < 3 || c.Gates[0].Rule != "mine" || slices.ContainsFunc(c.Gates[1:], func(g comparison.Gate) bool { return g.Rule == "mine" }) {
+		t.Errorf("%d gates, the first by %s", len(c.Gates), c.Gates[0].Rule)
 	}
 }

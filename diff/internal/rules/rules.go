@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,7 +171,7 @@ func (s *subject) key(kind string) string {
 }
 
 // gates selects numbers by the rules and judges each by the last rule that selects it. The gates are in the order of
-// the rules, then of the numbers.
+// the rules, then of the numbers; those of the policy's own rules come before those of its preset.
 func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	selected := make([][]subject, len(rules))
 	last := map[string]int{}
@@ -213,11 +214,11 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		}
 		for k := range selected[i] {
 			if s := &selected[i][k]; last[s.key(kind)] == i && !s.ignored(j.p) {
-				list = append(list, &question{r: r, s: s, step: step})
+				list = append(list, &question{r: r, s: s, step: step, preset: j.p.PresetRank(i)})
 			}
 		}
 		if len(selected[i]) == 0 && !r.Optional {
-			list = append(list, &question{r: r})
+			list = append(list, &question{r: r, preset: j.p.PresetRank(i)})
 		}
 	}
 	j.means = map[string]bool{}
@@ -235,6 +236,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		}
 	}
 	j.ask(milder)
+	slices.SortStableFunc(list, func(a, b *question) int { return cmp.Compare(a.preset, b.preset) })
 	gates := []comparison.Gate{}
 	for _, q := range list {
 		if q.s == nil {

@@ -365,7 +365,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	j.options = f.github.provenance(s)
 	at := &j.options.Provenance
 	at.Baseline, at.BaseSHA, at.BaseRunURL = base.source, base.sha, base.run
-	at.Hardware, at.Engines = hardware(heads), engines(base.reports, heads)
+	at.Hardware = hardware(heads)
 	at.Policy = source
 	j.options.AcceptLabel, j.options.Reproduce, j.options.Today = f.github.label, f.reproduce(s != nil, len(j.base.reports)), opt.Today
 	notes := slices.Concat([]string{f.pins.Said()}, base.notes, before.Notes)

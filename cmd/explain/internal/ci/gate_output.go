@@ -1,7 +1,6 @@
 package ci
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -52,23 +51,6 @@ func hardware(heads []*report.Report) string {
 		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// engines returns the engines of both sides and their versions, as their logs state them; empty if no log does.
-func engines(base, head []*report.Report) string {
-	of := func(side []*report.Report) string {
-		for _, r := range side {
-			if s := r.Environment.Software(); s != "" {
-				return s
-			}
-		}
-		return ""
-	}
-	b, h := of(base), of(head)
-	if b == h || b == "" {
-		return h
-	}
-	return b + " → " + cmp.Or(h, "unknown")
 }
 
 // reproduce returns the shell command that repeats the comparison: in GitHub Actions from the uploaded folder, with the

@@ -177,14 +177,14 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]Entry{ // words that outputs print, first of all that has their name
-		"per call":      {"diff", "why a kernel's time changed: each run takes longer"},
-		"not answered":  {"diff", "gates whose rules could not be applied"},
-		"assumed":       {"diff", "the floor of 5 % that applies if nobody measured"},
-		"comm.":         {"diff", "communication that no compute hides"},
-		"NVTX coverage": {"words", "share of the kernel time"},
-		"api":           {"host_idle", "the launching thread was in another CUDA call"},
-		"os call":       {"host_idle", "the launching thread was in a call of the operating system"},
-		"running":       {"host_idle", "the launching thread was on a CPU"},
+		"per call":             {"diff", "why a kernel's time changed: each run takes longer"},
+		"had nothing to judge": {"diff", "gates whose rules could not be applied"},
+		"assumed":              {"diff", "the floor of 5 % that applies if nobody measured"},
+		"comm.":                {"diff", "communication that no compute hides"},
+		"NVTX coverage":        {"words", "share of the kernel time"},
+		"api":                  {"host_idle", "the launching thread was in another CUDA call"},
+		"os call":              {"host_idle", "the launching thread was in a call of the operating system"},
+		"running":              {"host_idle", "the launching thread was on a CPU"},
 	} {
 		if list := Find(name); len(list) == 0 || list[0].Page != want.Page || !strings.HasPrefix(list[0].Text, want.Text) {
 			t.Errorf("%s: %+v, want %+v first", name, list, want)
