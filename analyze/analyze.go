@@ -237,7 +237,7 @@ func narrowed(in *kit.Input) bool {
 func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
 	for _, in := range cuts {
 		list = append(list, unitCut(in))
-		in.Units.Free(in.Trace.Memory())
+		in.Units.Free()
 	}
 	return list
 }

@@ -12,6 +12,9 @@ type Indexes struct {
 // NewIndexes makes a list of n.
 func NewIndexes(a *Arena, n int) Indexes { return Indexes{arena: a, narrow: Make[uint16](a, n)} }
 
+// Len is how many there are.
+func (l *Indexes) Len() int { return max(len(l.narrow), len(l.wide)) }
+
 // At is the i-th index.
 func (l *Indexes) At(i int) int32 {
 	if l.wide != nil {

@@ -35,7 +35,7 @@ type waiter struct {
 type rowsOfCalls [][2]int32 // call, row
 
 func byCall(calls []int32) rowsOfCalls {
-	var list rowsOfCalls
+	list := make(rowsOfCalls, 0, len(calls))
 	for row, c := range calls {
 		if c != trace.None {
 			list = append(list, [2]int32{c, int32(row)})

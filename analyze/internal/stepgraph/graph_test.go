@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -16,17 +17,17 @@ const us = 1_000
 func every(c *capture, n int) *stepgraph.Units {
 	u := &stepgraph.Units{Of: make([]workunit.Members, len(c.Timeline.Devices))}
 	for d := range c.Timeline.Devices {
-		of := make([]int32, c.Timeline.Devices[d].Len())
-		for i := range of {
+		of := spill.NewIndexes(nil, c.Timeline.Devices[d].Len())
+		for i := range of.Len() {
 			if i%n == 0 {
 				if last := len(u.First) - 1; i > 0 {
 					u.Next[last] = c.Number(d, i)
 				}
 				u.First, u.Next = append(u.First, c.Number(d, i)), append(u.Next, trace.None)
 			}
-			of[i] = int32(len(u.First) - 1)
+			of.Set(i, int32(len(u.First)-1))
 		}
-		u.Of[d] = workunit.NewMembers(nil, of)
+		u.Of[d] = workunit.NewMembers(of)
 	}
 	return u
 }

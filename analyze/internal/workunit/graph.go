@@ -160,7 +160,7 @@ func (f *Search) byGraph(minShare float64) *Result {
 	r := f.sliced(s, KindGraph, "CUDA graph launch", fmt.Sprintf(
 		"no step marker; CUDA graphs, traced %s, run %.2f of the compute time, and a unit runs from one launch of the graph with most time (or of the same step at another size) to the next, %d launches", mode, share, launches))
 	if !f.sound(r) && (minShare > 0 || r.Primary < 0) {
-		f.of.free(f.Trace.Memory())
+		f.of.free()
 		return nil
 	}
 	return r
@@ -181,13 +181,13 @@ func (f *Search) sound(r *Result) bool {
 	var total int64
 	for d := range f.of {
 		device := &f.Timeline.Devices[d]
-		for w, id := range f.of[d] {
+		for w := range f.of[d].Len() {
 			if device.Class(w) != timeline.Compute {
 				continue
 			}
 			time := device.End(w) - device.Start(w)
 			total += time
-			if id >= 0 {
+			if id := f.of[d].At(w); id >= 0 {
 				units[id].kernels++
 				units[id].time += time
 			}

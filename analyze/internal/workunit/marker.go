@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -151,7 +150,7 @@ func (f *Search) byMarkers() *Result {
 			title, len(w.set.ranges), float64(w.work)/float64(max(all, 1)))
 		return res
 	}
-	f.of.free(f.Trace.Memory())
+	f.of.free()
 	return nil
 }
 
@@ -328,20 +327,18 @@ func (f *Search) markerUnits(m *marked, name string) *Result {
 	o := newOwners(f.Trace, m)
 	var units []Unit
 	at := make([]int32, len(m.ranges)) // the marker's unit on this device, or -1
-	between := make(owned, len(f.Timeline.Devices))
+	between := newOwned(f.Trace.Memory(), f.Timeline)
 	for d := range f.Timeline.Devices {
 		device := &f.Timeline.Devices[d]
-		between[d] = spill.Make[int32](f.Trace.Memory(), device.Len())
 		for i := range at {
 			at[i] = -1
 		}
 		for i := range device.Len() {
-			between[d][i] = trace.None
 			call := device.Call(i)
 			k := o.of(call)
 			if k < 0 {
 				if k = o.before(call); k >= 0 {
-					between[d][i] = k
+					between[d].Set(i, k)
 				}
 				continue
 			}
@@ -359,11 +356,11 @@ func (f *Search) markerUnits(m *marked, name string) *Result {
 			}
 			u := &units[at[k]]
 			u.LastWork = max(u.LastWork, end)
-			f.of[d][i] = at[k]
+			f.of[d].Set(i, at[k])
 		}
-		for i, k := range between[d] {
-			if k >= 0 {
-				between[d][i] = at[k]
+		for i := range device.Len() {
+			if k := between[d].At(i); k >= 0 {
+				between[d].Set(i, at[k])
 			}
 		}
 	}

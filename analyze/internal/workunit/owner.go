@@ -132,48 +132,48 @@ func (o *owners) open(th int32, start, end int64) int32 {
 // Members gives the unit of each piece of a device's work, or trace.None. Consecutive pieces mostly belong to one unit,
 // so it is stored as runs, unless there are many.
 type Members struct {
-	ends, units []int32 // by run: index after its last piece; its unit
-	dense       []int32 // by piece; used instead of runs
+	ends, units []int32       // by run: index after its last piece; its unit
+	dense       spill.Indexes // by piece; used instead of runs if there are any
 }
 
 // runRatio is the mean number of pieces per run from which runs are used.
 const runRatio = 8
 
-// NewMembers takes over a list of units by piece, allocated by [spill.Make].
-func NewMembers(memory *spill.Arena, of []int32) Members {
-	runs := 0
-	for i := range of {
-		if i == 0 || of[i] != of[i-1] {
+// NewMembers takes over a list of units by piece.
+func NewMembers(of spill.Indexes) Members {
+	n, runs := of.Len(), 0
+	for i := range n {
+		if i == 0 || of.At(i) != of.At(i-1) {
 			runs++
 		}
 	}
-	if runs*runRatio > len(of) {
+	if runs*runRatio > n {
 		return Members{dense: of}
 	}
 	m := Members{ends: make([]int32, 0, runs), units: make([]int32, 0, runs)}
-	for i := range of {
-		if i+1 == len(of) || of[i+1] != of[i] {
-			m.ends, m.units = append(m.ends, int32(i+1)), append(m.units, of[i])
+	for i := range n {
+		if i+1 == n || of.At(i+1) != of.At(i) {
+			m.ends, m.units = append(m.ends, int32(i+1)), append(m.units, of.At(i))
 		}
 	}
-	spill.Free(memory, of)
+	of.Free()
 	return m
 }
 
 // membersOf takes over lists by device; nil if there are none.
-func membersOf(memory *spill.Arena, lists [][]int32) []Members {
+func membersOf(lists owned) []Members {
 	if lists == nil {
 		return nil
 	}
 	all := make([]Members, len(lists))
 	for d, of := range lists {
-		all[d] = NewMembers(memory, of)
+		all[d] = NewMembers(of)
 	}
 	return all
 }
 
-func (m *Members) free(memory *spill.Arena) {
-	spill.Free(memory, m.dense)
+func (m *Members) free() {
+	m.dense.Free()
 	*m = Members{}
 }
 
@@ -199,7 +199,7 @@ func (w *Walk) Of(i int) int32 {
 // Run returns the unit of the i-th piece, and the index of the first later piece that may be of another unit, at most
 // n; i must not decrease.
 func (w *Walk) Run(i, n int) (unit int32, end int) {
-	if unit = w.Of(i); w.members.dense != nil {
+	if unit = w.Of(i); w.members.dense.Len() > 0 {
 		return unit, i + 1
 	}
 	return unit, min(w.end, n)
@@ -207,8 +207,8 @@ func (w *Walk) Run(i, n int) (unit int32, end int) {
 
 func (w *Walk) advance(i int) int32 {
 	m := w.members
-	if m.dense != nil {
-		return m.dense[i]
+	if m.dense.Len() > 0 {
+		return m.dense.At(i)
 	}
 	for ; w.run < len(m.ends); w.run++ {
 		if int(m.ends[w.run]) > i {

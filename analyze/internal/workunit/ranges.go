@@ -131,7 +131,7 @@ func (f *Search) byRanges() *Result {
 			x.text, x.alike, x.worked, float64(x.launch)/float64(max(1, all)))
 		return res
 	}
-	f.of.free(f.Trace.Memory())
+	f.of.free()
 	return nil
 }
 

@@ -238,7 +238,7 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 		}
 	}
 	if tracks == 0 || float64(time) < minTracks*float64(total) {
-		f.of.free(f.Trace.Memory())
+		f.of.free()
 		return nil
 	}
 	p := w.period(first.best, tracks)
@@ -253,7 +253,7 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 	r := f.sliced(s, KindKernel, start, p.why(len(distinct), w.names.text(first.best.names)))
 	r.Period = p
 	if !f.sound(r) {
-		f.of.free(f.Trace.Memory())
+		f.of.free()
 		return nil
 	}
 	whole := newFitter(first.best.line)

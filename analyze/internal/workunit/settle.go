@@ -98,7 +98,8 @@ func (f *Search) sign(r *Result) {
 	}
 	for d := range f.of {
 		device := &f.Timeline.Devices[d]
-		for w, id := range f.of[d] {
+		for w := range f.of[d].Len() {
+			id := f.of[d].At(w)
 			if id == trace.None {
 				continue
 			}

@@ -114,7 +114,7 @@ func (t *track) pairUp(cuts []cut, names *symbols) (units []cut, kernels int) {
 }
 
 func (s *slicer) unit(t *track, lo, hi, kind int32) {
-	device, of := t.device, s.of[t.index]
+	device, of := t.device, &s.of[t.index]
 	first := device.Work(t.piece(lo))
 	u := Unit{Device: device.ID, Index: int32(t.index), Proc: t.proc, Marker: trace.None, Group: -1, anchor: kind,
 		Start: first.Start, LastWork: first.End, HostStart: 0, HostEnd: -1}
@@ -122,7 +122,7 @@ func (s *slicer) unit(t *track, lo, hi, kind int32) {
 	id := int32(len(s.units))
 	for k := lo; k < hi; k++ {
 		w := t.piece(k)
-		of[w] = id
+		of.Set(w, id)
 		u.LastWork = max(u.LastWork, device.End(w))
 		if t.compared(w) {
 			u.hash += s.names.hash[s.names.at(device, w)]

@@ -163,12 +163,20 @@ func tracksOf(tr *trace.Trace, device *timeline.Device, index int) (list []*trac
 }
 
 // owned is the unit of each piece of work, by device, or trace.None.
-type owned [][]int32
+type owned []spill.Indexes
+
+func newOwned(memory *spill.Arena, tl *timeline.Timeline) owned {
+	of := make(owned, len(tl.Devices))
+	for d := range of {
+		of[d] = spill.NewIndexes(memory, tl.Devices[d].Len())
+	}
+	return of
+}
 
 // free gives up the results of an attempt.
-func (of *owned) free(memory *spill.Arena) {
-	for _, list := range *of {
-		spill.Free(memory, list)
+func (of *owned) free() {
+	for d := range *of {
+		(*of)[d].Free()
 	}
 	*of = nil
 }
@@ -176,9 +184,9 @@ func (of *owned) free(memory *spill.Arena) {
 // renumber gives the work of each unit to the one in its place.
 func (of owned) renumber(place []int32) {
 	for d := range of {
-		for w, u := range of[d] {
-			if u != trace.None {
-				of[d][w] = place[u]
+		for w := range of[d].Len() {
+			if u := of[d].At(w); u != trace.None {
+				of[d].Set(w, place[u])
 			}
 		}
 	}
@@ -186,16 +194,8 @@ func (of owned) renumber(place []int32) {
 
 // begin begins an attempt: no piece of work has a unit.
 func (f *Search) begin() {
-	memory := f.Trace.Memory()
-	f.of.free(memory)
-	f.of = make(owned, len(f.Timeline.Devices))
-	for d := range f.of {
-		of := spill.Make[int32](memory, f.Timeline.Devices[d].Len())
-		for w := range of {
-			of[w] = trace.None
-		}
-		f.of[d] = of
-	}
+	f.of.free()
+	f.of = newOwned(f.Trace.Memory(), f.Timeline)
 }
 
 // Free releases what only the search needs. Results remain valid.

@@ -41,7 +41,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -195,11 +194,10 @@ func (f *Search) At(anchor *Anchor) *Result {
 // finish completes a result.
 func (f *Search) finish(r *Result) *Result {
 	r.Timeline = f.Timeline
-	memory := f.Trace.Memory()
-	r.Of, r.Between = membersOf(memory, f.of), membersOf(memory, r.between)
+	r.Of, r.Between = membersOf(f.of), membersOf(r.between)
 	f.of, r.between = nil, nil
 	if r.Kind == KindNone {
-		r.Free(memory)
+		r.Free()
 		r.Of = make([]Members, len(f.Timeline.Devices))
 		r.Units, r.Groups, r.Primary = nil, nil, -1
 	}
@@ -207,10 +205,10 @@ func (f *Search) finish(r *Result) *Result {
 }
 
 // Free releases the mapping from work to units; the rest of the result remains.
-func (r *Result) Free(memory *spill.Arena) {
+func (r *Result) Free() {
 	for _, of := range [][]Members{r.Of, r.Between} {
 		for d := range of {
-			of[d].free(memory)
+			of[d].free()
 		}
 	}
 	r.Of, r.Between = nil, nil

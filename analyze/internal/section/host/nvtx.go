@@ -321,7 +321,7 @@ func describeRanges(in *kit.Input) []*report.Summary {
 }
 
 // leastShare is how many ranges justify a processor of their own, mostShare how many one processor holds at a time.
-const leastShare, mostShare = 1 << 16, 1 << 21
+const leastShare, mostShare = 1 << 16, 1 << 20
 
 // orLast is a dense index with a place for the unknown after all others.
 func orLast(i int32, n int) int {
