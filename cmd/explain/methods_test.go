@@ -15,11 +15,6 @@ const mostMethods = 20
 
 // widerTypes are the types still to be split, by folder and name, with the methods they have. The list only shrinks.
 var widerTypes = map[string]int{
-	"analyze/internal/stepgraph.builder":          32,
-	"analyze/internal/stepgraph.hands":            41,
-	"analyze/internal/stepgraph.replay":           36,
-	"analyze/internal/stepgraph.waiter":           41,
-	"analyze/internal/stepgraph.walker":           23,
 	"analyze/internal/timeline.Device":            21,
 	"analyze/internal/timeline.Stretches":         21,
 	"analyze/internal/timeline.rangeSweep":        21,

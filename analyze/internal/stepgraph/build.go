@@ -48,12 +48,14 @@ type streamKey struct {
 
 // builder is the state that only building needs.
 type builder struct {
-	*Graph
-	t       *trace.Trace
-	calls   *timeline.Calls
-	streams []stream
-	ofProc  map[int32][]int32 // indexes into streams
+	g        *Graph
+	calls    *timeline.Calls
+	onDevice [][]stream
+	streams  streams
 }
+
+// streams are those of each process.
+type streams map[int32][]*stream
 
 // New builds the graph of a timeline. In time it is n log n in the rows of the capture.
 func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
@@ -70,7 +72,7 @@ func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
 	g.before = spill.Make[int32](memory, n)
 	g.after, g.group = newSparse(n), newSparse(n)
 	g.waited = spill.NewIndexes(memory, t.API.Len())
-	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{}}
+	b := &builder{g: g, calls: calls, onDevice: make([][]stream, len(tl.Devices)), streams: streams{}}
 	places := b.layOut(n)
 	parallel.Do(b.hosts, b.measure, b.collect)
 	b.measureEvents()
@@ -81,17 +83,16 @@ func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
 
 // layOut lists the work of each stream, and the predecessor of each piece. A stream is of one device.
 func (b *builder) layOut(n int) (pieces []int32) {
-	pieces = spill.Make[int32](b.t.Memory(), n)
-	lists := make([][]stream, len(b.base))
-	parallel.Each(len(lists), func(d int) {
-		from := int(b.base[d])
-		to := from + b.Timeline.Devices[d].Len()
-		lists[d] = b.layOutDevice(d, pieces[from:to])
+	pieces = spill.Make[int32](b.g.memory(), n)
+	parallel.Each(len(b.onDevice), func(d int) {
+		from := int(b.g.base[d])
+		to := from + b.g.Timeline.Devices[d].Len()
+		b.onDevice[d] = b.layOutDevice(d, pieces[from:to])
 	})
-	for _, list := range lists {
-		for _, s := range list {
-			b.ofProc[s.proc] = append(b.ofProc[s.proc], int32(len(b.streams)))
-			b.streams = append(b.streams, s)
+	for _, list := range b.onDevice {
+		for i := range list {
+			s := &list[i]
+			b.streams[s.proc] = append(b.streams[s.proc], s)
 		}
 	}
 	return pieces
@@ -99,8 +100,8 @@ func (b *builder) layOut(n int) (pieces []int32) {
 
 // layOutDevice is layOut of one device, for whose pieces there is room.
 func (b *builder) layOutDevice(device int, room []int32) []stream {
-	d, base := &b.Timeline.Devices[device], b.base[device]
-	before := b.before[base:][:d.Len()] // first used for the stream
+	d, base := &b.g.Timeline.Devices[device], b.g.base[device]
+	before := b.g.before[base:][:d.Len()] // first used for the stream
 	list, counts := numberStreams(d, before)
 	for s := range list {
 		list[s].d, list[s].base = d, base
@@ -170,16 +171,16 @@ func numberStreams(d *timeline.Device, of []int32) (list []stream, counts []int)
 
 // mayWait reports whether a call may have waited for the work that it launched, or for room in the queue.
 func (b *builder) mayWait(d *timeline.Device, i, call int, quick []int64) bool {
-	name := b.api.Name(call)
-	n := &b.api.Names[name]
+	name := b.g.api.Name(call)
+	n := &b.g.api.Names[name]
 	switch {
 	case n.SyncCopy:
 		return true
 	case n.Launch:
-		return b.api.Dur(call) > max(roomCall, 2*quick[name]) && d.Start(i)-b.api.End(call) > roomAhead
+		return b.g.api.Dur(call) > max(roomCall, 2*quick[name]) && d.Start(i)-b.g.api.End(call) > roomAhead
 	case n.AsyncCopy && d.Kind(i) == timeline.CopyWork:
 		row := d.Row(i)
-		return b.t.Copies.SrcKind(row) == 0 || b.t.Copies.DstKind(row) == 0
+		return b.g.trace.Copies.SrcKind(row) == 0 || b.g.trace.Copies.DstKind(row) == 0
 	}
 	return false
 }
@@ -200,17 +201,16 @@ func (s *stream) from(call int32) int32 {
 	return trace.None
 }
 
-// named is the index of the stream of a process that a row names, or -1. If a process numbers its devices otherwise
+// named is the stream of a process that a row names, or nil. If a process numbers its devices otherwise
 // than the timeline does, the stream alone identifies it.
-func (b *builder) named(proc, device int32, id int64) int32 {
-	found := int32(-1)
-	for _, s := range b.ofProc[proc] {
-		if x := &b.streams[s]; x.id == id {
-			if x.device == device {
+func (of streams) named(proc, device int32, id int64) (found *stream) {
+	for _, s := range of[proc] {
+		if s.id == id {
+			if s.device == device {
 				return s
 			}
-			if found >= 0 {
-				return -1
+			if found != nil {
+				return nil
 			}
 			found = s
 		}
@@ -252,22 +252,22 @@ func (s *sample) at(q float64, usual int64) int64 {
 func (b *builder) measure() {
 	var launch [timeline.SetWork + 1][2]sample
 	var stream [timeline.SetWork + 1]sample
-	for di := range b.Timeline.Devices {
-		d, base := &b.Timeline.Devices[di], b.base[di]
+	for di := range b.g.Timeline.Devices {
+		d, base := &b.g.Timeline.Devices[di], b.g.base[di]
 		for i := range d.Len() {
 			w := begin(d, i)
 			if w.call == trace.None {
 				continue
 			}
-			from, to := b.api.Start(int(w.call)), b.api.End(int(w.call))
+			from, to := b.g.api.Start(int(w.call)), b.g.api.End(int(w.call))
 			behind := int64(minTime) // the end of the work before on its stream
-			if p := b.before[base+int32(i)]; p != trace.None {
+			if p := b.g.before[base+int32(i)]; p != trace.None {
 				behind = d.End(int(p - base))
 			}
 			switch {
 			case from > w.start:
 			case behind < from-usualEvent:
-				at, still := b.launched(w.call, w.start)
+				at, still := b.g.launched(w.call, w.start)
 				launch[w.kind][still].add(w.start - at)
 			case to+usualLaunch < behind && behind <= w.start:
 				stream[w.kind].add(w.start - behind)
@@ -275,53 +275,49 @@ func (b *builder) measure() {
 		}
 	}
 	for k := range launch {
-		b.typical.launch[k] = [2]int64{min(mostLatency, launch[k][0].at(0.5, usualStream)),
+		b.g.typical.launch[k] = [2]int64{min(mostLatency, launch[k][0].at(0.5, usualStream)),
 			min(mostLatency, launch[k][1].at(0.5, usualLaunch))}
-		b.typical.quick[k] = min(b.typical.launch[k][1], launch[k][1].at(quickest, usualLaunch))
-		b.typical.stream[k] = min(mostLatency, stream[k].at(0.5, usualStream))
+		b.g.typical.quick[k] = min(b.g.typical.launch[k][1], launch[k][1].at(quickest, usualLaunch))
+		b.g.typical.stream[k] = min(mostLatency, stream[k].at(0.5, usualStream))
 	}
-	b.typical.event = usualEvent
+	b.g.typical.event = usualEvent
 }
 
 // measureEvents finds the typical latency of work that waited for an event.
 func (b *builder) measureEvents() {
 	var event sample
-	for d := range b.Timeline.Devices {
-		device := &b.Timeline.Devices[d]
+	for d := range b.g.Timeline.Devices {
+		device := &b.g.Timeline.Devices[d]
 		for i := range device.Len() {
-			piece := b.base[d] + int32(i)
-			p := b.after.of(piece)
+			piece := b.g.base[d] + int32(i)
+			p := b.g.after.of(piece)
 			if p == trace.None {
 				continue
 			}
-			w, at := device.Work(i), b.end(p)
-			if q := b.before[piece]; (q == trace.None || b.end(q)+usualEvent < at) &&
-				(w.Call == trace.None || b.api.End(int(w.Call))+usualLaunch < at) {
+			w, at := device.Work(i), b.g.end(p)
+			if q := b.g.before[piece]; (q == trace.None || b.g.end(q)+usualEvent < at) &&
+				(w.Call == trace.None || b.g.api.End(int(w.Call))+usualLaunch < at) {
 				event.add(w.Start - at)
 			}
 		}
 	}
-	b.typical.event = event.at(0.5, usualEvent)
+	b.g.typical.event = event.at(0.5, usualEvent)
 }
 
 // infer looks for explanations of work that starts later than everything known explains: other work of its device that
 // had just ended.
 func (b *builder) infer() {
-	byDevice := map[int32][]int32{}
-	for s := range b.streams {
-		byDevice[b.streams[s].device] = append(byDevice[b.streams[s].device], int32(s))
-	}
-	found := make([][]inference, len(b.base))
+	found := make([][]inference, len(b.onDevice))
 	parallel.Each(len(found), func(d int) {
-		if streams := byDevice[b.Timeline.Devices[d].ID]; len(streams) >= 2 && len(streams) <= 64 {
-			found[d] = b.inferOn(d, streams)
+		if n := len(b.onDevice[d]); n >= 2 && n <= 64 {
+			found[d] = b.inferOn(d)
 		}
 	})
 	for _, list := range found {
 		for _, x := range list {
-			b.after.set(x.piece, x.after|inferred)
+			b.g.after.set(x.piece, x.after|inferred)
 		}
-		b.Found.Inferred += int64(len(list))
+		b.g.Found.Inferred += int64(len(list))
 	}
 }
 
@@ -329,23 +325,23 @@ func (b *builder) infer() {
 type inference struct{ piece, after int32 }
 
 // inferOn is infer of one device.
-func (b *builder) inferOn(d int, streams []int32) (found []inference) {
-	device := &b.Timeline.Devices[d]
+func (b *builder) inferOn(d int) (found []inference) {
+	device := &b.g.Timeline.Devices[d]
 	for i := range device.Len() {
-		piece := b.base[d] + int32(i)
-		if b.after.of(piece) != trace.None {
+		piece := b.g.base[d] + int32(i)
+		if b.g.after.of(piece) != trace.None {
 			continue
 		}
-		w, h := b.bind(piece)
+		w, h := b.g.bind(piece)
 		if w.start-h.ready <= unexplain || h.by == ByNothing {
 			continue
 		}
 		best, at := trace.None, w.start-justEnded
-		for _, s := range streams {
-			x := b.streams[s].pieces
+		for _, s := range b.onDevice[d] {
+			x := s.pieces
 			k := sort.Search(len(x), func(k int) bool { return x[k] >= piece })
-			if k > 0 && x[k-1] != b.before[piece] {
-				if end := b.end(x[k-1]); end >= at && end <= w.start {
+			if k > 0 && x[k-1] != b.g.before[piece] {
+				if end := b.g.end(x[k-1]); end >= at && end <= w.start {
 					best, at = x[k-1], end
 				}
 			}

@@ -13,7 +13,7 @@ import (
 // record is the place where an event was recorded last.
 type record struct {
 	call   int32
-	stream int32 // index into streams, or -1 if not known
+	stream *stream // nil if not known
 	epoch  int64
 }
 
@@ -24,7 +24,8 @@ type eventKey struct {
 
 // waiter goes through the calls in order.
 type waiter struct {
-	*builder
+	g       *Graph
+	streams streams
 	records map[eventKey]record
 	byOrder map[int32]int32 // by thread: the last call that recorded an event that no row names
 	syncs   rowsOfCalls
@@ -63,12 +64,12 @@ func (r *rowsOfCalls) of(call int32) int32 {
 // findOwn finds, for each call that may have waited for its own work, or for room for it, its first piece of work; quick
 // is [builder.quickest].
 func (b *builder) findOwn(quick []int64) (own rowsOfCalls) {
-	for di := range b.Timeline.Devices {
-		d := &b.Timeline.Devices[di]
+	for di := range b.g.Timeline.Devices {
+		d := &b.g.Timeline.Devices[di]
 		last := trace.None // found before
 		for i := range d.Len() {
 			if c := d.Call(i); c != trace.None && c != last && b.mayWait(d, i, int(c), quick) {
-				own = append(own, [2]int32{c, b.base[di] + int32(i)})
+				own = append(own, [2]int32{c, b.g.base[di] + int32(i)})
 				last = c
 			}
 		}
@@ -84,53 +85,54 @@ func (b *builder) hosts() {
 	b.pass(own, guesses)
 	maps.DeleteFunc(guesses, func(_ guess, o *odds) bool { return !o.hold() })
 	if len(guesses) > 0 {
-		f := &b.Found // counts before this pass, except those of collect
+		f := &b.g.Found // counts before this pass, except those of collect
 		f.Recorded, f.ByOrder, f.Unrecorded, f.Contradicted, f.Held = 0, 0, 0, 0, 0
 		f.Handed, f.HandedInferred, f.ByWork, f.ByProcess, f.Locked, f.Outside = 0, 0, 0, 0, 0, 0
-		b.kept = b.kept[:0]
+		b.g.kept = b.g.kept[:0]
 		b.pass(own, guesses)
 	}
 }
 
 // quickest is, by name, the time of a quick call that launches.
 func (b *builder) quickest() []int64 {
-	overall := make([]sample, len(b.api.Names))
-	for c := range b.api.Len() {
-		if n := b.api.Name(c); b.api.Names[n].Launch {
-			overall[n].add(b.api.Dur(c))
+	overall := make([]sample, len(b.g.api.Names))
+	for c := range b.g.api.Len() {
+		if n := b.g.api.Name(c); b.g.api.Names[n].Launch {
+			overall[n].add(b.g.api.Dur(c))
 		}
 	}
-	quick := make([]int64, len(b.api.Names))
+	quick := make([]int64, len(b.g.api.Names))
 	for n := range quick {
 		quick[n] = overall[n].at(0.1, 0)
 	}
 	return quick
 }
 
-// pass goes through the calls, of which own may have waited for their own work; with guesses of waits between threads, or only to count how good such guesses would be.
+// pass goes through the calls, of which own may have waited for their own work; with guesses of waits between threads,
+// or only to count how good such guesses would be.
 func (b *builder) pass(own rowsOfCalls, guesses map[guess]*odds) {
-	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{},
+	w := &waiter{g: b.g, streams: b.streams, records: map[eventKey]record{}, byOrder: map[int32]int32{},
 		syncs: byCall(b.calls.Sync), events: byCall(b.calls.Event)}
-	hands := newHands(b, guesses)
-	for c := range b.api.Len() {
-		th := b.api.Thread(c)
+	hands := newHands(b.g, b.streams, guesses)
+	for c := range b.g.api.Len() {
+		th := b.g.api.Thread(c)
 		if th == trace.None {
 			continue
 		}
 		before := hands.start(int32(c), th)
-		b.waited.Set(c, before)
+		b.g.waited.Set(c, before)
 		piece := w.visit(int32(c), th, own.of(int32(c)))
 		held := false
 		if piece != trace.None {
 			k := keptCall{call: int32(c), piece: piece, from: trace.None, before: before}
-			if held = b.until(k) > b.api.Start(c); held {
-				b.Found.Held++
+			if held = b.g.until(k) > b.g.api.Start(c); held {
+				b.g.Found.Held++
 			}
-			b.kept = append(b.kept, k)
+			b.g.kept = append(b.g.kept, k)
 		}
 		hands.end(int32(c), th, held)
 	}
-	b.typical.gap = hands.gaps.at(0.5, 0)
+	b.g.typical.gap = hands.gaps.at(0.5, 0)
 }
 
 // clockSkew is by how many ns work may end, by the clock of the GPU, after the call that waited for it has returned, by
@@ -151,9 +153,9 @@ func (g *Graph) forRoom(call int32) bool { return g.api.Names[g.api.Name(int(cal
 
 // visit is the work that held a call, which may be its own work, or trace.None.
 func (w *waiter) visit(c, th, own int32) int32 {
-	n := &w.api.Names[w.api.Name(int(c))]
-	proc := w.t.Threads[th].Proc
-	end := w.api.End(int(c))
+	n := &w.g.api.Names[w.g.api.Name(int(c))]
+	proc := w.g.trace.Threads[th].Proc
+	end := w.g.api.End(int(c))
 	switch {
 	case n.Record:
 		w.recorded(c, th, proc)
@@ -161,13 +163,13 @@ func (w *waiter) visit(c, th, own int32) int32 {
 		w.wait(c, th, proc)
 	case n.Sync && strings.Contains(n.Name, "Event"):
 		if row := w.syncs.of(c); row != trace.None {
-			if p, ok := w.atRecord(proc, w.t.Syncs.Event(int(row)), w.t.Syncs.Epoch(int(row)), th); ok {
+			if p, ok := w.atRecord(proc, w.g.trace.Syncs.Event(int(row)), w.g.trace.Syncs.Epoch(int(row)), th); ok {
 				return w.ended(p, end)
 			}
 			return w.streamUpTo(c, proc, row)
 		}
 	case n.Sync && strings.Contains(n.Name, "Stream"):
-		if row := w.syncs.of(c); row != trace.None && w.t.Syncs.Stream(int(row)) >= 0 {
+		if row := w.syncs.of(c); row != trace.None && w.g.trace.Syncs.Stream(int(row)) >= 0 {
 			return w.streamUpTo(c, proc, row)
 		}
 		return w.anyUpTo(c, proc, end)
@@ -176,13 +178,13 @@ func (w *waiter) visit(c, th, own int32) int32 {
 	case n.SyncCopy && own != trace.None:
 		return w.ended(own, end)
 	case n.AsyncCopy && own != trace.None: // of pageable memory
-		if w.end(own) <= end && w.start(own) < end {
+		if w.g.end(own) <= end && w.g.start(own) < end {
 			return own
 		}
 	case n.Launch && own != trace.None:
 		return w.room(c, own)
-	case n.Frees && w.api.Dur(int(c)) > longCall:
-		if p := w.anyUpTo(c, proc, end); p != trace.None && w.end(p) > w.api.Start(int(c)) {
+	case n.Frees && w.g.api.Dur(int(c)) > longCall:
+		if p := w.anyUpTo(c, proc, end); p != trace.None && w.g.end(p) > w.g.api.Start(int(c)) {
 			return p
 		}
 	}
@@ -192,20 +194,20 @@ func (w *waiter) visit(c, th, own int32) int32 {
 // ended is the piece if it had ended by a moment, else trace.None: then the times contradict that a call waited for it.
 // If a piece by the GPU's clock began only after that moment, the one before it on its stream is taken instead.
 func (w *waiter) ended(piece int32, by int64) int32 {
-	for piece != trace.None && w.end(piece) <= by+clockSkew {
-		if w.start(piece) < by {
+	for piece != trace.None && w.g.end(piece) <= by+clockSkew {
+		if w.g.start(piece) < by {
 			return piece
 		}
-		piece = w.before[piece]
+		piece = w.g.before[piece]
 	}
 	return trace.None
 }
 
 // streamUpTo is the last piece that was launched into the stream of a synchronization before the call.
 func (w *waiter) streamUpTo(c, proc, row int32) int32 {
-	y := &w.t.Syncs
-	if s := w.named(proc, y.Device(int(row)), y.Stream(int(row))); s >= 0 {
-		return w.ended(w.streams[s].upTo(c), w.api.End(int(c)))
+	y := &w.g.trace.Syncs
+	if s := w.streams.named(proc, y.Device(int(row)), y.Stream(int(row))); s != nil {
+		return w.ended(s.upTo(c), w.g.api.End(int(c)))
 	}
 	return trace.None
 }
@@ -213,9 +215,9 @@ func (w *waiter) streamUpTo(c, proc, row int32) int32 {
 // anyUpTo is the piece of the process that ended last of those launched before the call and ended by a moment.
 func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 	best, at := trace.None, int64(minTime)
-	for _, s := range w.ofProc[proc] {
-		if p := w.ended(w.streams[s].upTo(c), by); p != trace.None && w.end(p) > at {
-			best, at = p, w.end(p)
+	for _, s := range w.streams[proc] {
+		if p := w.ended(s.upTo(c), by); p != trace.None && w.g.end(p) > at {
+			best, at = p, w.g.end(p)
 		}
 	}
 	return best
@@ -224,19 +226,18 @@ func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 // room is the piece whose start made room in a full queue for the work that a call launched, or trace.None if the queue
 // was not full.
 func (w *waiter) room(c, piece int32) int32 {
-	d, i := w.Place(piece)
-	device := &w.Timeline.Devices[d]
-	s := w.named(device.Proc(i), device.ID, device.Stream(i))
-	if s < 0 {
+	d, i := w.g.Place(piece)
+	device := &w.g.Timeline.Devices[d]
+	x, end := w.streams.named(device.Proc(i), device.ID, device.Stream(i)), w.g.api.End(int(c))
+	if x == nil {
 		return trace.None
 	}
-	x, end := &w.streams[s], w.api.End(int(c))
 	at, _ := slices.BinarySearch(x.pieces, piece)
 	room := func(full int) bool { return at < full || x.start(at-full) < end } // fewer have not started
-	if room(fullQueue) || room(w.queue(x)) {
+	if room(fullQueue) || room(x.queue(w.g.api)) {
 		return trace.None
 	}
-	if n := x.started(end); n > 0 && x.start(n-1) > w.api.Start(int(c)) {
+	if n := x.started(end); n > 0 && x.start(n-1) > w.g.api.Start(int(c)) {
 		return x.pieces[n-1]
 	}
 	return trace.None
@@ -251,7 +252,7 @@ func (s *stream) started(by int64) int {
 }
 
 // queue is the queue length ahead of a launch into a stream at which it counts as full: nearly the longest one seen.
-func (w *waiter) queue(s *stream) int {
+func (s *stream) queue(api *trace.API) int {
 	if s.full == 0 {
 		most, started := 0, 0
 		for k, piece := range s.pieces {
@@ -259,7 +260,7 @@ func (w *waiter) queue(s *stream) int {
 			if call == trace.None {
 				continue
 			}
-			for end := w.api.End(int(call)); started < k && s.start(started) < end; {
+			for end := api.End(int(call)); started < k && s.start(started) < end; {
 				started++
 			}
 			most = max(most, k-started)
@@ -276,8 +277,8 @@ func (w *waiter) recorded(c, th, proc int32) {
 		w.byOrder[th] = c
 		return
 	}
-	e := &w.t.Events[row]
-	w.records[eventKey{proc, e.Event}] = record{c, w.named(proc, e.Device, e.Stream), e.Epoch}
+	e := &w.g.trace.Events[row]
+	w.records[eventKey{proc, e.Event}] = record{c, w.streams.named(proc, e.Device, e.Stream), e.Epoch}
 }
 
 // atRecord is the work that an event stands for: the last work launched before its record, into the stream it was
@@ -286,21 +287,20 @@ func (w *waiter) recorded(c, th, proc int32) {
 func (w *waiter) atRecord(proc int32, event, epoch int64, th int32) (piece int32, ok bool) {
 	if r, known := w.records[eventKey{proc, event}]; known && event >= 0 &&
 		(epoch <= 0 || r.epoch <= 0 || r.epoch == epoch) {
-		if r.stream < 0 {
+		if r.stream == nil {
 			return trace.None, true
 		}
-		return w.streams[r.stream].upTo(r.call), true
+		return r.stream.upTo(r.call), true
 	}
 	call, known := w.byOrder[th]
 	if !known {
 		return trace.None, false
 	}
 	best, latest := trace.None, trace.None
-	for _, s := range w.ofProc[proc] {
-		x := &w.streams[s]
-		if p := x.upTo(call); p != trace.None {
-			d, i := w.Place(p)
-			if by := w.Timeline.Devices[d].Call(i); by > latest && w.api.Thread(int(by)) == th {
+	for _, s := range w.streams[proc] {
+		if p := s.upTo(call); p != trace.None {
+			d, i := w.g.Place(p)
+			if by := w.g.Timeline.Devices[d].Call(i); by > latest && w.g.api.Thread(int(by)) == th {
 				best, latest = p, by
 			}
 		}
@@ -312,15 +312,15 @@ func (w *waiter) atRecord(proc int32, event, epoch int64, th int32) (piece int32
 func (w *waiter) wait(c, th, proc int32) {
 	row := w.syncs.of(c)
 	if row == trace.None {
-		w.Found.Unrecorded++
+		w.g.Found.Unrecorded++
 		return
 	}
-	y := &w.t.Syncs
-	s := w.named(proc, y.Device(int(row)), y.Stream(int(row)))
-	if s < 0 {
+	y := &w.g.trace.Syncs
+	s := w.streams.named(proc, y.Device(int(row)), y.Stream(int(row)))
+	if s == nil {
 		return // nothing of the timeline runs on this stream
 	}
-	next := w.streams[s].from(c)
+	next := s.from(c)
 	if next == trace.None {
 		return
 	}
@@ -329,18 +329,18 @@ func (w *waiter) wait(c, th, proc int32) {
 	_, named := w.records[eventKey{proc, event}]
 	switch {
 	case !ok:
-		w.Found.Unrecorded++
-	case p == trace.None || w.start(p) >= w.start(next) && w.end(p) <= w.start(next): // no wait, or no length
-	case w.end(p) > w.start(next):
-		w.Found.Contradicted++
+		w.g.Found.Unrecorded++
+	case p == trace.None || w.g.start(p) >= w.g.start(next) && w.g.end(p) <= w.g.start(next): // no wait, or no length
+	case w.g.end(p) > w.g.start(next):
+		w.g.Found.Contradicted++
 	default:
 		if named {
-			w.Found.Recorded++
+			w.g.Found.Recorded++
 		} else {
-			w.Found.ByOrder++
+			w.g.Found.ByOrder++
 		}
-		if q := w.after.of(next); q == trace.None || w.end(q) < w.end(p) {
-			w.after.set(next, p)
+		if q := w.g.after.of(next); q == trace.None || w.g.end(q) < w.g.end(p) {
+			w.g.after.set(next, p)
 		}
 	}
 }

@@ -26,11 +26,11 @@ type openCollective struct {
 // collect finds the kernels of one collective on several devices: of the same name, one per device, all running when
 // the last begins, and ending together.
 func (b *builder) collect() {
-	devices := b.Timeline.Devices
+	devices := b.g.Timeline.Devices
 	if len(devices) < 2 || len(devices) > 64 {
 		return
 	}
-	k := &b.t.Kernels
+	k := &b.g.trace.Kernels
 	var open []*openCollective
 	settle := func(now int64) {
 		kept := open[:0]
@@ -47,13 +47,13 @@ func (b *builder) collect() {
 	for d := range devices {
 		number[&devices[d]] = d
 	}
-	b.Timeline.ByStart(func(d *timeline.Device, i int) {
+	b.g.Timeline.ByStart(func(d *timeline.Device, i int) {
 		if d.Class(i) != timeline.Comm {
 			return
 		}
 		w, di := d.Work(i), number[d]
 		settle(w.Start)
-		name, piece := k.Name(int(w.Row)), b.base[di]+int32(i)
+		name, piece := k.Name(int(w.Row)), b.g.base[di]+int32(i)
 		for _, o := range open {
 			off := w.End - o.end
 			short := min(o.shortest, w.End-w.Start)
@@ -81,10 +81,10 @@ func (b *builder) settleCollective(o *openCollective) {
 		return
 	}
 	for _, p := range o.pieces {
-		b.group.set(p, int32(len(b.groups)))
+		b.g.group.set(p, int32(len(b.g.groups)))
 	}
-	b.groups = append(b.groups, collective{last: o.last})
-	b.Found.Collectives++
+	b.g.groups = append(b.g.groups, collective{last: o.last})
+	b.g.Found.Collectives++
 }
 
 // joinedLast is the piece that joined the collective of a piece last, or the piece itself without a collective.

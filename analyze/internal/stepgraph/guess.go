@@ -43,23 +43,22 @@ func (h *hands) guess(g guess, hit bool, chance float64) bool {
 
 // byWork says whether a thread slept until a piece of work of its process had ended, after which its stream was idle.
 func (h *hands) byWork(k *keptCall, own *crew, th int32, began, until int64) bool {
-	if len(h.ofProc[own.proc]) > mostPeers {
+	if len(h.streams[own.proc]) > mostPeers {
 		return false
 	}
 	best, chance := trace.None, 0.0
-	for _, s := range h.ofProc[own.proc] {
-		list := h.streams[s].pieces
-		n := h.streams[s].started(until)
+	for _, s := range h.streams[own.proc] {
+		list, n := s.pieces, s.started(until)
 		ends, from := 0, until
 		for i := n - 1; i >= max(0, n-mostWorkSeen); i-- {
-			end := h.Graph.end(list[i])
+			end := h.g.end(list[i])
 			if end <= began {
 				break
 			}
-			if from = max(began, h.Graph.start(list[i])); end > until || !h.drains(&h.streams[s], i) {
+			if from = max(began, h.g.start(list[i])); end > until || !h.drains(s, i) {
 				continue
 			}
-			if ends++; until-end <= wakeNear && (best == trace.None || end > h.Graph.end(best)) {
+			if ends++; until-end <= wakeNear && (best == trace.None || end > h.g.end(best)) {
 				best = list[i]
 			}
 		}
@@ -75,7 +74,7 @@ func (h *hands) drains(s *stream, i int) bool {
 		return true
 	}
 	call := s.d.Call(int(s.pieces[i+1] - s.base))
-	return call != trace.None && h.api.Start(int(call)) >= h.Graph.end(s.pieces[i])
+	return call != trace.None && h.g.api.Start(int(call)) >= h.g.end(s.pieces[i])
 }
 
 // byProcess is another process, after its last call, that a thread waited for; nil if there is none.

@@ -22,7 +22,8 @@ const (
 // recorded for it. If not, it is inferred: a blocking call of the other thread ended in between, or the two alternated.
 // Waits for the end of GPU work without a CUDA call, and for other processes, are guesses, see [guess].
 type hands struct {
-	*builder
+	g       *Graph
+	streams streams
 	threads []handThread
 	crews   map[int32]*crew // of processes with calls
 	order   []*crew         // the same, by their first call
@@ -58,19 +59,21 @@ type turn struct {
 	heldEnd int64 // when the last call that waited for the GPU had ended, or minTime
 }
 
-func newHands(b *builder, guesses map[guess]*odds) *hands {
-	h := &hands{builder: b, threads: make([]handThread, len(b.t.Threads)), crews: map[int32]*crew{}, guesses: guesses,
-		sure: len(guesses) > 0, waits: make([]bool, len(b.t.OS.Subjects)), locks: make([]bool, len(b.t.Ranges.Names))}
+func newHands(g *Graph, streams streams, guesses map[guess]*odds) *hands {
+	t := g.trace
+	h := &hands{g: g, streams: streams, guesses: guesses, sure: len(guesses) > 0,
+		threads: make([]handThread, len(t.Threads)), crews: map[int32]*crew{},
+		waits: make([]bool, len(t.OS.Subjects)), locks: make([]bool, len(t.Ranges.Names))}
 	none := turn{trace.None, trace.None, minTime, minTime}
 	for th := range h.threads {
 		h.threads[th] = handThread{now: none, old: none, off: minTime}
 	}
-	for i, s := range b.t.OS.Subjects {
-		if h.waits[i] = sleeps(b.t.OSName(s.What)); s.Thread != trace.None {
+	for i, s := range t.OS.Subjects {
+		if h.waits[i] = sleeps(t.OSName(s.What)); s.Thread != trace.None {
 			h.threads[s.Thread].seen = true
 		}
 	}
-	for _, s := range b.t.Sched.Subjects {
+	for _, s := range t.Sched.Subjects {
 		if s.Thread != trace.None {
 			h.threads[s.Thread].seen = true
 		}
@@ -83,20 +86,20 @@ func newHands(b *builder, guesses map[guess]*odds) *hands {
 func (h *hands) findLocks() {
 	some := false
 	for n := range h.locks {
-		h.locks[n] = trace.WaitsForGIL(h.t.Ranges.Names[n].Text)
+		h.locks[n] = trace.WaitsForGIL(h.g.trace.Ranges.Names[n].Text)
 		some = some || h.locks[n]
 	}
 	if !some {
-		h.ranges = h.t.Ranges.Len()
+		h.ranges = h.g.trace.Ranges.Len()
 	}
-	h.locked, h.Found.Locks = map[int64]bool{}, some
-	frames := &h.t.OSStacks
+	h.locked, h.g.Found.Locks = map[int64]bool{}, some
+	frames := &h.g.trace.OSStacks
 	if !slices.ContainsFunc(frames.Kinds, func(f trace.Frame) bool { return f.Function == takesLock }) {
 		return
 	}
 	for i := range frames.Len() {
 		if frames.Kinds[frames.Kind(i)].Function == takesLock {
-			h.locked[frames.Stack(i)], h.Found.Locks = true, true
+			h.locked[frames.Stack(i)], h.g.Found.Locks = true, true
 		}
 	}
 }
@@ -121,20 +124,20 @@ func sleeps(function string) bool {
 
 // look advances to the rows of the operating system and of the scheduler that began by a moment.
 func (h *hands) look(now int64) {
-	for os := &h.t.OS; h.os < os.Len() && os.Start(h.os) <= now; h.os++ {
+	for os := &h.g.trace.OS; h.os < os.Len() && os.Start(h.os) <= now; h.os++ {
 		at := os.Subject(h.os)
 		if th := os.Subjects[at].Thread; th != trace.None && h.waits[at] {
 			h.threads[th].sleep(os.Start(h.os), os.End(h.os))
 			h.threads[th].lock = h.threads[th].lock || h.locked[os.Number(h.os)]
 		}
 	}
-	for r := &h.t.Ranges; h.ranges < r.Len() && r.Start(h.ranges) <= now; h.ranges++ {
+	for r := &h.g.trace.Ranges; h.ranges < r.Len() && r.Start(h.ranges) <= now; h.ranges++ {
 		if th := r.Thread(h.ranges); th != trace.None && h.locks[r.Name(h.ranges)] {
 			h.threads[th].sleep(r.Start(h.ranges), r.End(h.ranges))
 			h.threads[th].lock = true
 		}
 	}
-	for sched := &h.t.Sched; h.sched < sched.Len() && sched.Start(h.sched) <= now; h.sched++ {
+	for sched := &h.g.trace.Sched; h.sched < sched.Len() && sched.Start(h.sched) <= now; h.sched++ {
 		s := &sched.Subjects[sched.Subject(h.sched)]
 		if s.Thread == trace.None {
 			continue
@@ -163,53 +166,53 @@ func (t *handThread) sleep(from, to int64) {
 
 // start begins a call, and returns the last held call of its thread: an index of kept, or trace.None.
 func (h *hands) start(c, th int32) int32 {
-	at := h.api.Start(int(c))
+	at := h.g.api.Start(int(c))
 	h.look(at)
 	t := &h.threads[th]
 	if at < t.now.end { // within another call
 		k := t.now.kept
 		for k != trace.None && h.over(k) > at {
-			k = h.kept[k].before
+			k = h.g.kept[k].before
 		}
 		return k
 	}
-	if t.launched && h.forRoom(c) {
+	if t.launched && h.g.forRoom(c) {
 		h.gaps.add(at - t.now.end)
 	}
 	if t.crew == nil {
-		if t.crew = h.crew(h.t.Threads[th].Proc); len(t.crew.threads) < mostPeers {
+		if t.crew = h.crew(h.g.trace.Threads[th].Proc); len(t.crew.threads) < mostPeers {
 			t.crew.threads = append(t.crew.threads, th)
 		}
 	}
 	k, count := h.waitedFor(t, t.crew, c, th, at)
 	if count == nil {
-		h.Found.Outside += t.slept
+		h.g.Found.Outside += t.slept
 		return t.now.kept
 	}
 	if *count++; t.lock {
-		h.Found.Locked++
+		h.g.Found.Locked++
 	}
 	k.call, k.before = c, t.now.kept
-	h.kept = append(h.kept, k)
-	t.now.kept = int32(len(h.kept) - 1)
+	h.g.kept = append(h.g.kept, k)
+	t.now.kept = int32(len(h.g.kept) - 1)
 	return t.now.kept
 }
 
 // over is when a held call continued.
 func (h *hands) over(k int32) int64 {
-	if x := &h.kept[k]; x.from == trace.None {
-		return h.api.End(int(x.call))
+	if x := &h.g.kept[k]; x.from == trace.None {
+		return h.g.api.End(int(x.call))
 	} else {
-		return h.api.Start(int(x.call))
+		return h.g.api.Start(int(x.call))
 	}
 }
 
 // end records a call that has ended, and whether it waited for the GPU: then it is the last held call.
 func (h *hands) end(c, th int32, held bool) {
 	t := &h.threads[th]
-	launches := h.forRoom(c)
+	launches := h.g.forRoom(c)
 	t.launches = t.launches || launches
-	start, end := h.api.Start(int(c)), h.api.End(int(c))
+	start, end := h.g.api.Start(int(c)), h.g.api.End(int(c))
 	if start < t.now.end {
 		if end > t.now.end {
 			t.now.end = end
@@ -220,7 +223,7 @@ func (h *hands) end(c, th int32, held bool) {
 		t.slept, t.to, t.lock = 0, end, false
 	}
 	if held {
-		t.now.kept, t.now.heldEnd = int32(len(h.kept)-1), t.now.end
+		t.now.kept, t.now.heldEnd = int32(len(h.g.kept)-1), t.now.end
 	}
 	t.crew.note(t.now, start)
 }
@@ -241,7 +244,7 @@ func (h *hands) waitedFor(t *handThread, own *crew, c, th int32, at int64) (k ke
 		return k, nil
 	}
 	var from, held *turn
-	n := &h.api.Names[h.api.Name(int(c))]
+	n := &h.g.api.Names[h.g.api.Name(int(c))]
 	waiter := (n.Sync || n.OldSync) && !t.launches // the work that it will wait for was launched by another thread
 	for _, p := range own.threads {
 		if p == th {
@@ -251,31 +254,31 @@ func (h *hands) waitedFor(t *handThread, own *crew, c, th int32, at int64) (k ke
 		if x.end > until {
 			x = &h.threads[p].old
 		}
-		if x.call == trace.None || x.end > until || x.end <= began || h.api.Names[h.api.Name(int(x.call))].Poll {
+		if x.call == trace.None || x.end > until || x.end <= began || h.g.api.Names[h.g.api.Name(int(x.call))].Poll {
 			continue
 		}
 		if from == nil || x.end > from.end {
 			from = x
 		}
-		whole := slept || gap >= leastGap || h.api.Start(int(x.call)) >= began
+		whole := slept || gap >= leastGap || h.g.api.Start(int(x.call)) >= began
 		if whole && (x.heldEnd > began || waiter) && (held == nil || x.end > held.end) {
 			held = x
 		}
 	}
 	k.from, k.piece = trace.None, trace.None
-	count = &h.Found.HandedInferred
+	count = &h.g.Found.HandedInferred
 	if slept || first {
-		count = &h.Found.Handed
+		count = &h.g.Found.Handed
 	}
 	switch {
 	case held != nil:
 		from = held
 	case slept && h.byWork(&k, own, th, began, until):
-		return k, &h.Found.ByWork
+		return k, &h.g.Found.ByWork
 	default:
 		if slept || !first && gap >= leastTurn && t.now.heldEnd < t.now.end {
 			if x := h.byProcess(own, th, began, until, slept); x != nil {
-				from, count = x, &h.Found.ByProcess
+				from, count = x, &h.g.Found.ByProcess
 				break
 			}
 		}

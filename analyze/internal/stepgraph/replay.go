@@ -57,7 +57,7 @@ type thread struct {
 }
 
 type replay struct {
-	*Graph
+	g            *Graph
 	c            *Change
 	lo, hi       []int32 // by device: its pieces that are replayed
 	base         []int32 // by device: the index of the first of them in from and to
@@ -78,7 +78,7 @@ type replay struct {
 
 func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 	devices := g.Timeline.Devices
-	r := &replay{Graph: g, c: c, lo: make([]int32, len(devices)), hi: make([]int32, len(devices)),
+	r := &replay{g: g, c: c, lo: make([]int32, len(devices)), hi: make([]int32, len(devices)),
 		base: make([]int32, len(devices)), joined: map[int32]int64{}, memory: g.memory(), stretch: stretch}
 	n, first := int32(0), int64(maxTime) // first is when the first work or call of the stretch starts
 	for d := range devices {
@@ -111,15 +111,15 @@ func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 
 // openCalls takes the calls that began before the stretch and waited for work after its start.
 func (r *replay) openCalls() {
-	for _, k := range r.kept[:r.nextKept] {
-		if r.api.End(int(k.call)) <= r.stretch.Start || k.from != trace.None {
+	for _, k := range r.g.kept[:r.nextKept] {
+		if r.g.api.End(int(k.call)) <= r.stretch.Start || k.from != trace.None {
 			continue
 		}
-		if th := r.api.Thread(int(k.call)); th != trace.None {
+		if th := r.g.api.Thread(int(k.call)); th != trace.None {
 			t := &r.threads[th]
 			t.known, t.was, t.is = true, r.stretch.Start, r.stretch.Start
 			t.open = append(t.open, k.call)
-			r.ends.push(pending{r.api.End(int(k.call)), k.call, k.piece})
+			r.ends.push(pending{r.g.api.End(int(k.call)), k.call, k.piece})
 		}
 	}
 }
@@ -145,8 +145,8 @@ func (r *replay) factors(pieces, calls int) {
 	r.factor = make([]float32, pieces)
 	r.gone = make([]bool, calls)
 	kept := make([]bool, calls)
-	for d := range r.Timeline.Devices {
-		device := &r.Timeline.Devices[d]
+	for d := range r.g.Timeline.Devices {
+		device := &r.g.Timeline.Devices[d]
 		for i := r.lo[d]; i < r.hi[d]; i++ {
 			f := max(0, r.c.Work(device, int(i)))
 			r.factor[r.base[d]+i-r.lo[d]] = float32(f)
@@ -181,7 +181,7 @@ func (r *replay) mark(u *Units) {
 		first[i], last[i] = trace.None, trace.None
 	}
 	for d := range u.Of {
-		device, members := &r.Timeline.Devices[d], u.Of[d].Walk()
+		device, members := &r.g.Timeline.Devices[d], u.Of[d].Walk()
 		for i := r.lo[d]; i < r.hi[d]; i++ {
 			if id, call := members.Of(int(i)), device.Call(int(i)); id != trace.None && call >= r.callLo {
 				last[id] = max(last[id], call)
@@ -211,7 +211,7 @@ func (r *replay) run() {
 	callEnd := r.callLo + int32(len(r.callAt))
 	starts := func() int64 {
 		if call < callEnd {
-			return r.api.Start(int(call))
+			return r.g.api.Start(int(call))
 		}
 		return maxTime
 	}
@@ -245,12 +245,12 @@ func (r *replay) startOf(device int, i int32) (start int64, ok bool) {
 	if i >= r.hi[device] {
 		return 0, false
 	}
-	return r.Timeline.Devices[device].Start(int(i)), true
+	return r.g.Timeline.Devices[device].Start(int(i)), true
 }
 
 // slot is the index of a piece in from and to, or -1 if it is not replayed.
 func (r *replay) slot(piece int32) int32 {
-	d, i := r.Place(piece)
+	d, i := r.g.Place(piece)
 	if x := int32(i); x >= r.lo[d] && x < r.hi[d] {
 		return r.base[d] + x - r.lo[d]
 	}
@@ -262,16 +262,16 @@ func (r *replay) now(piece int32) (start, end int64) {
 	if s := r.slot(piece); s >= 0 {
 		return r.from[s], r.to[s]
 	}
-	return r.start(piece), r.end(piece)
+	return r.g.start(piece), r.g.end(piece)
 }
 
 func scaled(ns int64, f float64) int64 { return int64(float64(ns)*f + 0.5) }
 
 // work starts a piece of work.
 func (r *replay) work(device int, i int32) {
-	d := &r.Timeline.Devices[device]
-	piece := r.Graph.base[device] + i
-	w, h := r.bind(piece)
+	d := &r.g.Timeline.Devices[device]
+	piece := r.g.base[device] + i
+	w, h := r.g.bind(piece)
 	slot := r.base[device] + i - r.lo[device]
 	factor := 1.0
 	if r.factor != nil {
@@ -291,32 +291,32 @@ func (r *replay) work(device int, i int32) {
 		at, over = max(at, is+lag), max(over, is)
 	}
 	if w.call != trace.None {
-		if was, still := r.launched(w.call, w.start); was <= w.start {
+		if was, still := r.g.launched(w.call, w.start); was <= w.start {
 			is := was
 			if k := w.call - r.callLo; k >= 0 && int(k) < len(r.callAt) {
 				is = r.callAt[k]
 			}
-			typical, inCall := r.typical.launch[w.kind][still], int64(0)
+			typical, inCall := r.g.typical.launch[w.kind][still], int64(0)
 			if still > 0 && h.by == ByLaunch { // the call's time up to the start of the work is as long as the call
-				inCall = max(0, w.start-was-r.typical.quick[w.kind])
+				inCall = max(0, w.start-was-r.g.typical.quick[w.kind])
 				is += r.own(w.call, inCall)
 				typical -= min(typical, inCall)
 			}
 			after(ByLaunch, was, is, typical, inCall)
 		}
 	}
-	if p := r.before[piece]; p != trace.None {
+	if p := r.g.before[piece]; p != trace.None {
 		start, end := r.now(p)
-		after(ByStream, r.end(p), end, r.typical.stream[w.kind], 0)
+		after(ByStream, r.g.end(p), end, r.g.typical.stream[w.kind], 0)
 		at = max(at, min(start, end))
 	}
-	if p := r.after.of(piece); p != trace.None {
+	if p := r.g.after.of(piece); p != trace.None {
 		by := ByEvent
 		if p&inferred != 0 {
 			by = BySeeming
 		}
 		_, end := r.now(p &^ inferred)
-		after(by, r.end(p&^inferred), end, r.typical.event, 0)
+		after(by, r.g.end(p&^inferred), end, r.g.typical.event, 0)
 	}
 	if at == minTime {
 		at, over = w.start, w.start
@@ -331,7 +331,7 @@ func (r *replay) work(device int, i int32) {
 	if factor == 0 { // removed work has no latency; its place still borders its unit
 		r.to[slot] = max(over, r.stretch.Start)
 	}
-	c := r.group.of(piece)
+	c := r.g.group.of(piece)
 	if c == trace.None || ns == 0 {
 		return
 	}
@@ -344,17 +344,17 @@ func (r *replay) work(device int, i int32) {
 // endCollective ends a kernel of a collective: not before the last device has joined, plus its own time from then on.
 func (r *replay) endCollective(piece int32) {
 	slot := r.slot(piece)
-	c := r.group.of(piece)
-	g := &r.groups[c]
+	c := r.g.group.of(piece)
+	g := &r.g.groups[c]
 	factor := 1.0
 	if r.factor != nil {
 		factor = float64(r.factor[slot])
 	}
 	joined := r.joined[c]
 	if r.slot(g.last) < 0 {
-		joined = max(joined, r.start(g.last))
+		joined = max(joined, r.g.start(g.last))
 	}
-	r.to[slot] = max(r.from[slot], joined+scaled(r.end(piece)-r.start(g.last), factor))
+	r.to[slot] = max(r.from[slot], joined+scaled(r.g.end(piece)-r.g.start(g.last), factor))
 }
 
 // times are the times of the units. A unit begins no earlier than the one before it on its device.
@@ -377,7 +377,7 @@ func (r *replay) times(u *Units) []int64 {
 		if a < 0 || b < 0 {
 			continue
 		}
-		d, _ := r.Place(first)
+		d, _ := r.g.Place(first)
 		from := max(reached[d], r.from[a])
 		reached[d] = max(from, r.from[b])
 		list[i] = reached[d] - from
@@ -392,14 +392,14 @@ func (r *replay) times(u *Units) []int64 {
 func (r *replay) communication(u *Units) []int64 {
 	sum := make([]int64, len(u.First))
 	for d := range u.Of {
-		device, members := &r.Timeline.Devices[d], u.Of[d].Walk()
+		device, members := &r.g.Timeline.Devices[d], u.Of[d].Walk()
 		for i := r.lo[d]; i < r.hi[d]; i++ {
 			id := members.Of(int(i))
 			if id == trace.None || device.Class(int(i)) != timeline.Comm {
 				continue
 			}
-			piece := r.Graph.base[d] + i
-			ns := device.End(int(i)) - r.start(r.joinedLast(piece))
+			piece := r.g.base[d] + i
+			ns := device.End(int(i)) - r.g.start(r.g.joinedLast(piece))
 			if r.factor != nil {
 				ns = scaled(ns, float64(r.factor[r.base[d]+i-r.lo[d]]))
 			}

@@ -15,7 +15,7 @@ func (r *replay) own(call int32, ns int64) int64 {
 	case k >= 0 && (r.gone != nil && r.gone[k] || r.within != nil && r.within[k]):
 		return 0
 	case r.c.Call != nil:
-		return scaled(ns, max(0, r.c.Call(r.api.Name(int(call)))))
+		return scaled(ns, max(0, r.c.Call(r.g.api.Name(int(call)))))
 	}
 	return ns
 }
@@ -24,7 +24,7 @@ func (r *replay) own(call int32, ns int64) int64 {
 const usualGaps = 4
 
 func (r *replay) startCall(call int32, at int64) {
-	th := r.api.Thread(int(call))
+	th := r.g.api.Thread(int(call))
 	if th == trace.None {
 		r.callAt[call-r.callLo] = at
 		return
@@ -43,8 +43,8 @@ func (r *replay) startCall(call int32, at int64) {
 	}
 	var hand *keptCall
 	piece := trace.None
-	for r.nextKept < len(r.kept) && r.kept[r.nextKept].call <= call {
-		switch k := &r.kept[r.nextKept]; {
+	for r.nextKept < len(r.g.kept) && r.g.kept[r.nextKept].call <= call {
+		switch k := &r.g.kept[r.nextKept]; {
 		case k.call != call:
 		case k.from != trace.None:
 			hand = k
@@ -69,22 +69,22 @@ func (r *replay) startCall(call int32, at int64) {
 		}
 		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), max(is, r.stretch.Start)+r.own(trace.None, gap))
 	}
-	t.was, t.launched = at, r.forRoom(call)
+	t.was, t.launched = at, r.g.forRoom(call)
 	t.open = append(t.open, call)
 	r.callAt[call-r.callLo] = t.is
-	if r.within != nil && t.launching && r.forRoom(call) {
+	if r.within != nil && t.launching && r.g.forRoom(call) {
 		r.within[call-r.callLo] = true
 	}
-	r.ends.push(pending{r.api.End(int(call)), call, piece})
+	r.ends.push(pending{r.g.api.End(int(call)), call, piece})
 }
 
 // handed is the moment from which a thread continued, in the capture and in the replay.
 func (r *replay) handed(hand *keptCall) (was, is int64) {
 	if hand.from == woken {
 		_, is = r.now(hand.piece)
-		return r.end(hand.piece), is
+		return r.g.end(hand.piece), is
 	}
-	was = r.api.End(int(hand.from))
+	was = r.g.api.End(int(hand.from))
 	if from := hand.from - r.callLo; from >= 0 {
 		return was, r.callAt[from]
 	}
@@ -94,21 +94,21 @@ func (r *replay) handed(hand *keptCall) (was, is int64) {
 // withoutLaunch is the rest of the time before a removed launch: the time since the launch before it is removed too, or
 // if that is long, only the usual time between two launches.
 func (r *replay) withoutLaunch(t *thread, gap int64) int64 {
-	if t.launched && gap <= usualGaps*r.typical.gap {
+	if t.launched && gap <= usualGaps*r.g.typical.gap {
 		return 0
 	}
-	return gap - min(gap, r.typical.gap)
+	return gap - min(gap, r.g.typical.gap)
 }
 
 func (r *replay) endCall(call, piece int32) {
-	t := &r.threads[r.api.Thread(int(call))]
+	t := &r.threads[r.g.api.Thread(int(call))]
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if t.open[i] == call {
 			t.open = append(t.open[:i], t.open[i+1:]...)
 			break
 		}
 	}
-	end := r.api.End(int(call))
+	end := r.g.api.End(int(call))
 	spent := end - t.was
 	t.was = end
 	k := call - r.callLo
@@ -124,7 +124,7 @@ func (r *replay) endCall(call, piece int32) {
 	if r.opens == nil {
 		return
 	}
-	switch n := &r.api.Names[r.api.Name(int(call))]; {
+	switch n := &r.g.api.Names[r.g.api.Name(int(call))]; {
 	case r.shuts[k]:
 		t.launching = false
 	case n.Launch:
@@ -137,17 +137,17 @@ const noWait = 1_000
 
 // keep ends a call that waits for a piece of work, of which the last ns are still to come.
 func (r *replay) keep(t *thread, call, piece int32, ns int64) {
-	was := r.until(keptCall{call: call, piece: piece, from: trace.None})
+	was := r.g.until(keptCall{call: call, piece: piece, from: trace.None})
 	start, end := r.now(piece)
-	is := end + was - r.end(piece)
-	if r.forRoom(call) {
+	is := end + was - r.g.end(piece)
+	if r.g.forRoom(call) {
 		is = start
 	}
-	waits := was > r.api.Start(int(call))
+	waits := was > r.g.api.Start(int(call))
 	after := ns // the part of the call's own time after the wait
 	if waits {
-		after = min(ns, r.api.End(int(call))-was)
-		if !r.forRoom(call) {
+		after = min(ns, r.g.api.End(int(call))-was)
+		if !r.g.forRoom(call) {
 			t.launching = false
 		}
 	}
@@ -160,10 +160,10 @@ func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 	}
 	switch {
 	case free, r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
-	case r.forRoom(call) && (t.launching || r.c.HostFree):
+	case r.g.forRoom(call) && (t.launching || r.c.HostFree):
 	default:
 		if waits || is > was {
-			t.is = max(t.is, is+r.own(call, min(after, r.api.End(int(call))-was)))
+			t.is = max(t.is, is+r.own(call, min(after, r.g.api.End(int(call))-was)))
 		}
 	}
 }

@@ -34,7 +34,7 @@ const stuck = 256
 
 // walker follows a path back in time.
 type walker struct {
-	*Graph
+	g         *Graph
 	at, until int64 // everything from at on has been visited
 	tell      func(s *Step)
 	step      Step
@@ -47,7 +47,7 @@ type walker struct {
 // step. If work was launched too late, the host gets only the time that the GPU lost by it: up to the end of the work
 // that it would else have waited for. So the time on the host is roughly the gain if the host took no time.
 func (g *Graph) Walk(piece int32, until int64, tell func(s *Step)) {
-	w := walker{Graph: g, at: g.start(piece), until: until, tell: tell, gpuFirst: true}
+	w := walker{g: g, at: g.start(piece), until: until, tell: tell, gpuFirst: true}
 	w.back(piece)
 }
 
@@ -69,23 +69,23 @@ func (w *walker) back(piece int32) {
 		} else {
 			idle, last = 0, w.at
 		}
-		x, h := w.bind(piece)
+		x, h := w.g.bind(piece)
 		until, ran := w.until, trace.None
 		if h.by == ByLaunch && w.gpuFirst {
 			if ran = w.ranBefore(piece, x.start); ran != trace.None {
-				w.until = max(until, w.end(ran))
+				w.until = max(until, w.g.end(ran))
 			}
 		}
-		if h.by != ByNothing && x.start-h.ready > unexplain && !(h.by == ByLaunch && w.api.End(int(h.call)) > x.start) {
+		if h.by != ByNothing && x.start-h.ready > unexplain && !(h.by == ByLaunch && w.g.api.End(int(h.call)) > x.start) {
 			w.cut(Unexplained, piece, x.call, h.ready)
 		}
 		next, started := trace.None, false // where the path continues, and whether from the start of that
 		switch h.by {
 		case ByNothing:
 		case ByLaunch:
-			w.cut(AfterCall, piece, h.call, w.api.End(int(h.call)))
-			w.cut(InCall, piece, h.call, w.api.Start(int(h.call)))
-			next, started = w.host(piece, h.call, w.waited.At(int(h.call)))
+			w.cut(AfterCall, piece, h.call, w.g.api.End(int(h.call)))
+			w.cut(InCall, piece, h.call, w.g.api.Start(int(h.call)))
+			next, started = w.host(piece, h.call, w.g.waited.At(int(h.call)))
 		case ByStream, ByEvent, BySeeming:
 			w.cut(AfterWork, h.piece, trace.None, h.at)
 			next = h.piece
@@ -107,12 +107,12 @@ func (w *walker) back(piece int32) {
 // work before it on its stream and of the event that it waited for.
 func (w *walker) ranBefore(piece int32, start int64) int32 {
 	best, at := trace.None, int64(minTime)
-	for _, p := range []int32{w.before[piece], w.after.of(piece)} {
+	for _, p := range []int32{w.g.before[piece], w.g.after.of(piece)} {
 		if p == trace.None {
 			continue
 		}
 		p &^= inferred
-		if end := w.end(p); end <= start && end > at {
+		if end := w.g.end(p); end <= start && end > at {
 			best, at = p, end
 		}
 	}
@@ -124,22 +124,22 @@ func (w *walker) ranBefore(piece int32, start int64) int32 {
 // end of the path. at is the last held call before the call, an index of kept.
 func (w *walker) host(piece, call, at int32) (next int32, started bool) {
 	for at != trace.None && w.at > w.until {
-		k := &w.kept[at]
+		k := &w.g.kept[at]
 		switch k.from {
 		case woken:
-			w.cut(OnHost, piece, call, w.end(k.piece))
+			w.cut(OnHost, piece, call, w.g.end(k.piece))
 			return k.piece, false
 		case trace.None:
-			w.cut(OnHost, piece, call, w.api.End(int(k.call)))
-			w.cut(InCall, k.piece, k.call, w.Graph.until(*k))
-			if started = w.forRoom(k.call); started {
-				w.cut(AfterWork, k.piece, trace.None, w.start(k.piece))
+			w.cut(OnHost, piece, call, w.g.api.End(int(k.call)))
+			w.cut(InCall, k.piece, k.call, w.g.until(*k))
+			if started = w.g.forRoom(k.call); started {
+				w.cut(AfterWork, k.piece, trace.None, w.g.start(k.piece))
 			}
 			return k.piece, started
 		}
-		w.cut(OnHost, piece, call, w.api.End(int(k.from)))
-		if call, at = k.from, k.piece; at == trace.None || w.kept[at].call != call {
-			w.cut(InCall, piece, call, w.api.Start(int(call)))
+		w.cut(OnHost, piece, call, w.g.api.End(int(k.from)))
+		if call, at = k.from, k.piece; at == trace.None || w.g.kept[at].call != call {
+			w.cut(InCall, piece, call, w.g.api.Start(int(call)))
 		}
 	}
 	w.cut(OnHost, piece, call, w.until)
@@ -148,8 +148,8 @@ func (w *walker) host(piece, call, at int32) (next int32, started bool) {
 
 // through goes back through a piece of work to its start; of a collective, to that of the piece that joined it last.
 func (w *walker) through(piece int32) int32 {
-	last := w.joinedLast(piece)
-	w.cut(Runs, piece, trace.None, w.start(last))
+	last := w.g.joinedLast(piece)
+	w.cut(Runs, piece, trace.None, w.g.start(last))
 	return last
 }
 
@@ -252,7 +252,7 @@ func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
 	d := &g.Timeline.Devices[device]
 	window := g.Timeline.Window
 	var path []Step
-	w := walker{Graph: g, tell: func(s *Step) { path = append(path, *s) }}
+	w := walker{g: g, tell: func(s *Step) { path = append(path, *s) }}
 	at := window.Start
 	for i := range d.Len() {
 		if d.Class(i) != timeline.Compute {
