@@ -366,7 +366,8 @@ func TestRealRanks(t *testing.T) {
 		t.Errorf("%+v", r.Findings)
 	}
 	if advice := strings.Join(r.Findings[at].Advice, " "); !strings.Contains(advice, "at 10.953695 s on its timeline in Nsight Systems") ||
-		!strings.Contains(advice, "No captured rank came late to that call") || !strings.Contains(advice, "a slow link (nvidia-smi topo -m") || strings.Contains(advice, "NUMA") {
+		!strings.Contains(advice, "No captured rank came late to that call") || !strings.Contains(advice, "a slow link (nvidia-smi topo -m") || strings.Contains(advice, "NUMA") ||
+		!strings.Contains(advice, "Its time before that went into SendRecv itself.") || !strings.Contains(advice, "rank.held_up_time counts only how much later it comes than the next latest rank") {
 		t.Errorf("the advice is %s", advice)
 	}
 	table := report.NewIndex(r).Table("ranks", "ranks")

@@ -81,8 +81,15 @@ func (s *rankSection) findFirst(c *chain) {
 			evidence = append(evidence, report.MetricRef{ID: id, Labels: l})
 		}
 	}
-	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s on its timeline in Nsight Systems. The table of what ranks did longer than those who wait shows its time before that.",
-		s.f.captures[r.capture].Name, r.label, s.ranks[c.waiter].label, float64(c.At)/1e9)}
+	table := "The table of what ranks did longer than those who wait shows its time before that."
+	if call, ok := c.transfer(); ok {
+		table = fmt.Sprintf("Its time before that went into %s itself. Beside it, what the table of late ranks lists as its own code and other calls is the smaller part.", call)
+	}
+	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s on its timeline in Nsight Systems. %s",
+		s.f.captures[r.capture].Name, r.label, s.ranks[c.waiter].label, float64(c.At)/1e9, table)}
+	if 2*r.sum.Blame < c.Time {
+		advice = append(advice, fmt.Sprintf("rank.first_time is how long others wait for what makes rank %s late. rank.held_up_time counts only how much later it comes than the next latest rank; it is less, because that rank is late too.", r.label))
+	}
 	if len(c.hops) > 0 {
 		advice = append(advice, "On the way "+s.ranksNamed(c.hops)+" only passes the wait on: the cause is not there.")
 	}
@@ -146,10 +153,18 @@ const linkReasons = "No captured rank came late to that call. Usual reasons: a s
 
 // reasonsOf names the usual reasons for a chain's largest cause.
 func reasonsOf(c *chain) string {
-	if len(c.Causes) > 0 && strings.HasPrefix(c.Causes[0].Act, ranks.Transfer) {
+	if _, ok := c.transfer(); ok {
 		return linkReasons
 	}
 	return usualReasons
+}
+
+// transfer is the call whose transfer is the largest cause of a chain; ok is false if another cause is.
+func (c *chain) transfer() (call string, ok bool) {
+	if len(c.Causes) == 0 {
+		return "", false
+	}
+	return strings.CutPrefix(c.Causes[0].Act, ranks.Transfer)
 }
 
 // findLast reports the rank that the others wait for: the one that spent the least time in collectives.
