@@ -2,11 +2,14 @@ package diff
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -54,7 +57,12 @@ func (x *comparer) price() {
 		throughput *= float64(h) / float64(b)
 	}
 	s.Throughput = &throughput
-	if s.BaseGPUs > 0 && s.HeadGPUs > 0 && s.BaseGPUs != s.HeadGPUs {
+	switch overlap := c.Unit.Overlap; {
+	case s.BaseGPUs == 0 || s.HeadGPUs == 0 || s.BaseGPUs == s.HeadGPUs:
+	case overlap != nil && *overlap < pairing.OverlapNeeded:
+		c.Answer.Notes = slices.Insert(c.Answer.Notes, 0, fmt.Sprintf(
+			"the steps do different work (%s of the compute time in common), so there is no efficiency", unit.Percent(*overlap)))
+	default:
 		s.Efficiency = new(throughput * float64(s.BaseGPUs) / float64(s.HeadGPUs))
 	}
 	collectives := map[string]bool{}

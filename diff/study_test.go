@@ -34,8 +34,11 @@ func TestStudy(t *testing.T) {
 		{"tensor parallelism", []string{"parallelism"}, studied(1, 16, 2.4e6, gemm), studied(2, 16, 1.488e6, gemm), 0.62, 1 / 0.62, 1 / 1.24,
 			"step × 0.62, 1 → 2 GPUs, efficiency 81 %"},
 		{"batch", []string{"batch"}, studied(1, 16, 2e6, gemm), studied(1, 32, 2.6e6, gemm), 1.3, 2 / 1.3, 0, "step × 1.3, tokens per second × 1.54"},
-		{"engine", []string{"engine"}, studied(1, 16, 2e6, gemm), studied(1, 16, 1e6, map[string]float64{"fused": 1}), 0.5, 2, 0, "step × 0.5"},
+		{"engine", []string{"engine", "work"}, studied(1, 16, 2e6, gemm), studied(1, 16, 1e6, map[string]float64{"fused": 1}), 0.5, 2, 0, "step × 0.5"},
 		{"GPU", []string{"gpu"}, studied(1, 16, 2e6, gemm), studied(1, 16, 1e6, gemm), 0.5, 2, 0, "step × 0.5"},
+		{"fewer GPUs", []string{"gpu"}, studied(2, 16, 1e6, gemm), studied(1, 16, 1.6e6, gemm), 1.6, 1 / 1.6, 1.25, "step × 1.6, 2 → 1 GPUs, throughput per GPU × 1.25"},
+		{"no scaling", []string{"gpu"}, studied(1, 16, 4.22e6, gemm), studied(2, 16, 1e6, gemm), 1 / 4.22, 4.22, 2.11,
+			"step × 0.237, 1 → 2 GPUs, throughput per GPU × 2.11, which scaling does not explain: the work per GPU differs, or the side with fewer GPUs was held up"},
 	} {
 		if c.name == "GPU" {
 			c.base.Environment.GPUs[0].Name, c.head.Environment.GPUs[0].Name = text("A100"), text("V100")
@@ -129,5 +132,20 @@ func TestStudySaysWhatIsUnknown(t *testing.T) {
 		if got.Study.About() != c.want || !strings.HasPrefix(got.Cause, "Study of "+c.want+": step × 0.5") {
 			t.Errorf("%s: %q", c.want, got.Cause)
 		}
+	}
+}
+
+// Unrelated programs are not compared because something else differs on purpose: work has to be named too, and then there
+// is still no efficiency, and the answer says why.
+func TestStudyRefusesOtherWork(t *testing.T) {
+	base, head := studied(1, 16, 2e6, map[string]float64{"gemm": 4}), studied(2, 16, 1e6, map[string]float64{"a": 1, "b": 2, "c": 30})
+	head.Unit.Kind, head.Unit.Name = "kernel", "a" // nothing ties its steps to the base's
+	got := diffOf(t, base, head, diff.Options{Study: []string{"parallelism"}})
+	if got.Comparable || got.Study.Step != nil || !strings.Contains(got.Cause, "explain diff --study parallelism,work BASE HEAD") {
+		t.Errorf("comparable %v, %q", got.Comparable, got.Cause)
+	}
+	got = diffOf(t, base, head, diff.Options{Study: []string{"parallelism", "work"}})
+	if !got.Comparable || got.Study.Step == nil || got.Study.Efficiency != nil || !strings.HasPrefix(got.Answer.Notes[0], "the steps do different work (12.1 % of the compute time in common)") {
+		t.Errorf("comparable %v, %+v, %q", got.Comparable, got.Study, got.Answer.Notes)
 	}
 }

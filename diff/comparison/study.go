@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +18,8 @@ type Study struct {
 	Throughput *float64 `json:"throughput"`
 	BaseGPUs   int      `json:"base_gpus"` // that did work; 0 if unknown
 	HeadGPUs   int      `json:"head_gpus"`
-	Efficiency *float64 `json:"efficiency"` // throughput per GPU, head over base; null if both sides have as many GPUs
+	// Efficiency is throughput per GPU, head over base; null if both sides have as many GPUs or do different work.
+	Efficiency *float64 `json:"efficiency"`
 	// Communication is the change of exposed communication, ns per unit, and Collective what it is if it is all of one
 	// sort
 	Communication *float64 `json:"communication"`
@@ -95,9 +97,22 @@ func (s *Study) String() string {
 		parts = append(parts, fmt.Sprintf("tokens per second × %.3g", Value(s.Throughput)))
 	}
 	if s.Efficiency != nil {
-		parts = append(parts, fmt.Sprintf("%d → %d GPUs, efficiency %.0f %%", s.BaseGPUs, s.HeadGPUs, 100*Value(s.Efficiency)))
+		parts = append(parts, fmt.Sprintf("%d → %d GPUs, ", s.BaseGPUs, s.HeadGPUs)+s.perGPU())
 	}
 	return strings.Join(parts, ", ")
+}
+
+// perGPU states the throughput per GPU: as the efficiency of more GPUs, if it can be one.
+func (s *Study) perGPU() string {
+	percent, more := math.Round(100*Value(s.Efficiency)), s.HeadGPUs > s.BaseGPUs
+	switch {
+	case more && percent <= 100:
+		return fmt.Sprintf("efficiency %.0f %%", percent)
+	case !more && percent >= 100:
+		return fmt.Sprintf("throughput per GPU × %.3g", Value(s.Efficiency))
+	}
+	return fmt.Sprintf("throughput per GPU × %.3g, which scaling does not explain: the work per GPU differs, or the side with fewer GPUs was held up",
+		Value(s.Efficiency))
 }
 
 func (s *Study) validate(c *Comparison) error {

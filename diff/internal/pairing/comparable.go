@@ -68,9 +68,10 @@ func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sid
 	return x
 }
 
-// differentWork records that the sides do different work, which makes them not comparable unless that is studied.
-func (x *Sides) differentWork(text string) {
-	if len(x.Opt.Study) > 0 {
+// differentWork records that the sides do different work, which makes them not comparable unless that, or one of the
+// fields that cause it, is studied.
+func (x *Sides) differentWork(text string, causes ...string) {
+	if x.Opt.studied(comparison.StudyWork) || slices.ContainsFunc(causes, x.Opt.studied) {
 		x.C.Reason(comparison.DifferentWork, text)
 		return
 	}
@@ -104,7 +105,7 @@ func (x *Sides) Check() bool {
 		}
 	}
 	if text := otherRanks(x.Base, x.Head); text != "" {
-		x.differentWork(text)
+		x.differentWork(text, gpuCount)
 	}
 	x.Environment()
 	if empty {

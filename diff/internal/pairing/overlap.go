@@ -205,7 +205,7 @@ func (x *Sides) Work() {
 		x.C.Residue = append(x.C.Residue, comparison.Residue{
 			Field: fmt.Sprintf("kernels, %.0f %% of the compute time in common", 100*least), Base: text(b.Work), Head: text(h.Work)})
 	default:
-		if len(x.Opt.Study) == 0 {
+		if !x.Opt.studied(comparison.StudyWork) {
 			x.C.Depth = comparison.DepthUnit
 		}
 		x.differentWork(
