@@ -46,10 +46,10 @@ doc statistics). If something cannot be known, the verdict is inconclusive, neve
 file (--policy) can set all of this: explain policy --help.
 
 Sides that differ on purpose are compared with --study FIELD, which shows the difference and gives no
-verdict. FIELD is gpu (another model or number of GPUs), parallelism, dtype, batch (another size),
-engine (or its version), work (other kernels), … ("explain doc diff" has them all). Without it, diff
-refuses such sides and prints the FIELD to name, except for another engine or version, which it
-compares and names.
+verdict. FIELD is gpu (another model or number of GPUs), parallelism (TP1 against TP2, with or without
+a server's log), dtype, batch (another size), engine (or its version), work (other kernels), …
+("explain doc diff" has them all). Without it, diff refuses such sides and prints the FIELD to name,
+except for another engine or version, which it compares and names.
 
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4
 inconclusive. A study exits with 0, or with 4 if its sides cannot be compared.`,
