@@ -31,8 +31,8 @@ func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, e
 		return nil, err
 	}
 	d.policy(root, p, true)
-	if d.err != nil {
-		return nil, d.err
+	if d.read.err != nil {
+		return nil, d.read.err
 	}
 	if len(p.Rules) == 0 {
 		return nil, errors.New(
@@ -63,16 +63,16 @@ func bind[T any](d *policyDoc, n ast.Node, what string, to *T, table []field[T])
 	for i := range table {
 		keys[i] = table[i].key
 	}
-	f := d.fields(n, what, keys...)
+	f := d.read.fields(n, what, keys...)
 	for i := range table {
 		v, ok := f[table[i].key]
 		switch {
-		case d.err != nil:
+		case d.read.err != nil:
 			return f
 		case ok:
 			table[i].read(d, v, to)
 		case table[i].missing != "":
-			d.fail(n, "%s", table[i].missing)
+			d.read.fail(n, "%s", table[i].missing)
 		}
 	}
 	return f
@@ -86,14 +86,14 @@ func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
 		{"preset", (*policyDoc).preset, ""},
 		{"unit", (*policyDoc).unit, ""},
 		{"phase", (*policyDoc).phase, ""},
-		{"batch", func(d *policyDoc, n ast.Node, p *Policy) { p.Batch = d.wholeOf(n, "batch", 1<<31) }, ""},
+		{"batch", func(d *policyDoc, n ast.Node, p *Policy) { p.Batch = d.read.wholeOf(n, "batch", 1<<31) }, ""},
 		{"stats", func(d *policyDoc, n ast.Node, p *Policy) { bind(d, n, "stats", &p.Stats, statsFields) }, ""},
 		{"ignore", func(d *policyDoc, n ast.Node, p *Policy) { bind(d, n, "ignore", p, ignoreFields) }, ""},
 		{"environment", (*policyDoc).environment, ""},
 		{"rules", func(d *policyDoc, n ast.Node, p *Policy) { d.rules(n, "rules", d.rule, p) }, ""},
 		{"budgets", func(d *policyDoc, n ast.Node, p *Policy) { d.rules(n, "budgets", d.budget, p) }, ""},
 		{"waivers", func(d *policyDoc, n ast.Node, p *Policy) {
-			for _, item := range d.items(n, "waivers") {
+			for _, item := range d.read.items(n, "waivers") {
 				p.Waivers = append(p.Waivers, d.waiver(item, p.Rules))
 			}
 		}, ""},
@@ -105,8 +105,8 @@ func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
 }
 
 func (d *policyDoc) version(n ast.Node, _ *Policy) {
-	if s := d.text(n, "version"); s != "1" {
-		d.fail(n, "policy has version %q, this explain reads version 1", Cut(s))
+	if s := d.read.text(n, "version"); s != "1" {
+		d.read.fail(n, "policy has version %q, this explain reads version 1", Cut(s))
 	}
 }
 
@@ -115,86 +115,86 @@ const maxExtends = 5
 
 // extends reads the policy of another file, named as from here, first: its rules come before these.
 func (d *policyDoc) extends(n ast.Node, p *Policy) {
-	name := path.Join(d.folder, d.plain(n, "extends", maxPolicyText))
+	name := path.Join(d.folder, d.read.plain(n, "extends", maxPolicyText))
 	switch {
-	case d.err != nil:
+	case d.read.err != nil:
 		return
 	case d.open == nil:
-		d.fail(n, "extends: only a policy that is read from a file can extend another")
+		d.read.fail(n, "extends: only a policy that is read from a file can extend another")
 		return
 	case d.extended == maxExtends:
-		d.fail(n, "extends %q: more than %d files, or the same one again", Cut(name), maxExtends)
+		d.read.fail(n, "extends %q: more than %d files, or the same one again", Cut(name), maxExtends)
 		return
 	}
 	b, err := d.open(name)
 	if err != nil {
-		d.fail(n, "extends %q: %w", Cut(name), err)
+		d.read.fail(n, "extends %q: %w", Cut(name), err)
 		return
 	}
 	root, err := parsePolicy(b)
 	if err != nil {
-		d.fail(n, "extends %q: %w", Cut(name), err)
+		d.read.fail(n, "extends %q: %w", Cut(name), err)
 		return
 	}
 	inner := &policyDoc{known: d.known, ids: map[string]bool{}, open: d.open, folder: path.Dir(name),
 		extended: d.extended + 1}
 	inner.policy(root, p, true)
-	if d.ids = inner.ids; inner.err != nil {
-		d.fail(n, "extends %q: %w", Cut(name), inner.err)
+	if d.ids = inner.ids; inner.read.err != nil {
+		d.read.fail(n, "extends %q: %w", Cut(name), inner.read.err)
 	}
 }
 
 func (d *policyDoc) preset(n ast.Node, p *Policy) {
 	if len(p.Rules) > 0 {
-		d.fail(n, "preset and extends exclude each other: name the preset in the file that this one extends")
+		d.read.fail(n, "preset and extends exclude each other: name the preset in the file that this one extends")
 		return
 	}
-	p.Preset = d.word(n, "preset", PresetNames()...)
+	p.Preset = d.read.word(n, "preset", PresetNames()...)
 	text, ok := PresetText(p.Preset)
-	if !ok || d.err != nil {
+	if !ok || d.read.err != nil {
 		return
 	}
 	root, err := parsePolicy([]byte(text))
 	if err != nil {
-		d.fail(n, "preset %s: %w", p.Preset, err)
+		d.read.fail(n, "preset %s: %w", p.Preset, err)
 		return
 	}
 	// a preset may name metrics that only some artifacts have, and states labels and directions itself
 	inner := &policyDoc{ids: map[string]bool{}}
 	inner.policy(root, p, false)
 	p.presetRules = len(p.Rules)
-	if inner.err != nil {
-		d.fail(n, "preset %s: %w", p.Preset, inner.err)
+	if inner.read.err != nil {
+		d.read.fail(n, "preset %s: %w", p.Preset, inner.read.err)
 	}
 }
 
 func (d *policyDoc) unit(n ast.Node, p *Policy) {
-	if p.Unit = d.text(n, "unit"); p.Unit == "auto" {
+	if p.Unit = d.read.text(n, "unit"); p.Unit == "auto" {
 		p.Unit = ""
 	}
-	if err := validUnit(p.Unit); err != nil && d.err == nil {
-		d.fail(n, "%w", err)
+	if err := validUnit(p.Unit); err != nil && d.read.err == nil {
+		d.read.fail(n, "%w", err)
 	}
 }
 
 func (d *policyDoc) phase(n ast.Node, p *Policy) {
-	if p.Phase = d.plain(n, "phase", maxIDText); p.Phase == "" {
-		d.fail(n, "phase is empty; leave it out for the one with most time")
+	if p.Phase = d.read.plain(n, "phase", maxIDText); p.Phase == "" {
+		d.read.fail(n, "phase is empty; leave it out for the one with most time")
 	}
 }
 
 var statsFields = []field[Stats]{
-	{"alpha", func(d *policyDoc, n ast.Node, s *Stats) { s.Alpha = d.probability(n, "alpha") }, ""},
-	{"fdr", func(d *policyDoc, n ast.Node, s *Stats) { s.FDR = d.probability(n, "fdr") }, ""},
+	{"alpha", func(d *policyDoc, n ast.Node, s *Stats) { s.Alpha = d.read.probability(n, "alpha") }, ""},
+	{"fdr", func(d *policyDoc, n ast.Node, s *Stats) { s.FDR = d.read.probability(n, "fdr") }, ""},
 	{"min_captures", func(d *policyDoc, n ast.Node, s *Stats) {
-		s.MinCaptures = int(*d.wholeOf(n, "min_captures", maxMinCaptures))
+		s.MinCaptures = int(*d.read.wholeOf(n, "min_captures", maxMinCaptures))
 	}, ""},
 	{"floor", func(d *policyDoc, n ast.Node, s *Stats) {
-		if s.Floor = d.share(n, "floor"); s.Floor > MostFloor {
-			d.fail(n, "floor %v: expected a share such as 3%%, of 15%% at most: a larger one hides the changes that rules look for", s.Floor)
+		if s.Floor = d.read.share(n, "floor"); s.Floor > MostFloor {
+			d.read.fail(n, "floor %v: expected a share such as 3%%, of 15%% at most: a larger one hides the changes that rules look for", s.Floor)
 		}
 	}, ""},
-	{"max_overhead", func(d *policyDoc, n ast.Node, s *Stats) { s.MaxOverhead = d.share(n, "max_overhead") }, ""},
+	{"max_overhead", func(d *policyDoc, n ast.Node, s *Stats) { s.MaxOverhead = d.read.share(n, "max_overhead") }, ""},
 	outcomeField("on_inconclusive", func(s *Stats) *comparison.Verdict { return &s.OnInconclusive }, outcomes),
 	outcomeField("on_not_comparable", func(s *Stats) *comparison.Verdict { return &s.OnNotComparable }, outcomes),
 	outcomeField("on_missing", func(s *Stats) *comparison.Verdict { return &s.OnMissing }, outcomes[1:]),
@@ -204,27 +204,27 @@ var statsFields = []field[Stats]{
 // outcomeField is a key that says what stands in for an answer.
 func outcomeField(key string, of func(s *Stats) *comparison.Verdict, words []string) field[Stats] {
 	return field[Stats]{key,
-		func(d *policyDoc, n ast.Node, s *Stats) { *of(s) = comparison.Verdict(d.word(n, key, words...)) }, ""}
+		func(d *policyDoc, n ast.Node, s *Stats) { *of(s) = comparison.Verdict(d.read.word(n, key, words...)) }, ""}
 }
 
 var ignoreFields = []field[Policy]{
 	{"kernels", func(d *policyDoc, n ast.Node, p *Policy) {
-		for _, item := range d.items(n, "ignore.kernels") {
-			pattern := d.text(item, "ignore.kernels")
+		for _, item := range d.read.items(n, "ignore.kernels") {
+			pattern := d.read.text(item, "ignore.kernels")
 			if pattern == "" {
-				d.fail(item, "an empty pattern ignores nothing")
+				d.read.fail(item, "an empty pattern ignores nothing")
 			}
 			p.IgnoreKernels = append(p.IgnoreKernels, pattern)
 		}
 	}, ""},
 	{"min_share", func(d *policyDoc, n ast.Node, p *Policy) {
-		q := d.quantity(n, "min_share")
+		q := d.read.quantity(n, "min_share")
 		switch {
-		case d.err != nil:
+		case d.read.err != nil:
 		case q.Unit != report.Ratio:
-			d.fail(n, "min_share %s has no unit; write a share such as 0.5%%", Cut(d.text(n, "min_share")))
+			d.read.fail(n, "min_share %s has no unit; write a share such as 0.5%%", Cut(d.read.text(n, "min_share")))
 		case !(q.Value > 0 && q.Value < 1):
-			d.fail(n, "min_share is a share above 0%% and below 100%%")
+			d.read.fail(n, "min_share is a share above 0%% and below 100%%")
 		}
 		p.MinShare = q.Value
 	}, ""},
@@ -238,10 +238,10 @@ func (d *policyDoc) environment(n ast.Node, p *Policy) {
 		return field[Environment]{key, func(d *policyDoc, n ast.Node, e *Environment) {
 			to := of(e)
 			*to = nil
-			for _, item := range d.items(n, "environment."+key) {
-				name := d.word(item, "field", names...)
-				if other, twice := seen[name]; twice && d.err == nil {
-					d.fail(item, "field %s is in %s already", name, other)
+			for _, item := range d.read.items(n, "environment."+key) {
+				name := d.read.word(item, "field", names...)
+				if other, twice := seen[name]; twice && d.read.err == nil {
+					d.read.fail(item, "field %s is in %s already", name, other)
 				}
 				seen[name] = key
 				*to = append(*to, name)
@@ -256,12 +256,12 @@ func (d *policyDoc) environment(n ast.Node, p *Policy) {
 
 // rules reads a list of rules or of budgets, whose ids have to differ.
 func (d *policyDoc) rules(n ast.Node, what string, read func(n ast.Node) Rule, p *Policy) {
-	for _, item := range d.items(n, what) {
+	for _, item := range d.read.items(n, what) {
 		r := read(item)
 		if r.ID != "" && d.ids[r.ID] {
-			d.fail(item, "two rules have the id %q; gates and waivers name rules by it", r.ID)
+			d.read.fail(item, "two rules have the id %q; gates and waivers name rules by it", r.ID)
 		}
-		if d.err != nil {
+		if d.read.err != nil {
 			return
 		}
 		d.ids[r.ID] = true
@@ -280,30 +280,30 @@ type ruleNode struct {
 func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
 	return append([]field[ruleNode]{
 		{"id", func(d *policyDoc, n ast.Node, r *ruleNode) {
-			if r.ID = d.plain(n, "id", maxIDText); !ruleID.MatchString(r.ID) {
-				d.fail(n, "id %q: letters, digits, spaces and . _ / - are expected", Cut(r.ID))
+			if r.ID = d.read.plain(n, "id", maxIDText); !ruleID.MatchString(r.ID) {
+				d.read.fail(n, "id %q: letters, digits, spaces and . _ / - are expected", Cut(r.ID))
 			}
 		}, ""},
 		{"level", func(d *policyDoc, n ast.Node, r *ruleNode) {
-			r.Level, r.levelled = d.word(n, "level", levels...), true
+			r.Level, r.levelled = d.read.word(n, "level", levels...), true
 		}, ""},
 		{"when", func(d *policyDoc, n ast.Node, r *ruleNode) {
-			r.When = d.pairs(n, "when")
+			r.When = d.read.pairs(n, "when")
 			names := environmentFields()
 			for name := range r.When {
 				if !slices.Contains(names, name) {
-					d.fail(n, "when: no field %q of the environment; it is one of %s", Cut(name), list(names))
+					d.read.fail(n, "when: no field %q of the environment; it is one of %s", Cut(name), list(names))
 				}
 			}
 		}, ""},
 		{"on_inconclusive", func(d *policyDoc, n ast.Node, r *ruleNode) {
-			r.OnInconclusive = comparison.Verdict(d.word(n, "on_inconclusive", outcomes...))
+			r.OnInconclusive = comparison.Verdict(d.read.word(n, "on_inconclusive", outcomes...))
 		}, ""},
 		{"optional", func(d *policyDoc, n ast.Node, r *ruleNode) {
-			r.Optional = d.word(n, "optional", "true", "false") == "true"
+			r.Optional = d.read.word(n, "optional", "true", "false") == "true"
 		}, ""},
 		{"match", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Match = d.match(n) }, ""},
-		{"labels", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Labels = d.pairs(n, "labels") }, ""},
+		{"labels", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Labels = d.read.pairs(n, "labels") }, ""},
 		{"metric", func(*policyDoc, ast.Node, *ruleNode) {},
 			"names no metric; explain doc metrics lists them"}, // see resolve
 	}, more...)
@@ -312,34 +312,34 @@ func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
 var (
 	changeFields = ruleFields([]field[ruleNode]{limitField("regress"), limitField("fail"), limitField("warn"), limitField("improve"),
 		{"only_slower", func(d *policyDoc, n ast.Node, r *ruleNode) {
-			r.OnlySlower = d.word(n, "only_slower", "true", "false") == "true"
+			r.OnlySlower = d.read.word(n, "only_slower", "true", "false") == "true"
 		}, ""}},
 		comparison.LevelError, comparison.LevelWarn, comparison.LevelOff)
 	budgetFields = ruleFields([]field[ruleNode]{boundField("max", func(r *ruleNode) **float64 { return &r.Max }),
 		boundField("min", func(r *ruleNode) **float64 { return &r.Min }),
 		{"since", func(d *policyDoc, n ast.Node, r *ruleNode) {
-			if r.Since = d.plain(n, "since", maxIDText); !ruleID.MatchString(r.Since) {
-				d.fail(n, "since %q: the tag or the commit that the budget counts from is expected, as v1.4.0", Cut(r.Since))
+			if r.Since = d.read.plain(n, "since", maxIDText); !ruleID.MatchString(r.Since) {
+				d.read.fail(n, "since %q: the tag or the commit that the budget counts from is expected, as v1.4.0", Cut(r.Since))
 			}
 		}, ""}}, comparison.LevelError, comparison.LevelWarn)
 )
 
 var regressFields = []field[ruleNode]{
 	{"rel", func(d *policyDoc, n ast.Node, r *ruleNode) {
-		q := d.quantity(n, "rel")
-		if text := d.text(n, "rel"); d.err == nil && !strings.HasSuffix(strings.TrimSpace(text), "%") {
-			d.fail(n, "rel must be a percentage, e.g. 3%%, and is %s", Cut(text))
+		q := d.read.quantity(n, "rel")
+		if text := d.read.text(n, "rel"); d.read.err == nil && !strings.HasSuffix(strings.TrimSpace(text), "%") {
+			d.read.fail(n, "rel must be a percentage, e.g. 3%%, and is %s", Cut(text))
 		}
 		r.Rel = &q.Value
 	}, ""},
 	{"abs", func(d *policyDoc, n ast.Node, r *ruleNode) {
-		q := d.quantity(n, "abs")
-		if text := d.text(n, "abs"); d.err == nil && strings.HasSuffix(strings.TrimSpace(text), "%") {
-			d.fail(n, "abs %s: percent is relative; percentage points of a share are written 5pp", Cut(text))
+		q := d.read.quantity(n, "abs")
+		if text := d.read.text(n, "abs"); d.read.err == nil && strings.HasSuffix(strings.TrimSpace(text), "%") {
+			d.read.fail(n, "abs %s: percent is relative; percentage points of a share are written 5pp", Cut(text))
 		}
 		r.Abs, r.AbsUnit, r.limits = &q.Value, q.Unit, n
 	}, ""},
-	{"direction", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Direction = d.word(n, "direction", Up, Down, Both) },
+	{"direction", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Direction = d.read.word(n, "direction", Up, Down, Both) },
 		""},
 }
 
@@ -352,16 +352,16 @@ func limitField(key string) field[ruleNode] {
 			to = &ruleNode{}
 		}
 		if to.Rel != nil || to.Abs != nil || (key == "fail" || key == "warn") && r.levelled {
-			d.fail(n, "%s beside regress, fail, improve or level: a rule has one limit, or fail and warn", key)
+			d.read.fail(n, "%s beside regress, fail, improve or level: a rule has one limit, or fail and warn", key)
 			return
 		}
 		to.limits = n
 		bind(d, n, key, to, regressFields)
 		if key != "regress" && to.Direction != "" {
-			d.fail(n, "%s: the metric says which way is bad; only regress has a direction", key)
+			d.read.fail(n, "%s: the metric says which way is bad; only regress has a direction", key)
 		}
 		if to.Rel == nil && to.Abs == nil {
-			d.fail(n, "%s states no limit; write {rel: 3%%, abs: 200us} or one of them", key)
+			d.read.fail(n, "%s states no limit; write {rel: 3%%, abs: 200us} or one of them", key)
 		}
 		if r.Improve = r.Improve || key == "improve"; key == "warn" {
 			r.Milder, r.limits = &to.Rule, n
@@ -372,9 +372,9 @@ func limitField(key string) field[ruleNode] {
 // boundField is a bound of a budget.
 func boundField(key string, of func(r *ruleNode) **float64) field[ruleNode] {
 	return field[ruleNode]{key, func(d *policyDoc, n ast.Node, r *ruleNode) {
-		q := d.quantity(n, key)
+		q := d.read.quantity(n, key)
 		if *of(r) = &q.Value; r.LimitUnit != "" && r.LimitUnit != q.Unit {
-			d.fail(n, "min and max are in different units")
+			d.read.fail(n, "min and max are in different units")
 		}
 		r.limits, r.LimitUnit = n, q.Unit
 	}, ""}
@@ -391,10 +391,10 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 	}
 	structure := ok && s.Value == comparison.MetricStructure
 	if r.Level != comparison.LevelOff && r.Rel == nil && r.Abs == nil && !structure {
-		d.fail(n, "a rule states no limit; write regress: {rel: 3%%, abs: 200us} or one of them, or level: off")
+		d.read.fail(n, "a rule states no limit; write regress: {rel: 3%%, abs: 200us} or one of them, or level: off")
 	}
 	d.resolve(n, f, r.limits, &r.Rule)
-	if r.Milder == nil || d.err != nil {
+	if r.Milder == nil || d.read.err != nil {
 		return r.Rule
 	}
 	m := r.Rule
@@ -402,7 +402,7 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 	r.Milder = &m
 	if facts, err := Facts(m.Metric, d.known); err == nil {
 		if err := facts.checkLimits(&m); err != nil {
-			d.fail(r.limits, "warn: %w", err)
+			d.read.fail(r.limits, "warn: %w", err)
 		}
 	}
 	return r.Rule
@@ -413,10 +413,10 @@ func (d *policyDoc) budget(n ast.Node) Rule {
 	r := ruleNode{Rule: Rule{Labels: report.Labels{}, Level: comparison.LevelError}, limits: n}
 	f := bind(d, n, "a budget", &r, budgetFields)
 	if !r.Budgeted() {
-		d.fail(n, "a budget states no bound; write max: 15%% or min: 90%%")
+		d.read.fail(n, "a budget states no bound; write max: 15%% or min: 90%%")
 	}
 	if r.Since != "" && (r.Max == nil || r.Min != nil || r.LimitUnit != report.Ratio) {
-		d.fail(r.limits, "a budget since %s bounds a change for the worse: write max: 5%% and no min", Cut(r.Since))
+		d.read.fail(r.limits, "a budget since %s bounds a change for the worse: write max: 5%% and no min", Cut(r.Since))
 	}
 	d.resolve(n, f, r.limits, &r.Rule)
 	return r.Rule
@@ -428,16 +428,16 @@ const maxIDText = 100 // bytes of an id or a phase
 
 var matchFields = []field[Match]{
 	{"glob", func(d *policyDoc, n ast.Node, m *Match) {
-		if m.Glob = d.text(n, "glob"); m.Glob == "" {
-			d.fail(n, "an empty glob matches nothing; leave match out for everything")
+		if m.Glob = d.read.text(n, "glob"); m.Glob == "" {
+			d.read.fail(n, "an empty glob matches nothing; leave match out for everything")
 		}
 	}, ""},
 	{"regex", func(d *policyDoc, n ast.Node, m *Match) {
-		m.Regex = d.text(n, "regex")
+		m.Regex = d.read.text(n, "regex")
 		if _, err := regexp.Compile(m.Regex); err != nil {
-			d.fail(n, "regex: %w", err)
+			d.read.fail(n, "regex: %w", err)
 		} else if m.Regex == "" {
-			d.fail(n, "an empty regex matches everything; leave match out")
+			d.read.fail(n, "an empty regex matches everything; leave match out")
 		}
 	}, ""},
 }
@@ -445,8 +445,8 @@ var matchFields = []field[Match]{
 func (d *policyDoc) match(n ast.Node) Match {
 	var m Match
 	bind(d, n, "match", &m, matchFields)
-	if d.err == nil && m.Empty() {
-		d.fail(n, "match has neither glob nor regex")
+	if d.read.err == nil && m.Empty() {
+		d.read.fail(n, "match has neither glob nor regex")
 	}
 	return m
 }

@@ -20,12 +20,12 @@ func OfKernel(metric string, l report.Labels) bool {
 // resolve reads the metric of a rule, which is an id, a glob or an expression, and checks the rule against the metrics
 // that exist. limits is the node at which errors of its thresholds are placed.
 func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, r *Rule) {
-	if d.err != nil {
+	if d.read.err != nil {
 		return
 	}
 	at := f["metric"]
 	switch pattern, text := d.metric(at); {
-	case d.err != nil:
+	case d.read.err != nil:
 		return
 	case !pattern.Empty():
 		d.expand(at, pattern, r)
@@ -39,22 +39,22 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 		}
 		facts, err := Facts(r.Metric, d.known)
 		if err != nil {
-			d.fail(at, "%w", err)
+			d.read.fail(at, "%w", err)
 			return
 		}
 		switch what, err := facts.take(r); {
 		case err == nil:
 		case what == "limits":
-			d.fail(limits, "%w", err)
+			d.read.fail(limits, "%w", err)
 		case f[what] != nil:
-			d.fail(f[what], "%w", err)
+			d.read.fail(f[what], "%w", err)
 		default:
-			d.fail(at, "%w", err)
+			d.read.fail(at, "%w", err)
 		}
 	}
-	if d.err == nil {
+	if d.read.err == nil {
 		if err := r.Validate(); err != nil {
-			d.fail(n, "%s: %w", r.Name(), err)
+			d.read.fail(n, "%s: %w", r.Name(), err)
 		}
 	}
 }
@@ -65,12 +65,12 @@ func (d *policyDoc) metric(n ast.Node) (pattern Match, text string) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return d.match(n), ""
 	}
-	text = d.text(n, "metric")
+	text = d.read.text(n, "metric")
 	switch {
 	case strings.ContainsAny(text, "*?"):
 		return Match{Glob: text}, ""
 	case text == "":
-		d.fail(n, "metric is empty; explain doc metrics lists them")
+		d.read.fail(n, "metric is empty; explain doc metrics lists them")
 	}
 	return Match{}, text
 }
@@ -107,12 +107,12 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 	d.expanded += len(r.of)
 	switch {
 	case d.expanded > maxExpanded:
-		d.fail(at, "the patterns of the policy match more than %d metrics; name those that matter", maxExpanded)
+		d.read.fail(at, "the patterns of the policy match more than %d metrics; name those that matter", maxExpanded)
 	case len(r.of) > 0:
 	case last != nil:
-		d.fail(at, "no metric like %s can be judged this way: %w", Cut(r.Metric), last)
+		d.read.fail(at, "no metric like %s can be judged this way: %w", Cut(r.Metric), last)
 	default:
-		d.fail(at, "no metric is like %s; explain doc metrics lists them", Cut(r.Metric))
+		d.read.fail(at, "no metric is like %s; explain doc metrics lists them", Cut(r.Metric))
 	}
 }
 

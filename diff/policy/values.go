@@ -20,7 +20,7 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 		{"rule", func(d *policyDoc, n ast.Node, w *Waiver) {
 			several := []ast.Node{n}
 			if _, ok := n.(*ast.SequenceNode); ok {
-				several = d.items(n, "rule")
+				several = d.read.items(n, "rule")
 			}
 			for _, n := range several {
 				id, r := d.ruleOf(n, rules)
@@ -32,21 +32,21 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 			for _, r := range of {
 				w.Ceiling = d.ceiling(n, r)
 				if r != nil && r.Budgeted() != of[0].Budgeted() {
-					d.fail(n, "a ceiling of rules is a change and one of budgets a value: make two waivers of it")
+					d.read.fail(n, "a ceiling of rules is a change and one of budgets a value: make two waivers of it")
 				}
 			}
 		}, ""},
 		{"expires", func(d *policyDoc, n ast.Node, w *Waiver) {
-			day := d.text(n, "expires")
+			day := d.read.text(n, "expires")
 			var err error
 			if w.Expires, err = time.Parse(time.DateOnly, day); err != nil {
-				d.fail(n, "expires %q is not a date; write it as 2026-12-31", Cut(day))
+				d.read.fail(n, "expires %q is not a date; write it as 2026-12-31", Cut(day))
 			}
 		}, "a waiver needs a date on which it ends: expires: 2026-12-31"},
-		{"issue", func(d *policyDoc, n ast.Node, w *Waiver) { w.Issue = d.plain(n, "issue", 200) }, ""},
+		{"issue", func(d *policyDoc, n ast.Node, w *Waiver) { w.Issue = d.read.plain(n, "issue", 200) }, ""},
 		{"reason", func(d *policyDoc, n ast.Node, w *Waiver) {
-			if w.Reason = d.plain(n, "reason", 500); strings.TrimSpace(w.Reason) == "" {
-				d.fail(n, "the reason is empty; say why this is accepted")
+			if w.Reason = d.read.plain(n, "reason", 500); strings.TrimSpace(w.Reason) == "" {
+				d.read.fail(n, "the reason is empty; say why this is accepted")
 			}
 		}, "a waiver needs a reason that people will read"},
 	})
@@ -55,7 +55,7 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 
 // ruleOf finds the rule or budget that a waiver names.
 func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
-	id = d.text(n, "rule")
+	id = d.read.text(n, "rule")
 	ids := make([]string, 0, len(rules))
 	for i := range rules {
 		if ids = append(ids, rules[i].ID); rules[i].ID == id {
@@ -69,26 +69,26 @@ func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
 	if text, _ := PresetText(defaultPreset); hint == "" && strings.Contains(text, "{id: "+id+",") {
 		hint = "; the preset has it: add the line \"preset: " + defaultPreset + "\""
 	}
-	d.fail(n, "no rule or budget has the id %q%s", Cut(id), hint)
+	d.read.fail(n, "no rule or budget has the id %q%s", Cut(id), hint)
 	return id, nil
 }
 
 func (d *policyDoc) ceiling(n ast.Node, of *Rule) *Ceiling {
-	text := strings.TrimSpace(d.text(n, "ceiling"))
-	q := d.quantity(n, "ceiling")
+	text := strings.TrimSpace(d.read.text(n, "ceiling"))
+	q := d.read.quantity(n, "ceiling")
 	if of == nil {
 		return nil
 	}
 	c := &Ceiling{Value: q.Value, Unit: q.Unit, Text: text, Relative: !of.Budgeted() && strings.HasSuffix(text, "%")}
-	if d.err != nil {
+	if d.read.err != nil {
 		return c
 	}
 	facts, _ := Facts(of.Metric, d.known) // a pattern, or no list of metrics: any unit will do
 	switch {
 	case of.Metric == comparison.MetricStructure:
-		d.fail(n, "findings of structure have no size that a ceiling could bound; leave it out")
+		d.read.fail(n, "findings of structure have no size that a ceiling could bound; leave it out")
 	case !c.Relative && facts.Unit != "" && facts.Unit != q.Unit:
-		d.fail(n, "rule %s judges %s, and the ceiling %s is in %s", of.ID, facts.Unit, Cut(text), q.Unit)
+		d.read.fail(n, "rule %s judges %s, and the ceiling %s is in %s", of.ID, facts.Unit, Cut(text), q.Unit)
 	}
 	return c
 }

@@ -26,7 +26,7 @@ const (
 
 // policyDoc reads a policy file.
 type policyDoc struct {
-	values
+	read     values
 	known    []MetricFacts
 	expanded int             // metrics that patterns mean
 	ids      map[string]bool // of rules and budgets

@@ -167,13 +167,13 @@ const clockSlack = 2 * time.Minute
 // clock sets the time inside the transaction: not before the newest run of another commit, which another writer may
 // have added since this transaction began. It refuses to order runs by a clock that is wrong.
 func (c *changes) clock(ctx context.Context, p *Place, workload string) error {
-	if c.s.migration != "" { // PostgreSQL: other writers wait here; in SQLite they wait from the start
+	if c.s.sql.migration != "" { // PostgreSQL: other writers wait here; in SQLite they wait from the start
 		if _, err := c.exec(ctx, "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}
 	}
 	var newest int64
-	err := c.tx.QueryRowContext(ctx, c.s.query("SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
+	err := c.tx.QueryRowContext(ctx, c.s.sql.query("SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
 		"AND workload = ? AND commit_id <> ?"), p.Repository, p.Branch, workload, p.Commit).Scan(&newest)
 	if err != nil {
 		return c.s.fail(err)
@@ -199,7 +199,7 @@ func (c *changes) run(ctx context.Context, x *row) (id int64, fresh bool, err er
 			return 0, false, err
 		}
 	}
-	rows, err := c.tx.QueryContext(ctx, c.s.query("SELECT commit_id FROM runs WHERE capture = ? AND repository = ? AND commit_id <> ? LIMIT 1"),
+	rows, err := c.tx.QueryContext(ctx, c.s.sql.query("SELECT commit_id FROM runs WHERE capture = ? AND repository = ? AND commit_id <> ? LIMIT 1"),
 		x.Capture, x.Repository, x.Commit)
 	if err != nil {
 		return 0, false, c.s.fail(err)
@@ -258,7 +258,7 @@ func (c *changes) tag(ctx context.Context, repository, tag, commit string) error
 		return err
 	}
 	var at string
-	if err := c.tx.QueryRowContext(ctx, c.s.query("SELECT commit_id FROM tags WHERE repository = ? AND tag = ?"),
+	if err := c.tx.QueryRowContext(ctx, c.s.sql.query("SELECT commit_id FROM tags WHERE repository = ? AND tag = ?"),
 		repository, tag).Scan(&at); err != nil {
 		return c.s.fail(err)
 	}

@@ -149,8 +149,8 @@ func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, err
 		}
 		return nil
 	})
-	if err == nil && s.shrink != "" {
-		_, err = s.db.ExecContext(ctx, s.shrink)
+	if err == nil && s.sql.shrink != "" {
+		_, err = s.db.ExecContext(ctx, s.sql.shrink)
 	}
 	return len(remove), s.fail(err)
 }

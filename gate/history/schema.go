@@ -81,12 +81,12 @@ func migrate(ctx context.Context, s *Store) error {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do
-	if s.migration != "" {
-		if _, err := tx.ExecContext(ctx, s.migration); err != nil {
+	if s.sql.migration != "" {
+		if _, err := tx.ExecContext(ctx, s.sql.migration); err != nil {
 			return err
 		}
 	}
-	at, err := s.schema(ctx, tx)
+	at, err := s.sql.schema(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ func migrate(ctx context.Context, s *Store) error {
 		return fmt.Errorf("has schema %d, which has to be brought to %d, and it cannot be written: make a copy of it", at, Schema)
 	}
 	for ; at < Schema; at++ {
-		for statement := range strings.SplitSeq(strings.TrimSuffix(s.types.Replace(migrations[at]), ";"), ";") {
+		for statement := range strings.SplitSeq(strings.TrimSuffix(s.sql.types.Replace(migrations[at]), ";"), ";") {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("schema %d: %w", at+1, err)
 			}
 		}
 	}
-	if _, err := tx.ExecContext(ctx, s.query("UPDATE explain_history SET schema = ?"), at); err != nil {
+	if _, err := tx.ExecContext(ctx, s.sql.query("UPDATE explain_history SET schema = ?"), at); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -18,7 +18,7 @@ import (
 
 // Store holds runs. Several processes can use the same store at a time, each through a Store of its own.
 type Store struct {
-	dialect
+	sql     dialect
 	db      *sql.DB
 	name    string        // for errors, without a password
 	address string        // for --history, without a password, which is in PGPASSWORD
@@ -38,10 +38,10 @@ const (
 // Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. It migrates a store of an older
 // schema, and refuses one of a newer schema.
 func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
-	s := &Store{dialect: sqlite, name: place, address: place, connect: 2 * time.Minute}
+	s := &Store{sql: sqlite, name: place, address: place, connect: 2 * time.Minute}
 	source := place
 	if strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://") {
-		s.dialect = postgres
+		s.sql = postgres
 		u, err := url.Parse(place)
 		if err != nil {
 			return nil, errors.New("the URL of the history cannot be read; write postgres://USER@HOST/DATABASE")
@@ -61,7 +61,7 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 			return nil, err
 		}
 	}
-	db, err := sql.Open(s.driver, source)
+	db, err := sql.Open(s.sql.driver, source)
 	if err != nil {
 		return nil, s.fail(err)
 	}
@@ -187,7 +187,7 @@ type changes struct {
 
 // exec runs a statement and returns how many rows it changed.
 func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := c.tx.ExecContext(ctx, c.s.query(query), args...)
+	res, err := c.tx.ExecContext(ctx, c.s.sql.query(query), args...)
 	if err != nil {
 		return 0, c.s.fail(err)
 	}
@@ -198,19 +198,19 @@ func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, e
 // insert adds a row unless one with its key exists, and returns its id. fresh reports whether it was added.
 func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool,
 	err error) {
-	err = c.tx.QueryRowContext(ctx, c.s.query(add+" ON CONFLICT DO NOTHING RETURNING id"), args...).Scan(&id)
+	err = c.tx.QueryRowContext(ctx, c.s.sql.query(add+" ON CONFLICT DO NOTHING RETURNING id"), args...).Scan(&id)
 	if err == nil {
 		return id, true, nil
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		err = c.tx.QueryRowContext(ctx, c.s.query(find), key...).Scan(&id)
+		err = c.tx.QueryRowContext(ctx, c.s.sql.query(find), key...).Scan(&id)
 	}
 	return id, false, c.s.fail(err)
 }
 
 // all returns all rows of a query; fields are where the columns of a row go.
 func all[T any](ctx context.Context, s *Store, fields func(v *T) []any, query string, args ...any) ([]T, error) {
-	rows, err := s.db.QueryContext(ctx, s.query(query), args...)
+	rows, err := s.db.QueryContext(ctx, s.sql.query(query), args...)
 	if err != nil {
 		return nil, s.fail(err)
 	}

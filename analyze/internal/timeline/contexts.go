@@ -81,7 +81,7 @@ func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 
 // rangeSweep opens ranges in the order in which they start.
 type rangeSweep struct {
-	*Contexts
+	c      *Contexts
 	stacks []openRanges // by thread
 	nodes  nodeIndex
 	next   int     // the first range that is not open yet
@@ -92,7 +92,7 @@ type rangeSweep struct {
 }
 
 func newRangeSweep(c *Contexts, threads int) *rangeSweep {
-	x := &rangeSweep{Contexts: c, stacks: make([]openRanges, threads), ok: true}
+	x := &rangeSweep{c: c, stacks: make([]openRanges, threads), ok: true}
 	x.nodes.all = map[nodeKey]int32{}
 	for i := range x.stacks {
 		x.stacks[i].top, x.stacks[i].maxLen = trace.None, minChain
@@ -102,7 +102,7 @@ func newRangeSweep(c *Contexts, threads int) *rangeSweep {
 
 // openUpTo opens all ranges that start up to a moment.
 func (x *rangeSweep) openUpTo(at int64) {
-	r := x.ranges
+	r := x.c.ranges
 	n := r.Len()
 	if x.next == n {
 		return
@@ -134,18 +134,18 @@ func (x *rangeSweep) openUpTo(at int64) {
 
 // open opens range i.
 func (x *rangeSweep) open(i int, start int64) {
-	th := x.ranges.Thread(i)
+	th := x.c.ranges.Thread(i)
 	if th == trace.None {
 		x.lost = true
 		return
 	}
 	switch s := &x.stacks[th]; {
-	case x.crossed[th] && x.tangled:
-		x.pushAlone(s, int32(i))
-	case x.crossed[th]: // found in this sweep, which is then repeated
-	case !x.push(s, &x.nodes, i, th, start):
+	case x.c.crossed[th] && x.c.tangled:
+		x.c.pushAlone(s, int32(i))
+	case x.c.crossed[th]: // found in this sweep, which is then repeated
+	case !x.c.push(s, &x.nodes, i, th, start):
 		x.ok = false
-		x.crossed[th] = !x.late
+		x.c.crossed[th] = !x.late
 	}
 }
 

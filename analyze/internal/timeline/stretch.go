@@ -9,14 +9,14 @@ import (
 
 // Stretches goes through single stretches of a device's window, without going through the work before them.
 type Stretches struct {
-	*Device
+	d      *Device
 	cursor blockedCursor
 	gap    Gap
 }
 
 // Stretches prepares for stretches, which are found fastest if they ascend.
 func (d *Device) Stretches() *Stretches {
-	return &Stretches{Device: d, cursor: newBlockedCursor(d.blocking)}
+	return &Stretches{d: d, cursor: newBlockedCursor(d.blocking)}
 }
 
 // endsEvery is how many pieces of work go with one note of when the work before them had ended.
@@ -62,28 +62,28 @@ func (d *Device) noteEnds() {
 // before; Visit returns it for the end of the stretch. The gap is the visitor's until it returns.
 func (s *Stretches) Visit(stretch interval.Interval, gap func(g *Gap, ends *[Idle]int64),
 	piece func(i int, start, end int64, ends *[Idle]int64)) (ends [Idle]int64) {
-	i := s.From(stretch.Start)
-	ends = s.endsBefore(i)
+	i := s.d.From(stretch.Start)
+	ends = s.d.endsBefore(i)
 	idle := func(until int64, next, call int32) {
 		if busy := max(ends[Compute], ends[Comm], ends[Copy]); until > max(busy, stretch.Start) && busy < stretch.End {
 			s.gap = Gap{Interval: interval.Interval{Start: busy, End: until}, Prev: trace.None, Next: next}
-			s.gap.split(call, &s.in.trace.API, &s.cursor)
+			s.gap.split(call, &s.d.in.trace.API, &s.cursor)
 			gap(&s.gap, &ends)
 		}
 	}
-	for ; i < s.Len(); i++ {
-		start, end := s.Start(i), s.End(i)
+	for ; i < s.d.Len(); i++ {
+		start, end := s.d.Start(i), s.d.End(i)
 		if end <= start {
 			continue
 		}
-		idle(start, int32(i), s.Call(i))
+		idle(start, int32(i), s.d.Call(i))
 		if start >= stretch.End {
 			return ends
 		}
 		piece(i, start, end, &ends)
-		c := s.Class(i)
+		c := s.d.Class(i)
 		ends[c] = max(ends[c], end)
 	}
-	idle(s.window.End, trace.None, trace.None)
+	idle(s.d.window.End, trace.None, trace.None)
 	return ends
 }

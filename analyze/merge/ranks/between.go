@@ -42,7 +42,7 @@ func (e epoch) call(m int, s slot) int32 {
 // epochs matches the calls that name no rank and are not collectives of sets, those of the host's tracks or those of
 // devices, and adds their waits: by kind and order within an epoch. A missing call leaves its place empty.
 type epochs struct {
-	*matching
+	m      *matching
 	device bool
 	two    bool // only two tracks have calls
 	list   []epoch
@@ -50,8 +50,8 @@ type epochs struct {
 
 func (x *epochs) match(collectives int32) {
 	n := 0
-	for m := range x.Members {
-		if x.Members[m].Device >= 0 == x.device && len(x.Members[m].Calls) > 0 {
+	for m := range x.m.Members {
+		if x.m.Members[m].Device >= 0 == x.device && len(x.m.Members[m].Calls) > 0 {
 			n++
 		}
 	}
@@ -75,19 +75,19 @@ func (x *epochs) match(collectives int32) {
 // collect groups the calls, in order.
 func (x *epochs) collect(collectives int32) {
 	at := map[int32]epoch{}
-	for m := range x.Members {
-		t := &x.Members[m]
-		if t.Device >= 0 != x.device || !x.Clock(m).Known {
+	for m := range x.m.Members {
+		t := &x.m.Members[m]
+		if t.Device >= 0 != x.device || !x.m.Clock(m).Known {
 			continue
 		}
 		last := int32(-1)
 		for c := range t.Calls {
-			op := x.op[m][c]
+			op := x.m.op[m][c]
 			if op >= 0 && op < collectives {
 				last = op
 			}
 			kind := t.kind(int32(c))
-			if op >= 0 || x.named[m][c] || slices.Contains(Synchronising, kind) {
+			if op >= 0 || x.m.named[m][c] || slices.Contains(Synchronising, kind) {
 				continue
 			}
 			e := at[last]
@@ -124,7 +124,7 @@ func (x *epochs) fill(e epoch) {
 			}
 		}
 		if to := e[ref]; ref.member != l.member && len(calls) < len(to) && !slices.Contains(to, -1) {
-			e[l] = spread(len(to), calls, func(i int, call int32) int64 { return x.End(l.member, call) - x.End(ref.member, to[i]) })
+			e[l] = spread(len(to), calls, func(i int, call int32) int64 { return x.m.End(l.member, call) - x.m.End(ref.member, to[i]) })
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (x *epochs) fillUsual() {
 			e[l] = spread(n, calls, func(i int, call int32) int64 {
 				if peer, known := peers[slot{l.kind, i}][l.member]; known {
 					if to := e.call(peer, slot{other[l.kind], i}); to >= 0 {
-						return x.End(l.member, call) - x.End(peer, to)
+						return x.m.End(l.member, call) - x.m.End(peer, to)
 					}
 				}
 				return math.MaxInt64 / 2
@@ -227,7 +227,7 @@ func (x *epochs) comings(s slot, epochs []epoch) (members []int, of map[int][]in
 			of[m] = append(of[m], i)
 		}
 		for _, m := range e.members(to) {
-			come[i] = append(come[i], coming{x.Start(m, e.call(m, to)), m})
+			come[i] = append(come[i], coming{x.m.Start(m, e.call(m, to)), m})
 		}
 		slices.SortFunc(come[i], func(a, b coming) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.member, b.member)) })
 	}
@@ -252,10 +252,10 @@ func (x *epochs) peerSlot(s slot, epochs []epoch) {
 			if to < 0 {
 				continue
 			}
-			if x.op[m][call] < 0 && x.op[peer][to] < 0 {
-				x.link(m, call, peer, to)
+			if x.m.op[m][call] < 0 && x.m.op[peer][to] < 0 {
+				x.m.link(m, call, peer, to)
 			}
-			x.add(m, call, peer, to)
+			x.m.add(m, call, peer, to)
 		}
 	}
 }
@@ -296,7 +296,7 @@ const candidates = 32
 func (x *epochs) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) int {
 	span := func(i int) (start, end int64) {
 		c := epochs[i].call(m, s)
-		return x.Start(m, c), x.End(m, c)
+		return x.m.Start(m, c), x.m.End(m, c)
 	}
 	longest := slices.MaxFunc(of, func(a, b int) int {
 		from, to := span(a)
@@ -305,8 +305,8 @@ func (x *epochs) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) 
 	})
 	start, end := span(longest)
 	room := int64(surest * SameHost)
-	for i := range x.Clocks {
-		room = max(room, int64(surest*x.Clocks[i].P99))
+	for i := range x.m.Clocks {
+		room = max(room, int64(surest*x.m.Clocks[i].P99))
 	}
 	list := come[longest]
 	after, _ := slices.BinarySearchFunc(list, end+room, func(c coming, t int64) int { return cmp.Compare(c.at, t) })
@@ -333,12 +333,12 @@ func (x *epochs) ends(m, q int, s slot, epochs []epoch, of []int) (varies float6
 			continue
 		}
 		seen++
-		come := x.Start(q, o)
-		switch left := x.End(m, c); {
-		case left < come-surest*x.off(m, q):
+		come := x.m.Start(q, o)
+		switch left := x.m.End(m, c); {
+		case left < come-surest*x.m.off(m, q):
 			early++
-		case come > x.Start(m, c):
-			after, spent = append(after, float64(left-come)), append(spent, float64(left-x.Start(m, c)))
+		case come > x.m.Start(m, c):
+			after, spent = append(after, float64(left-come)), append(spent, float64(left-x.m.Start(m, c)))
 		}
 	}
 	if len(after) < leastWaits || float64(early) > (1-overlapping)*float64(seen) {

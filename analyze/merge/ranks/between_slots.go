@@ -64,22 +64,22 @@ func (x *epochs) rootedSlot(s slot, epochs []epoch) {
 		list := e.members(s)
 		last := -1
 		for _, m := range list {
-			x.op[m][e.call(m, s)] = x.ops
-			if m != root && (last < 0 || x.Start(m, e.call(m, s)) > x.Start(last, e.call(last, s))) {
+			x.m.op[m][e.call(m, s)] = x.m.ops
+			if m != root && (last < 0 || x.m.Start(m, e.call(m, s)) > x.m.Start(last, e.call(last, s))) {
 				last = m
 			}
 		}
-		x.ops++
+		x.m.ops++
 		if !slices.Contains(list, root) {
 			continue
 		}
 		if !rooted[s.kind] {
-			x.add(root, e.call(root, s), last, e.call(last, s))
+			x.m.add(root, e.call(root, s), last, e.call(last, s))
 			continue
 		}
 		for _, m := range list {
 			if m != root {
-				x.add(m, e.call(m, s), root, e.call(root, s))
+				x.m.add(m, e.call(m, s), root, e.call(root, s))
 			}
 		}
 	}
@@ -90,8 +90,8 @@ func (x *epochs) rootedSlot(s slot, epochs []epoch) {
 func (x *epochs) root(s slot, epochs []epoch) int {
 	fits, spent, n := map[int]int{}, map[int]int64{}, map[int]int{}
 	for _, e := range epochs {
-		start := func(m int) int64 { return x.Start(m, e.call(m, s)) }
-		end := func(m int) int64 { return x.End(m, e.call(m, s)) }
+		start := func(m int) int64 { return x.m.Start(m, e.call(m, s)) }
+		end := func(m int) int64 { return x.m.End(m, e.call(m, s)) }
 		list := e.members(s)
 		// The two that end first, and the two that begin last: a broadcast's root must begin before anybody else leaves, and
 		// everybody must begin before a reduce's root leaves.
@@ -111,13 +111,13 @@ func (x *epochs) root(s slot, epochs []epoch) int {
 			if rooted[s.kind] {
 				leaves, begins = other, q
 			}
-			if end(leaves) >= start(begins)-surest*x.off(other, q) {
+			if end(leaves) >= start(begins)-surest*x.m.off(other, q) {
 				fits[q]++
 			}
 		}
 	}
 	best := -1
-	for q := range x.Members {
+	for q := range x.m.Members {
 		if n[q] == 0 || float64(fits[q]) < overlapping*float64(n[q]) {
 			continue
 		}

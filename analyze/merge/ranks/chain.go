@@ -67,7 +67,7 @@ type matching struct {
 
 // chains follows waits to where they begin.
 type chains struct {
-	*matching
+	m     *matching
 	study *study
 	at    [][]int32 // by member and call: index into waits; -1 does not wait
 	// shares holds the shares of all waits; transfer is the act for the time that calls of a member's kinds take.
@@ -99,8 +99,8 @@ func match(a *Aligned, sets []Set) *matching {
 	collectives := x.ops
 	x.recorded()
 	x.byEnds()
-	(&epochs{matching: x, device: false}).match(collectives)
-	(&epochs{matching: x, device: true}).match(collectives)
+	(&epochs{m: x, device: false}).match(collectives)
+	(&epochs{m: x, device: true}).match(collectives)
 	slices.SortStableFunc(x.waits, func(a, b wait) int {
 		return cmp.Compare(x.Start(int(a.peer), a.other), x.Start(int(b.peer), b.other))
 	})
@@ -109,8 +109,8 @@ func match(a *Aligned, sets []Set) *matching {
 
 // chains follows all waiting to its origin. Waits shorter than three times the clock error are left out. Largest first.
 func (st *study) chains(sets []Set) []Chain {
-	x := &chains{matching: match(st.Aligned, sets), study: st}
-	st.Every = x.every
+	x := &chains{m: match(st.Aligned, sets), study: st}
+	st.Every = x.m.every
 	for i := range st.Members {
 		x.at = append(x.at, slices.Repeat([]int32{-1}, len(st.Members[i].Calls)))
 		transfer := make([]int, len(st.Members[i].Kinds))
@@ -120,13 +120,13 @@ func (st *study) chains(sets []Set) []Chain {
 		x.transfer = append(x.transfer, transfer)
 	}
 	x.doneBy = make([]int64, len(st.names))
-	x.shares = make([]share, 0, len(x.waits))
-	for i := range x.waits {
-		w := &x.waits[i]
+	x.shares = make([]share, 0, len(x.m.waits))
+	for i := range x.m.waits {
+		w := &x.m.waits[i]
 		x.at[w.member][w.call] = int32(i)
 	}
-	for i := range x.waits {
-		x.resolve(&x.waits[i])
+	for i := range x.m.waits {
+		x.resolve(&x.m.waits[i])
 	}
 	return x.sum()
 }
@@ -207,7 +207,7 @@ func (x *chains) doing(act int, ns int64) {
 // between adds up what a member did after one call and before another: its own activities, the time that calls took,
 // and waits, whose sum is returned. If handOn is set, the waits are collected in x.passed.
 func (x *chains) between(m int, from, to int32, sign int64, handOn bool) (waited int64) {
-	t := x.Members[m].Track
+	t := x.m.Members[m].Track
 	for c := from + 1; c <= to; c++ {
 		for _, p := range t.Parts(int(c)) {
 			x.doing(x.study.actOf[m][p.Act], sign*p.Time)
@@ -217,7 +217,7 @@ func (x *chains) between(m int, from, to int32, sign int64, handOn bool) (waited
 		}
 		took := t.Calls[c].End - t.Calls[c].Start
 		if at := x.at[m][c]; at >= 0 {
-			waited, took = waited+x.waits[at].time, took-x.waits[at].time
+			waited, took = waited+x.m.waits[at].time, took-x.m.waits[at].time
 			if handOn {
 				x.passed = append(x.passed, at)
 			}
@@ -239,20 +239,20 @@ func (x *chains) resolve(w *wait) {
 		if waited > 0 {
 			sum := int64(0)
 			for _, at := range x.passed {
-				sum += x.waits[at].time
+				sum += x.m.waits[at].time
 			}
 			for _, at := range x.passed {
 				x.handOn(at, float64(waited)/float64(sum))
 			}
 			all += float64(waited)
 		}
-		if later := x.End(d, j) - x.End(m, i); later > 0 { // it left their common call later
+		if later := x.m.End(d, j) - x.m.End(m, i); later > 0 { // it left their common call later
 			if at := x.at[d][j]; at >= 0 {
-				handed := min(later, x.waits[at].time)
-				x.handOn(at, float64(handed)/float64(x.waits[at].time))
+				handed := min(later, x.m.waits[at].time)
+				x.handOn(at, float64(handed)/float64(x.m.waits[at].time))
 				later, all = later-handed, all+float64(handed)
 			}
-			x.doing(x.transfer[d][x.Members[d].Calls[j].Kind], later)
+			x.doing(x.transfer[d][x.m.Members[d].Calls[j].Kind], later)
 		}
 		for _, act := range x.touched {
 			if ns := x.doneBy[act]; ns > 0 {
@@ -282,7 +282,7 @@ func (x *chains) resolve(w *wait) {
 
 // handOn passes part of the shares of a wait to the one that is being resolved.
 func (x *chains) handOn(at int32, part float64) {
-	for _, s := range x.of(&x.waits[at]) {
+	for _, s := range x.of(&x.m.waits[at]) {
 		x.list = append(x.list, share{s.member, s.act, s.time * part, at})
 	}
 }
@@ -291,13 +291,13 @@ func (x *chains) of(w *wait) []share { return x.shares[w.from:w.to] }
 
 // common returns the last calls, before two given ones, in which two members took part together; -1 if none is near.
 func (x *chains) common(m int, call int32, d int, other int32) (i, j int32) {
-	for n := call - 1; n >= 0 && n >= call-back && !x.Members[m].Calls[n+1].Left; n-- {
-		op := x.op[m][n]
+	for n := call - 1; n >= 0 && n >= call-back && !x.m.Members[m].Calls[n+1].Left; n-- {
+		op := x.m.op[m][n]
 		if op < 0 {
 			continue
 		}
-		for k := other - 1; k >= 0 && k >= other-back && !x.Members[d].Calls[k+1].Left; k-- {
-			if x.op[d][k] == op {
+		for k := other - 1; k >= 0 && k >= other-back && !x.m.Members[d].Calls[k+1].Left; k-- {
+			if x.m.op[d][k] == op {
 				return n, k
 			}
 		}
@@ -325,14 +325,14 @@ type dueKind struct {
 
 // told calls visit for the waits to report, with the number of calls that each represents.
 func (x *chains) told(visit func(i int, w *wait, counts float64)) {
-	for i := range x.waits {
-		w := &x.waits[i]
-		if w.time < surest*x.off(int(w.member), int(w.peer)) {
+	for i := range x.m.waits {
+		w := &x.m.waits[i]
+		if w.time < surest*x.m.off(int(w.member), int(w.peer)) {
 			continue
 		}
-		counts := x.Members[w.member].weight(int(w.call))
-		if x.Members[w.member].synchronises(int(w.call)) {
-			counts *= float64(x.every)
+		counts := x.m.Members[w.member].weight(int(w.call))
+		if x.m.Members[w.member].synchronises(int(w.call)) {
+			counts *= float64(x.m.every)
 		}
 		visit(i, w, counts)
 	}
@@ -375,7 +375,7 @@ func (x *chains) sum() []Chain {
 
 // tell adds a wait to what is due to the members that caused it.
 func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
-	kind := x.Members[w.member].Calls[w.call].Kind
+	kind := x.m.Members[w.member].Calls[w.call].Kind
 	shares := x.of(w)
 	for k, s := range shares {
 		p := pair{s.member, w.member}
@@ -413,13 +413,13 @@ func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 
 func (x *chains) chain(p pair, u *due) Chain {
 	c := Chain{First: int(p.first), Waiter: int(p.waiter), Causes: u.causes}
-	m := &x.Members[p.waiter]
+	m := &x.m.Members[p.waiter]
 	most := slices.MaxFunc(u.kinds, func(a, b dueKind) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(b.kind, a.kind)) })
 	c.Kind, c.N = m.Kinds[most.kind], int64(math.Round(most.n))
-	w := &x.waits[u.worst]
+	w := &x.m.waits[u.worst]
 	of := 0.0
 	for call := range m.Calls {
-		if m.Calls[call].Kind == most.kind && (x.op[p.waiter][call] >= 0 || x.at[p.waiter][call] >= 0) {
+		if m.Calls[call].Kind == most.kind && (x.m.op[p.waiter][call] >= 0 || x.at[p.waiter][call] >= 0) {
 			of += m.weight(call) // all of them, followed or not
 		}
 		if m.Total == nil && m.Calls[call].Kind == m.Calls[w.call].Kind && call <= int(w.call) {
@@ -430,12 +430,12 @@ func (x *chains) chain(p pair, u *due) Chain {
 	c.N, c.In = min(c.N, c.Of), m.kind(w.call)
 	slices.SortFunc(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
 	for len(c.Hops) < back { // back to the first wait
-		c.At = x.Members[w.peer].Calls[w.other].Start
+		c.At = x.m.Members[w.peer].Calls[w.other].Start
 		at := slices.IndexFunc(x.of(w), func(s share) bool { return s.member == p.first })
 		if at < 0 || x.of(w)[at].via < 0 {
 			break
 		}
-		next := &x.waits[x.of(w)[at].via]
+		next := &x.m.waits[x.of(w)[at].via]
 		if next.peer == w.peer && next.member == w.member {
 			break
 		}

@@ -297,8 +297,8 @@ func partsOf(v *View) []part {
 // inParts returns the sections that have something to show, by part: the first of each open under its title, the others
 // folded. Sections from files besides a trace are all folded.
 func (l layout) inParts() (list []doc.Block) {
-	for _, p := range partsOf(l.View) {
-		if p.title == groupEvidence && !l.EvidenceOnly() {
+	for _, p := range partsOf(l.v) {
+		if p.title == groupEvidence && !l.v.EvidenceOnly() {
 			list = append(list, l.ofEvidence(p.sections)...)
 			continue
 		}

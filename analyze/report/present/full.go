@@ -16,8 +16,8 @@ import (
 // sections in their groups, the first of each open and the others folded. Last come the sections that have nothing to
 // show, with their reasons, and how the numbers were computed.
 func Full(r *report.Report) doc.Document {
-	l := layout{View: NewView(r), rows: fullRows}
-	v := l.View
+	l := layout{v: NewView(r), rows: fullRows}
+	v := l.v
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(v)+": ", doc.Name(r.Trace.Name))})
 	d.Add(provenance(v)...)
@@ -57,7 +57,7 @@ func (v *View) shown() (list []*report.Section) {
 
 // captured returns the sections about the capture itself, folded.
 func (l layout) captured() []doc.Block {
-	return l.folded(slices.DeleteFunc(l.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))
+	return l.folded(slices.DeleteFunc(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))
 }
 
 // keyTable is the table of key numbers.
@@ -190,14 +190,14 @@ func severityWord(s report.Severity) string {
 // findings lists the findings with the metrics behind them, then those whose worth is unknown.
 func (l layout) findings() []doc.Block {
 	list, remarks := doc.List{Ordered: true}, doc.List{}
-	for _, f := range l.Findings {
+	for _, f := range l.v.Findings {
 		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTones[f.Severity]), " ", Prose(f.Title))
 		if w := worth(f.Worth); w != "" {
 			spans = append(spans, doc.Text(" ("+w+")"))
 		}
 		list.Items = append(list.Items, l.grounds(spans, f.ID, f.Evidence, f.Advice))
 	}
-	for _, r := range l.Remarks {
+	for _, r := range l.v.Remarks {
 		remarks.Items = append(remarks.Items, l.grounds(Prose(r.Title), r.ID, r.Evidence, r.Advice))
 	}
 	none := doc.Paragraph{}
@@ -225,7 +225,7 @@ func (l layout) grounds(spans []doc.Span, id string, evidence []report.MetricRef
 func (l layout) evidence(refs []report.MetricRef) []doc.Span {
 	var spans []doc.Span
 	for i, ref := range refs {
-		m := l.index.Metric(ref.ID, ref.Labels)
+		m := l.v.index.Metric(ref.ID, ref.Labels)
 		if m == nil {
 			continue
 		}
@@ -238,7 +238,7 @@ func (l layout) evidence(refs []report.MetricRef) []doc.Span {
 		}
 		spans = append(spans, id, doc.Text(" "+cmp.Or(ValueOf(m), "unknown")))
 		if last := i == len(refs)-1 || refs[i+1].Labels.String() != ref.Labels.String(); last && len(ref.Labels) > 0 {
-			spans = doc.Spans(spans, " (", l.labels(ref.Labels), ")")
+			spans = doc.Spans(spans, " (", l.v.labels(ref.Labels), ")")
 		}
 	}
 	return spans
@@ -302,7 +302,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 	var fold []doc.Block
 	for i := range s.Tables {
 		t := &s.Tables[i]
-		if l.wide && t.ID == tableWhatIfs && l.Unit.Steps != nil || t.ID == "idle_causes" { // gpu_time has its columns too
+		if l.wide && t.ID == tableWhatIfs && l.v.Unit.Steps != nil || t.ID == "idle_causes" { // gpu_time has its columns too
 			continue
 		}
 		if len(t.Rows) == 0 {
@@ -312,7 +312,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 		part := l
 		part.rows = l.of(s, i, t)
 		table := part.tableDoc(t)
-		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(servingSteps(l.View)) > 0 { // the first screen shows the kinds
+		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(servingSteps(l.v)) > 0 { // the first screen shows the kinds
 			table.Caption = doc.Spans(t.Title)
 			fold, foldTitles = append(fold, table, part.moreRows(t)), append(foldTitles, t.Title)
 			continue
@@ -321,7 +321,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 			table.Caption = doc.Spans(t.Title)
 		}
 		blocks = append(blocks, table, part.moreRows(t))
-		if s.ID == "kernels" && t.ID == "kernels" && l.numbered {
+		if s.ID == "kernels" && t.ID == "kernels" && l.v.numbered {
 			blocks = append(blocks, doc.P("Names are shortened; kernels whose short names are equal are numbered. Full names: ", doc.Code(tableFiles+t.File), "."))
 		}
 	}
@@ -344,8 +344,8 @@ func (l layout) charts(s *report.Section) (list []doc.Block) {
 	dots := false
 	if s.ID == "unit" && l.wide {
 		list = l.unitDots()
-		if l.Table("ranks", "ranks") != nil {
-			list = append(list, stepBar(l.View))
+		if l.v.Table("ranks", "ranks") != nil {
+			list = append(list, stepBar(l.v))
 		}
 		dots = len(list) > 0
 	}
@@ -359,15 +359,15 @@ func (l layout) charts(s *report.Section) (list []doc.Block) {
 				Values: e.Values, Category: e.Category})
 		}
 		if c.ID == "roofline" {
-			underRoof(l.View, &chart)
+			underRoof(l.v, &chart)
 		}
 		list = append(list, chart)
 	}
 	switch s.ID {
 	case "kernels":
-		list = append(list, durations(l.View))
+		list = append(list, durations(l.v))
 	case "unit_positions":
-		list = append(list, stepFigures(l.View)...)
+		list = append(list, stepFigures(l.v)...)
 	}
 	return list
 }

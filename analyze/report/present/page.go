@@ -18,15 +18,15 @@ const pageRows = 200
 // with its charts and with more rows and columns than the text formats have room for. Findings link to the rows behind
 // them. stepFile is the path, relative to the page, of the shown units for Perfetto; empty: there is none.
 func Page(r *report.Report, stepFile string) doc.Document {
-	l := layout{View: NewView(r), rows: pageRows, wide: true, links: map[string]string{}, anchors: map[string]map[int]string{}}
+	l := layout{v: NewView(r), rows: pageRows, wide: true, links: map[string]string{}, anchors: map[string]map[int]string{}}
 	l.cite()
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(l.View)+": ", doc.Name(r.Trace.Name))})
-	d.Add(firstScreen(l.View)...)
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(l.v)+": ", doc.Name(r.Trace.Name))})
+	d.Add(firstScreen(l.v)...)
 	d.Add(doc.H(2, "findings", "Findings").In(groupAnswer))
 	d.Add(l.findings()...)
-	d.Add(whatIfs(l.View, stepFile)...)
-	d.Add(doc.Fold("warnings", wording.Count(len(r.Warnings), "warning"), warnings(l.View)))
+	d.Add(whatIfs(l.v, stepFile)...)
+	d.Add(doc.Fold("warnings", wording.Count(len(r.Warnings), "warning"), warnings(l.v)))
 	d.Add(l.inParts()...)
 	d.Add(l.wholeCapture()...)
 	return d
@@ -71,9 +71,9 @@ const listedFacts = 10
 
 // wholeCapture describes the whole capture: its key numbers, its origin, and the sections that have nothing to show.
 func (l layout) wholeCapture() []doc.Block {
-	list := append([]doc.Block{doc.H(2, "capture", "Whole capture").In(groupEvidence)}, provenance(l.View)...)
+	list := append([]doc.Block{doc.H(2, "capture", "Whole capture").In(groupEvidence)}, provenance(l.v)...)
 	var facts, more doc.Fields
-	for i, f := range factsOf(l.View) {
+	for i, f := range factsOf(l.v) {
 		of := &facts
 		if i >= listedFacts {
 			of = &more
@@ -82,8 +82,8 @@ func (l layout) wholeCapture() []doc.Block {
 	}
 	list = append(list, facts, doc.Fold("more-facts", wording.Count(len(more.Items), "more key number"), more))
 	list = append(list, l.captured()...)
-	return append(list, doc.Fold("evidence", "Evidence: "+wording.Count(len(l.Evidence), "file"), evidenceFiles(l.View)),
-		doc.Fold("absent", "Sections without data", absent(l.View)))
+	return append(list, doc.Fold("evidence", "Evidence: "+wording.Count(len(l.v.Evidence), "file"), evidenceFiles(l.v)),
+		doc.Fold("absent", "Sections without data", absent(l.v)))
 }
 
 // drawnHistograms bounds the histograms of a section.
@@ -126,12 +126,12 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 
 // cite finds, for each metric that a finding cites, the row that shows it, or else the section.
 func (l layout) cite() {
-	for _, f := range l.Findings {
+	for _, f := range l.v.Findings {
 		for _, ref := range f.Evidence {
 			key := report.MetricKey(ref.ID, ref.Labels)
 			l.links[key] = "#" + f.Doc
-			for i := range l.Sections {
-				if s := &l.Sections[i]; s.ID == f.Doc && len(ref.Labels) > 0 {
+			for i := range l.v.Sections {
+				if s := &l.v.Sections[i]; s.ID == f.Doc && len(ref.Labels) > 0 {
 					if row := l.rowOf(s, ref.Labels); row != "" {
 						l.links[key] = row
 					}

@@ -17,7 +17,7 @@ const Unknown = "–"
 
 // layout shows the sections of a report: how much of each table, and what links to its rows.
 type layout struct {
-	*View
+	v       *View
 	rows    int                       // entries of a table to show at most; the "(others)" row is extra
 	wide    bool                      // also show columns of detail: on the page
 	links   map[string]string         // from a metric that a finding cites to its place on the page
@@ -74,9 +74,9 @@ func (l layout) tableDoc(t *report.Table) doc.Table {
 		for _, i := range show {
 			c, x := t.Columns[i], at(row, i)
 			if ns, ok := x.Int(); ok && l.fromStart(t, c) {
-				x = report.I(ns - l.Window.Start)
+				x = report.I(ns - l.v.Window.Start)
 			}
-			cells = append(cells, cell(l.View, c, x, scale[i]))
+			cells = append(cells, cell(l.v, c, x, scale[i]))
 		}
 		out.Rows = append(out.Rows, cells)
 	}
@@ -191,7 +191,7 @@ func (l layout) others(t *report.Table, show []int, scale []cellScale) []doc.Cel
 		case isText:
 			cells = append(cells, doc.Cell{doc.Text(s)})
 		default:
-			cells = append(cells, cell(l.View, t.Columns[i], c, scale[i]))
+			cells = append(cells, cell(l.v, t.Columns[i], c, scale[i]))
 		}
 	}
 	return cells

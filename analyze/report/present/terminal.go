@@ -195,7 +195,7 @@ func headOf(v *View, t *report.Table, caption string, ids ...string) doc.Table {
 			head.Rows[k] = append(head.Rows[k], at(t.Rows[k], i))
 		}
 	}
-	out := layout{View: v, rows: termKernels}.tableDoc(&head)
+	out := layout{v: v, rows: termKernels}.tableDoc(&head)
 	out.Caption = doc.Spans(caption)
 	return out
 }

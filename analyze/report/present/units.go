@@ -33,7 +33,7 @@ const usual = "about the median"
 // unitDots draws the units of the slowest device one after the other. A slow unit is coloured by the part that takes
 // longer than its median, and the slowest one is linked to its row. It is nil if the report's table lacks some units.
 func (l layout) unitDots() []doc.Block {
-	points := unitPoints(l.View)
+	points := unitPoints(l.v)
 	if len(points) < 3 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (l layout) unitDots() []doc.Block {
 	if slowest.row < pageRows/3 {
 		spans = doc.Spans(spans, " ", doc.Link("Its row", l.anchorOf("units", slowest.row)), ".")
 	}
-	if row, gap := gapIn(l.View, slowest); row >= 0 && row < pageRows/3 {
+	if row, gap := gapIn(l.v, slowest); row >= 0 && row < pageRows/3 {
 		spans = doc.Spans(spans, " ", doc.Link("Its longest gap", l.anchorOf("idle_gaps", row)),
 			" ("+unit.Format(float64(gap), report.Nanoseconds)+").")
 	}

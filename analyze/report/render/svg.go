@@ -25,7 +25,7 @@ var drawings = map[string]func(figure){
 
 // figure is a chart that is being drawn on a page.
 type figure struct {
-	*page
+	p *page
 	doc.Chart
 }
 
@@ -62,40 +62,40 @@ func numbers(f figure) {
 	} else if sameLabels(f.Series) {
 		head, rows = []doc.Column{axis}, numbersByLabel
 		for _, s := range f.Series {
-			head = append(head, doc.Column{Title: f.short(s.Name), Align: doc.Right})
+			head = append(head, doc.Column{Title: f.p.short(s.Name), Align: doc.Right})
 		}
 	}
-	f.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")
-	f.openTable("Numbers: "+f.Title, "")
-	f.tableHead(head)
-	f.put("<tbody>\n")
+	f.p.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")
+	f.p.openTable("Numbers: "+f.Title, "")
+	f.p.tableHead(head)
+	f.p.put("<tbody>\n")
 	rows(f)
-	f.put("</tbody></table></div></details>\n")
+	f.p.put("</tbody></table></div></details>\n")
 }
 
 // numbersOfFlame writes a row for each box.
 func numbersOfFlame(f figure) {
 	for _, s := range f.Series[:min(len(f.Series), maxNumbers)] {
-		f.put("<tr><td>" + text(f.short(s.Name)))
+		f.p.put("<tr><td>" + text(f.p.short(s.Name)))
 		for i, v := range s.Values {
 			u := f.Unit
 			if i == 0 {
 				u = report.Count
 			}
-			f.put(number(u, v))
+			f.p.put(number(u, v))
 		}
-		f.put("\n")
+		f.p.put("\n")
 	}
 }
 
 func numbersByLabel(f figure) {
 	labels := f.Series[0].Labels
 	for i, l := range labels[:min(len(labels), maxNumbers)] {
-		f.put("<tr><td>" + text(f.xText(l)))
+		f.p.put("<tr><td>" + text(f.xText(l)))
 		for _, s := range f.Series {
-			f.put(number(f.Unit, s.Values[i]))
+			f.p.put(number(f.Unit, s.Values[i]))
 		}
-		f.put("\n")
+		f.p.put("\n")
 	}
 }
 
@@ -106,7 +106,7 @@ func numbersBySeries(f figure) {
 			if n++; n > maxNumbers {
 				return
 			}
-			f.put("<tr><td>" + text(f.short(s.Name)) + "<td>" + text(f.xText(l)) + number(f.Unit, s.Values[i]) + "\n")
+			f.p.put("<tr><td>" + text(f.p.short(s.Name)) + "<td>" + text(f.xText(l)) + number(f.Unit, s.Values[i]) + "\n")
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (f figure) xText(label string) string {
 			return unit.Format(v, f.XUnit)
 		}
 	}
-	return f.short(label)
+	return f.p.short(label)
 }
 
 // shape is an element of a drawing: its attributes by name and value, of which empty ones are left out, and its content.
@@ -178,13 +178,13 @@ func mark(series, value int) markup { return num(series) + "." + num(value) }
 func tip(s string) markup { return "<title>" + escape(s) + "</title>" }
 
 // muted writes a sentence about a drawing below it.
-func (f figure) muted(words string) { f.put("<p class=\"muted\">" + text(words) + "</p>\n") }
+func (f figure) muted(words string) { f.p.put("<p class=\"muted\">" + text(words) + "</p>\n") }
 
 // openRows opens the rows of a chart.
-func (f figure) openRows(class markup) { f.put("<div class=\"bars" + class + "\">\n") }
+func (f figure) openRows(class markup) { f.p.put("<div class=\"bars" + class + "\">\n") }
 
 // closeRows closes the rows of a chart, below their axis.
-func (f figure) closeRows() { f.put("</div>\n") }
+func (f figure) closeRows() { f.p.put("</div>\n") }
 
 // barHeight is the height of a bar, in pixels.
 const barHeight = 16
@@ -192,24 +192,24 @@ const barHeight = 16
 // openRow opens the drawing of one row. The label has a line of its own, so that long labels have room on narrow
 // screens.
 func (f figure) openRow(label markup, height int, describe string) {
-	f.put("<div class=\"bar\"><span class=\"barlabel\">" + label + "</span><svg width=\"100%\" height=\"" + num(height) +
+	f.p.put("<div class=\"bar\"><span class=\"barlabel\">" + label + "</span><svg width=\"100%\" height=\"" + num(height) +
 		"\" role=\"img\" aria-label=\"" + text(describe) + "\"><rect width=\"100%\" height=\"100%\" rx=\"2\" class=\"track\"/>")
 }
 
 func (f figure) closeRow(value string) {
-	f.put("</svg><span class=\"barvalue\">" + text(value) + "</span></div>\n")
+	f.p.put("</svg><span class=\"barvalue\">" + text(value) + "</span></div>\n")
 }
 
 // axisRow writes an axis below the rows of a chart.
 func (f figure) axisRow(x axis, u string) {
-	f.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
+	f.p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
 	f.xTicks(x, u)
-	f.put("<span></span></div>\n")
+	f.p.put("<span></span></div>\n")
 }
 
 // rowName is the label of a row. It may be a name from the capture, and is shown literally.
 func (f figure) rowName(label string) markup {
-	return "<span title=\"" + text(label) + "\">" + text(f.short(label)) + "</span>"
+	return "<span title=\"" + text(label) + "\">" + text(f.p.short(label)) + "</span>"
 }
 
 // legend explains the colours if there are several names; of gives the colour of the i-th name, as in the drawing.

@@ -155,7 +155,7 @@ func (f figure) plot(y axis, yUnit string, height int, role markup, describe str
 			shape("line", "", "data-tick", float(v), "y1", short(at), "y2", short(at)))
 		grid.put(shape("line", "", "x1", "0", "x2", "100%", "y1", short(at), "y2", short(at), "class", "grid"))
 	}
-	f.put("<div class=\"plot\">" +
+	f.p.put("<div class=\"plot\">" +
 		shape("svg", left.markup(), "class", "yaxis", "width", "72", "height", num(height), "aria-hidden", "true") +
 		"<svg class=\"area\" width=\"100%\" height=\"" + num(height) + "\" role=\"" + role + "\" aria-label=\"" +
 		text(describe) + "\">" + grid.markup())
@@ -173,11 +173,11 @@ func (f figure) xTicks(x axis, u string) {
 
 // xTexts writes texts below the drawing at places from 0 to 1, aligned by what align says of their place.
 func (f figure) xTexts(at []float64, texts []string, align func(at float64) markup) {
-	f.put("<svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	f.p.put("<svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	for i, t := range texts {
-		f.put(shape("text", text(t), "x", percent(at[i], 1), "y", "13", "text-anchor", align(at[i])))
+		f.p.put(shape("text", text(t), "x", percent(at[i], 1), "y", "13", "text-anchor", align(at[i])))
 	}
-	f.put("</svg>")
+	f.p.put("</svg>")
 }
 
 // anchorAt is the alignment of a text below an axis, such that it is not cut off at the ends.
@@ -193,9 +193,9 @@ func anchorAt(place float64) markup {
 
 // closePlot ends a plot below its horizontal axis, whose title it writes.
 func (f figure) closePlot(title string) {
-	f.put("</div>\n")
+	f.p.put("</div>\n")
 	if title != "" {
-		f.put("<p class=\"muted axis\">" + text(title) + "</p>\n")
+		f.p.put("<p class=\"muted axis\">" + text(title) + "</p>\n")
 	}
 }
 
@@ -252,10 +252,10 @@ func lines(f figure) {
 	for n, s := range f.Series {
 		at := xs(s)
 		if isLimit(log, s) {
-			f.put(path(n, "limit", at, s.Values, x, y))
+			f.p.put(path(n, "limit", at, s.Values, x, y))
 			if last := len(at) - 1; last >= 0 {
 				level := y.at(s.Values[last])
-				f.put(limitName(s.Name, x.at(at[last]), level, limits))
+				f.p.put(limitName(s.Name, x.at(at[last]), level, limits))
 				limits = append(limits, level)
 			}
 			continue
@@ -263,7 +263,7 @@ func lines(f figure) {
 		k := nth
 		nth++
 		if !log && s.Style != "points" && len(at) > 1 {
-			f.put(path(n, "s"+num(k%palette), at, s.Values, x, y))
+			f.p.put(path(n, "s"+num(k%palette), at, s.Values, x, y))
 			continue
 		}
 		radius, more := markup("4"), ""
@@ -280,24 +280,24 @@ func lines(f figure) {
 			}
 			left, top := percent(x.at(at[i]), 1), percent(1-y.at(v), 1)
 			words := wording.Shorten(Visible(s.Name), 200) + ": " + label + ", " + unit.Format(v, f.Unit) + more
-			f.put(shape("circle", tip(words), "data-m", mark(n, i), "cx", left, "cy", top, "r", radius, "class", classes[k]))
+			f.p.put(shape("circle", tip(words), "data-m", mark(n, i), "cx", left, "cy", top, "r", radius, "class", classes[k]))
 			if log {
-				f.put(shape("text", num(k+1), "x", left, "y", top, "dx", "7", "dy", "12"))
+				f.p.put(shape("text", num(k+1), "x", left, "y", top, "dx", "7", "dy", "12"))
 			}
 		}
 	}
-	f.put("</svg>")
+	f.p.put("</svg>")
 	f.xTicks(x, f.XUnit)
 	f.closePlot(f.XTitle)
 	of := func(i int, _ string) markup { return classes[i] }
 	if log {
-		f.legendOf(names, of)
+		f.p.legendOf(names, of)
 		return
 	}
 	if words := y.notZero(f.Unit); words != "" {
 		f.muted(words)
 	}
-	f.legend(names, of)
+	f.p.legend(names, of)
 }
 
 // lineNames are the names and the colours of the series that are no limits.
@@ -369,11 +369,11 @@ func histogram(f figure) {
 			}
 			h := y.at(v / sums[k])
 			words := Visible(s.Name) + ", from " + f.xText(s.Labels[i]) + ": " + unit.Format(v, f.Unit)
-			f.put(shape("rect", tip(words), "data-m", mark(k, i), "x", percent(float64(i), float64(bins)), "y", percent(1-h, 1),
+			f.p.put(shape("rect", tip(words), "data-m", mark(k, i), "x", percent(float64(i), float64(bins)), "y", percent(1-h, 1),
 				"width", percent(0.94, float64(bins)), "height", percent(h, 1), "class", colour(k)+" over"))
 		}
 	}
-	f.put("</svg>")
+	f.p.put("</svg>")
 	step := max(1, (bins+5)/6)
 	var edges, at []float64
 	for i, v := range xs(f.Series[0])[:min(bins, len(f.Series[0].Labels))] {
@@ -383,5 +383,5 @@ func histogram(f figure) {
 	}
 	f.xTexts(at, tickTexts(f.XUnit, edges), func(float64) markup { return "" })
 	f.closePlot(f.XTitle)
-	f.legend(names, seriesColour)
+	f.p.legend(names, seriesColour)
 }

@@ -49,13 +49,13 @@ func bars(f figure) {
 	f.openRows("")
 	for _, r := range barRows(f.Series) {
 		for k, s := range f.Series {
-			label, name := f.rowName(r.label), f.short(r.label)
+			label, name := f.rowName(r.label), f.p.short(r.label)
 			if k > 0 {
 				label = ""
 			}
 			class := partColour(0, r.label)
 			if len(f.Series) > 1 {
-				name += ", " + f.short(s.Name)
+				name += ", " + f.p.short(s.Name)
 				class = colour(k)
 			}
 			i := r.at[k]
@@ -66,13 +66,13 @@ func bars(f figure) {
 			}
 			value := unit.Format(s.Values[i], f.Unit)
 			f.openRow(label, barHeight, name+": "+value)
-			f.put(shape("rect", tip(name+": "+value), "data-m", mark(k, i), "width", percent(max(s.Values[i], 0), most),
+			f.p.put(shape("rect", tip(name+": "+value), "data-m", mark(k, i), "width", percent(max(s.Values[i], 0), most),
 				"height", num(barHeight), "rx", "2", "class", class))
 			f.closeRow(value)
 		}
 	}
 	f.closeRows()
-	f.legend(names, seriesColour)
+	f.p.legend(names, seriesColour)
 }
 
 // stacked draws a bar of parts for each series. A single bar has the names of its parts in it; its legend only lists
@@ -108,11 +108,11 @@ func stacked(f figure) {
 				continue
 			}
 			name, value := Visible(s.Labels[i]), unit.Format(v, f.Unit)
-			f.put(shape("rect", tip(name+": "+value+", "+unit.Percent(v/whole)), "data-m", mark(k, i), "x", percent(at, most),
+			f.p.put(shape("rect", tip(name+": "+value+", "+unit.Percent(v/whole)), "data-m", mark(k, i), "x", percent(at, most),
 				"width", percent(v, most), "height", num(barHeight), "class", partColour(index[s.Labels[i]], s.Labels[i])))
 			if alone {
 				inside := inBar(name, value, at/most, v/most)
-				if f.put(inside); inside == "" {
+				if f.p.put(inside); inside == "" {
 					small = append(small, s.Labels[i])
 				}
 			}
@@ -124,7 +124,7 @@ func stacked(f figure) {
 	if alone {
 		parts = small
 	}
-	f.legendOf(parts, func(_ int, name string) markup { return partColour(index[name], name) })
+	f.p.legendOf(parts, func(_ int, name string) markup { return partColour(index[name], name) })
 }
 
 // inBar is the name of a part in its bar, with its value if that fits too in a window of common width; nothing if the

@@ -43,22 +43,22 @@ func deltas(f figure) {
 	for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
 		v, low, high := s.Values[i], valueOf(of["low"], i), valueOf(of["high"], i)
 		value := unit.Delta(v, f.Unit)
-		words, sure := f.short(l)+": "+value, !math.IsNaN(low+high)
+		words, sure := f.p.short(l)+": "+value, !math.IsNaN(low+high)
 		if sure {
 			words += ", interval " + unit.Delta(low, f.Unit) + " to " + unit.Delta(high, f.Unit)
 		}
 		f.openRow(f.rowName(l), barHeight, words)
 		if f.Band != nil {
-			f.put(shape("rect", "", "x", place(f.Band.Low), "width", percent(f.Band.High-f.Band.Low, whole),
+			f.p.put(shape("rect", "", "x", place(f.Band.Low), "width", percent(f.Band.High-f.Band.Low, whole),
 				"height", num(barHeight), "class", "band"))
 		}
-		f.put(shape("rect", tip(words), "data-m", mark(0, i), "x", place(min(v, 0)), "width", percent(math.Abs(v), whole),
+		f.p.put(shape("rect", tip(words), "data-m", mark(0, i), "x", place(min(v, 0)), "width", percent(math.Abs(v), whole),
 			"height", num(barHeight), "class", deltaClass(s, i)))
 		if sure {
-			f.put(whisker(i, place(low), place(high)))
-			f.put(rule(place(low), "whisker", "12", "y1", "4") + rule(place(high), "whisker", "12", "y1", "4"))
+			f.p.put(whisker(i, place(low), place(high)))
+			f.p.put(rule(place(low), "whisker", "12", "y1", "4") + rule(place(high), "whisker", "12", "y1", "4"))
 		}
-		f.put(rule(place(0), "zero", num(barHeight)))
+		f.p.put(rule(place(0), "zero", num(barHeight)))
 		f.closeRow(arrow(v) + value)
 	}
 	f.closeRows()
@@ -112,7 +112,7 @@ func forest(f figure) {
 		if !math.IsNaN(v) {
 			value = unit.Change(v)
 		}
-		words, shapes := f.short(l)+": "+value, rule("50%", "zero", num(barHeight))
+		words, shapes := f.p.short(l)+": "+value, rule("50%", "zero", num(barHeight))
 		if !math.IsNaN(low + high) {
 			words += ", interval " + unit.Change(low) + " to " + unit.Change(high)
 			shapes += whisker(i, place(low), place(high))
@@ -131,10 +131,10 @@ func forest(f figure) {
 				"class", deltaClass(*points, i))
 		}
 		f.openRow(f.rowName(l), barHeight, words)
-		f.put(shapes)
+		f.p.put(shapes)
 		f.closeRow(arrow(v) + value)
 	}
-	f.put("<div class=\"bar\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"16\">")
+	f.p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"16\">")
 	for _, v := range []float64{-3, -1, -0.3, -0.1, -0.03, 0, 0.03, 0.1, 0.3, 1, 3, 10} {
 		class := markup("")
 		if a := math.Abs(v); a > most {
@@ -142,10 +142,10 @@ func forest(f figure) {
 		} else if a == 0.03 || a == 0.3 || a == 3 {
 			class = "roomy"
 		}
-		f.put(shape("text", text(strings.Replace(unit.Change(v), ".0 %", " %", 1)), "x", place(v), "y", "12",
+		f.p.put(shape("text", text(strings.Replace(unit.Change(v), ".0 %", " %", 1)), "x", place(v), "y", "12",
 			"text-anchor", anchorAt(share(v)), "class", class))
 	}
-	f.put("</svg><span></span></div>\n")
+	f.p.put("</svg><span></span></div>\n")
 	f.closeRows()
 	f.muted("A point is the change that the rule was held to, the line its interval, the shaded part the noise floor, the " +
 		"dashed mark the limit of the rule for this base. A rule fails if the point lies beyond both and the interval " +

@@ -27,9 +27,9 @@ func dots(f figure) {
 		median := (sorted[(n-1)/2] + sorted[n/2]) / 2
 		f.openRow(f.rowName(s.Name), dotsHeight, Visible(s.Name)+": "+unit.Int(int64(n))+" from "+unit.Format(sorted[0], f.Unit)+
 			" to "+unit.Format(sorted[n-1], f.Unit)+", median "+unit.Format(median, f.Unit))
-		f.put(rule(percent(x.at(median), 1), "median", "100%"))
+		f.p.put(rule(percent(x.at(median), 1), "median", "100%"))
 		for i, v := range s.Values {
-			f.put(shape("circle", tip(s.Labels[i]+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i), "cx", percent(x.at(v), 1),
+			f.p.put(shape("circle", tip(s.Labels[i]+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i), "cx", percent(x.at(v), 1),
 				"cy", short(6+(dotsHeight-12)*(float64(i)+0.5)/float64(n)), "r", "3.5", "class", sideColour(k, s.Style)+" over"))
 		}
 		f.closeRow(unit.Format(median, f.Unit))
@@ -57,7 +57,7 @@ func multiples(f figure) {
 				continue
 			}
 			h := v / most * multiplesHeight
-			f.put(shape("rect", tip("from "+f.xText(s.Labels[i])+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i),
+			f.p.put(shape("rect", tip("from "+f.xText(s.Labels[i])+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i),
 				"x", percent(float64(i), n), "width", percent(1, n), "y", short(multiplesHeight-h), "height", short(h),
 				"class", colour(0)))
 		}

@@ -33,7 +33,7 @@ func flame(f figure) {
 	if change {
 		class += " change"
 	}
-	f.put("<svg class=\"" + class + "\" width=\"100%\" height=\"" + num((int(depth)+1)*row) + "\" role=\"img\" aria-label=\"" +
+	f.p.put("<svg class=\"" + class + "\" width=\"100%\" height=\"" + num((int(depth)+1)*row) + "\" role=\"img\" aria-label=\"" +
 		text(f.Title) + "\">")
 	for i, s := range f.Series {
 		if n := len(s.Values); n != flameValues && n != changeValues || s.Values[2] <= 0 {
@@ -56,15 +56,15 @@ func flame(f figure) {
 			}
 			box += shape("text", text(label), "class", class, "x", "4", "y", "14")
 		}
-		f.put(shape("svg", box, "x", percent(start, whole), "y", num(int(s.Values[0])*row), "width", percent(total, whole),
+		f.p.put(shape("svg", box, "x", percent(start, whole), "y", num(int(s.Values[0])*row), "width", percent(total, whole),
 			"height", num(row-1)))
 	}
-	f.put("</svg>\n")
+	f.p.put("</svg>\n")
 	if change {
-		f.legend(changeLegend[:], func(i int, _ string) markup { return changeClasses[i] })
+		f.p.legend(changeLegend[:], func(i int, _ string) markup { return changeClasses[i] })
 		return
 	}
-	f.legend(slices.Sorted(maps.Keys(used)), partColour)
+	f.p.legend(slices.Sorted(maps.Keys(used)), partColour)
 }
 
 // phoneRoom is how many characters fit into a drawing on a phone.

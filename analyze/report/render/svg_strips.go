@@ -32,7 +32,7 @@ func strip(f figure) {
 	for k, s := range f.Series {
 		if s.Style == "marks" {
 			marked = true
-			f.put(marks(f, k))
+			f.p.put(marks(f, k))
 			continue
 		}
 		if len(s.Values) == 0 {
@@ -47,7 +47,7 @@ func strip(f figure) {
 			}
 			b.put("V" + short(40-40*h) + "H" + hundredth(float64(i+1)/float64(len(s.Values))*svgScale))
 		}
-		f.put("<div class=\"bar\"><span class=\"barlabel\">" + f.rowName(s.Name) + "</span>" +
+		f.p.put("<div class=\"bar\"><span class=\"barlabel\">" + f.rowName(s.Name) + "</span>" +
 			shape("svg", "<rect width=\"1000\" height=\"40\" class=\"track\"/>"+
 				shape("path", "", "class", colour(0), "data-s", num(k), "d", "M0 40"+b.markup()+"V40z"),
 				"width", "100%", "height", "40", "viewBox", "0 0 1000 40", "preserveAspectRatio", "none", "role", "img",
@@ -134,7 +134,7 @@ func heat(f figure) {
 			}
 		}
 	}
-	f.put("<div class=\"plot\">" +
+	f.p.put("<div class=\"plot\">" +
 		shape("svg", names.markup(), "class", "yaxis", "width", "72", "height", height, "aria-hidden", "true") +
 		shape("svg", shape("rect", "", "width", "1000", "height", height, "class", "track")+
 			shape("g", cells.markup(), "class", "c0", "data-heat", num(columns)),

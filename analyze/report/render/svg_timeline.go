@@ -31,7 +31,7 @@ const (
 
 // timeline is the drawing of a timeline.
 type timeline struct {
-	*page
+	p *page
 	*doc.Timeline
 	least float64 // the smallest length of marks that are drawn individually
 }
@@ -118,21 +118,21 @@ func (t timeline) axis(height int) {
 		if i%2 == 1 {
 			class = "tick roomy"
 		}
-		t.put(rule(t.at(v), "grid", num(height), "y1", num(axisRow-4)) +
+		t.p.put(rule(t.at(v), "grid", num(height), "y1", num(axisRow-4)) +
 			shape("text", text(texts[i]), "class", class, "x", t.at(v), "y", "11", "text-anchor", anchor))
 	}
 }
 
 func (t timeline) lane(l *doc.Lane, top int) {
 	if len(l.Joins) > 0 {
-		t.put("<g class=\"join\">")
+		t.p.put("<g class=\"join\">")
 		for _, j := range l.Joins {
-			t.put(shape("line", "", "x1", t.at(j.From), "y1", num(top), "x2", t.at(j.To), "y2", num(top+joinRow)))
+			t.p.put(shape("line", "", "x1", t.at(j.From), "y1", num(top), "x2", t.at(j.To), "y2", num(top+joinRow)))
 		}
-		t.put("</g>")
+		t.p.put("</g>")
 		return
 	}
-	t.put(shape("text", text(t.short(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
+	t.p.put(shape("text", text(t.p.short(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
 	small := map[markup]*builder{}
 	var colours []markup
 	for i := range l.Marks {
@@ -152,7 +152,7 @@ func (t timeline) lane(l *doc.Lane, top int) {
 	}
 	height := max(l.Rows, 1) * laneRow
 	for _, class := range colours {
-		t.put(shape("svg", shape("path", "", "class", class, "d", small[class].markup()), "y", num(top+laneHead), "width", "100%",
+		t.p.put(shape("svg", shape("path", "", "class", class, "d", small[class].markup()), "y", num(top+laneHead), "width", "100%",
 			"height", num(height), "viewBox", "0 0 10000 "+num(height), "preserveAspectRatio", "none"))
 	}
 	t.labels(l, top+laneHead+height)
@@ -172,9 +172,9 @@ func (t timeline) mark(m *doc.Mark, y int, class markup) {
 		class += " edge"
 	}
 	left, width := t.at(m.Start), t.at(m.Length) // the style sheet sets the height
-	t.put(shape("rect", tip(words), "x", left, "y", num(y), "width", width, "class", class))
+	t.p.put(shape("rect", tip(words), "x", left, "y", num(y), "width", width, "class", class))
 	if m.Length >= namedMark*t.Length && name != "" {
-		t.put(shape("svg", shape("text", escape(wording.Shorten(name, 36)), "class", "in roomy", "x", "3", "y", "12"),
+		t.p.put(shape("svg", shape("text", escape(wording.Shorten(name, 36)), "class", "in roomy", "x", "3", "y", "12"),
 			"x", left, "y", num(y), "width", width, "height", num(laneRow-2)))
 	}
 }
@@ -198,10 +198,10 @@ func (t timeline) labels(l *doc.Lane, y int) {
 			anchor, away = "end", "-4"
 		}
 		line := num(y + 12 + n*labelRow)
-		t.put(rule(at, "lead", line, "y1", num(y-2)))
+		t.p.put(rule(at, "lead", line, "y1", num(y-2)))
 		texts.put(shape("text", text(m.Label), "class", "label", "x", at, "dx", away, "y", line, "text-anchor", anchor))
 	}
-	t.put(texts.markup())
+	t.p.put(texts.markup())
 }
 
 // labelList writes the labels as a list, for windows too narrow to draw them.
@@ -213,7 +213,7 @@ func (t timeline) labelList() {
 		}
 	}
 	if list := b.markup(); list != "" {
-		t.put("<ul class=\"labels\">" + list + "</ul>\n")
+		t.p.put("<ul class=\"labels\">" + list + "</ul>\n")
 	}
 }
 

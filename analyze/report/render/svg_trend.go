@@ -30,7 +30,7 @@ func trend(f figure) {
 		paths = shape("path", "", "class", "band", "d", steps(level.Values, 1+f.Band.High, y, true)+
 			steps(level.Values, 1+f.Band.Low, y, false)+"z") + paths
 	}
-	f.put(stretched(paths))
+	f.p.put(stretched(paths))
 	for _, style := range []string{"border", "change"} {
 		s := of[style]
 		if s == nil {
@@ -45,7 +45,7 @@ func trend(f figure) {
 			if style == "border" {
 				row = num(trendHeight - 6 - 15*(k%3))
 			}
-			f.put(rule(percent(left, 1), markup(style), "100%") + shape("text", text(f.short(s.Words[k])), "class", markup(style),
+			f.p.put(rule(percent(left, 1), markup(style), "100%") + shape("text", text(f.p.short(s.Words[k])), "class", markup(style),
 				"x", percent(left, 1), "dx", away, "y", row, "text-anchor", anchor))
 		}
 	}
@@ -59,18 +59,18 @@ func trend(f figure) {
 		if dest, ok := safeDest(points.Links[i]); ok { // keyboard users find the link in the table of nights
 			dot = shape("a", dot, "href", escape(dest), "tabindex", "-1", "aria-hidden", "true")
 		}
-		f.put(dot)
+		f.p.put(dot)
 	}
-	f.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	f.p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	every := max(1, (len(points.Labels)+6)/7)
 	for i := 0; i < len(points.Labels); i += every {
 		class := markup("")
 		if i/every%3 != 0 { // a phone only has room for every third date
 			class = "roomy"
 		}
-		f.put(shape("text", text(points.Labels[i]), "class", class, "x", percent(x(i), 1), "y", "13", "text-anchor", anchorAt(x(i))))
+		f.p.put(shape("text", text(points.Labels[i]), "class", class, "x", percent(x(i), 1), "y", "13", "text-anchor", anchorAt(x(i))))
 	}
-	f.put("</svg>")
+	f.p.put("</svg>")
 	f.closePlot("")
 	if cut := y.notZero(f.Unit); cut != "" {
 		words += " " + cut

@@ -217,7 +217,7 @@ func (s *stepTimes) account(u int, x *workunit.Unit, stretches *timeline.Stretch
 		}
 		now = max(now, until)
 	}
-	for c, end := range stretches.EndsBefore(x.Start) {
+	for c, end := range s.device.EndsBefore(x.Start) {
 		if c := timeline.Class(c); c <= timeline.Comm {
 			alone(c, -1, x.Start, min(end, x.End))
 		}
