@@ -172,11 +172,6 @@ func membersOf(lists owned) []Members {
 	return all
 }
 
-func (m *Members) free() {
-	m.dense.Free()
-	*m = Members{}
-}
-
 // Walk returns a walk through the pieces, from the first.
 func (m *Members) Walk() Walk { return Walk{members: m} }
 

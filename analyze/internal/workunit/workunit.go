@@ -208,7 +208,7 @@ func (f *Search) finish(r *Result) *Result {
 func (r *Result) Free() {
 	for _, of := range [][]Members{r.Of, r.Between} {
 		for d := range of {
-			of[d].free()
+			of[d].dense.Free()
 		}
 	}
 	r.Of, r.Between = nil, nil

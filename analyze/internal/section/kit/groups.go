@@ -23,7 +23,6 @@ type Groups struct {
 // is called once for each event, in order, value in the same order afterwards. The numbers live in the arena until
 // Free.
 func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
-	g := &Groups{Memory: memory}
 	of := spill.NewIndexes(memory, hi-lo)
 	defer of.Free()
 	counts := make([]int32, keys)
@@ -38,8 +37,7 @@ func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value 
 		}
 		counts[k]++
 	}
-	g.fill(counts, lo, hi, func(i int) int32 { return of.At(i - lo) }, value)
-	return g
+	return GatherCounted(memory, counts, lo, hi, func(i int) int32 { return of.At(i - lo) }, value)
 }
 
 // gatherTwice is Gather without the memory for the keys: it calls key twice for each event, which must return the same.
@@ -58,13 +56,7 @@ func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value f
 // GatherCounted is Gather if the number of values of each key is known.
 func GatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i int) int32,
 	value func(i int) int64) *Groups {
-	g := &Groups{Memory: memory}
-	g.fill(counts, lo, hi, key, value)
-	return g
-}
-
-func (g *Groups) fill(counts []int32, lo, hi int, key func(i int) int32, value func(i int) int64) {
-	g.Offset = make([]int32, len(counts)+1)
+	g := &Groups{Memory: memory, Offset: make([]int32, len(counts)+1)}
 	for k, n := range counts {
 		g.Offset[k+1] = g.Offset[k] + n
 	}
@@ -80,12 +72,13 @@ func (g *Groups) fill(counts []int32, lo, hi int, key func(i int) int32, value f
 		if v < 0 || v > math.MaxUint32 {
 			g.Free()
 			g.fillWide(n, lo, hi, key, value)
-			return
+			return g
 		}
 		g.narrow[at[k]] = uint32(v)
 		at[k]++
 	}
 	g.all = stat.Narrow(g.narrow)
+	return g
 }
 
 // fillWide is for numbers some of which need more than 32 bits.

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package atomicfile
+
+func swap(string, string) bool { return false }
