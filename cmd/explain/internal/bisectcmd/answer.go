@@ -52,11 +52,11 @@ func (b *bisection) answer() error {
 	switch {
 	case res.Nothing():
 		text.Add("Nothing changed between %s and %s, as far as %s show: the ends differ by less than %s", history.Short(b.first),
-			history.Short(b.commit(len(b.commits))), counted(b.log),
+			history.Short(b.commit(len(b.commits))), wording.Count(b.search.Captures(), "capture"),
 			unit.Percent(math.Abs(res.Ends)+res.Within))
 	case res.Creeps():
 		text.Add("Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s", history.Short(b.first),
-			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), counted(b.log))
+			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), wording.Count(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
 			text.Add("%s %s", b.commit(k), b.commits[k-1].Subject)
@@ -65,7 +65,7 @@ func (b *bisection) answer() error {
 		if !out.Settled {
 			word = "not settled"
 		}
-		text.Add("%s, with a probability of %s, by %s", word, unit.Percent(res.Probability), counted(b.log))
+		text.Add("%s, with a probability of %s, by %s", word, unit.Percent(res.Probability), wording.Count(b.search.Captures(), "capture"))
 		c, err := b.compare(res)
 		if err != nil {
 			return err
@@ -87,28 +87,6 @@ func (b *bisection) answer() error {
 		return cmdenv.Exit(cmdenv.Inconclusive)
 	}
 	return nil
-}
-
-// counted is the number of captures, and how many of them are copies, which the search takes for further evidence.
-func counted(log []captured) string {
-	seen := map[string]bool{}
-	all, copies := 0, 0
-	for _, c := range log {
-		if c.report == nil {
-			continue
-		}
-		all++
-		if id := c.report.Capture.Content; id != nil && seen[*id] {
-			copies++
-		} else if id != nil {
-			seen[*id] = true
-		}
-	}
-	text := wording.Count(all, "capture")
-	if copies > 0 {
-		text += fmt.Sprintf(" (%d identical to another one, which proves nothing more)", copies)
-	}
-	return text
 }
 
 // causeOf returns the cause of the change. The search has established the change, even if these captures are too few to

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ of "explain --out" to the path in the variable EXPLAIN_OUT.
 It starts with the ends: if three or four captures of each do not differ, it stops, and says that
 nothing changed and how small a change it would have missed. Captures are noisy: each one updates the
 probability of every commit, and the next one is made where it is most informative, so doubtful
-commits are captured again. Odd captures count little, each machine has its own level, and if many
+commits are captured again. A copy of an earlier capture ends the search. Odd captures count little, each machine has its own level, and if many
 commits changed a little each, the answer says so. --history reuses the captures of a store. A commit
 whose command fails is skipped, and so is one that runs another workload, for example with other flags.
 
@@ -264,6 +265,10 @@ func (b *bisection) capture(number int) error {
 		b.say("%s: skipped: %s", history.Short(c.Commit), c.Skipped)
 		return b.search.Skip(number)
 	}
+	if i := twin(b.log, r); i >= 0 {
+		return fmt.Errorf("the capture of %s is a copy of that of %s and proves nothing: the command has to record each time",
+			history.Short(c.Commit), history.Short(b.log[i].Commit))
+	}
 	c.Value, c.report = &value, r
 	b.share(&c)
 	b.log = append(b.log, c)
@@ -278,6 +283,14 @@ func (b *bisection) capture(number int) error {
 		}
 	}
 	return nil
+}
+
+// twin returns the index of a capture that the report is a copy of; -1 if it is none.
+func twin(log []captured, r *report.Report) int {
+	id := r.Capture.Content
+	return slices.IndexFunc(log, func(c captured) bool {
+		return c.report != nil && id != nil && c.report.Capture.Content != nil && *c.report.Capture.Content == *id
+	})
 }
 
 // share adds a capture to the history, so that no other search makes it again. If the history refuses it, this search
