@@ -18,9 +18,12 @@ func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		name := unknown.GetSpecifiedName()
+		if side, own, ok := strings.Cut(name, "-"); ok && (side == "base" || side == "head") && strings.HasSuffix(own, "log") {
+			name = "server-log"
+		}
 		if report, _, err2 := cmd.Root().Find([]string{"report"}); err2 == nil && report.Flags().Lookup(name) != nil &&
 			(cmd.Name() == "diff" || cmd.Name() == "gate") {
-			return usage.Errorf("%w; explain report has it, and %s takes its folders: explain TRACE --%s … --out DIR", err, cmd.Name(), name)
+			return usage.Errorf("%w; --%[3]s is a flag of explain report, and %[2]s takes its folders, one a side: explain TRACE --%[3]s … --out DIR", err, cmd.Name(), name)
 		}
 		if near := nearest(cmd, name); near != "" {
 			return usage.Errorf("%w; did you mean --%s?", err, near)
