@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -450,5 +452,27 @@ func TestUnknownStaysUnknown(t *testing.T) {
 	s := newStart()
 	if !math.IsNaN(s.KVBytesPerToken()) || !math.IsNaN(s.KVBytesPerRequest()) || s.Parallelism() != "" {
 		t.Errorf("%v, %v, %q", s.KVBytesPerToken(), s.KVBytesPerRequest(), s.Parallelism())
+	}
+}
+
+// The page names the newest version whose logs are read here.
+func TestPageNamesTheNewestLog(t *testing.T) {
+	page, err := os.ReadFile("../evidence.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stated := regexp.MustCompile(`tried on 0\.6 to 0\.(\d+), V0 and V1`).FindSubmatch(page)
+	if stated == nil {
+		t.Fatal("the page states no versions")
+	}
+	logs, _ := filepath.Glob("../../../../../shared/logs/vllm_0.*.log")
+	newest := 0
+	for _, log := range logs {
+		minor := regexp.MustCompile(`vllm_0\.(\d+)\.`).FindStringSubmatch(log)
+		n, _ := strconv.Atoi(minor[1])
+		newest = max(newest, n)
+	}
+	if len(logs) > 0 && strconv.Itoa(newest) != string(stated[1]) {
+		t.Errorf("the page says 0.%s, and the newest log is of 0.%d", stated[1], newest)
 	}
 }
