@@ -178,6 +178,7 @@ func TestFind(t *testing.T) {
 	}
 	for name, want := range map[string]Entry{ // words that outputs print, first of all that has their name
 		"per call":             {"diff", "why a kernel's time changed: each run takes longer"},
+		"unit.coverage":        {"words", "in report.json: the share of the GPU's compute time"},
 		"had nothing to judge": {"diff", "gates whose rules could not be applied"},
 		"assumed":              {"diff", "the floor of 5 % that applies if nobody measured"},
 		"comm.":                {"diff", "communication that no compute hides"},
