@@ -35,7 +35,7 @@ func (s *rankSection) gpus() {
 			values[i] = list[i].value
 		}
 		sum := stat.Summarize(values)
-		s.put(x.id, nil, &sum.P50, sum.N).Summary = sum
+		s.out.put(x.id, nil, &sum.P50, sum.N).Summary = sum
 		middle, worst := list[(len(list)-1)/2], list[len(list)-1]
 		s.f.metrics.named[s.f.devices.number(middle.gpu)], s.f.metrics.named[s.f.devices.number(worst.gpu)] = true, true
 		told = append(told, fmt.Sprintf("%s: worst %s with %s, median %s with %s", strings.ToLower(x.title), s.gpuNamed(worst.gpu),
@@ -45,7 +45,7 @@ func (s *rankSection) gpus() {
 			text(sum.Max), report.S(s.gpuNamed(middle.gpu)), report.S(s.gpuNamed(worst.gpu))})
 	}
 	if len(rows) > 0 {
-		s.table("gpu_spread", "How GPUs are spread", "gpu_spread.csv", []report.Column{
+		s.out.table("gpu_spread", "How GPUs are spread", "gpu_spread.csv", []report.Column{
 			column("what", "Of each GPU", report.Name, ""), wide("unit", "Unit", report.Name, ""),
 			column("gpus", "GPUs", report.Int, report.Count), column("least", "Least", report.Name, ""),
 			column("p50", "Median", report.Name, ""), column("p90", "p90", report.Name, ""), column("most", "Most", report.Name, ""),
@@ -59,8 +59,8 @@ func (s *rankSection) gpus() {
 func (s *rankSection) gpuNamed(k deviceKey) string {
 	name, n := fmt.Sprintf("GPU %d", s.f.devices.number(k)), 0
 	rank := ""
-	for m := range s.members {
-		if r := &s.ranks[s.of[m]]; r.capture == k.capture && s.members[m].Device == k.device {
+	for m := range s.run.members {
+		if r := &s.run.ranks[s.run.of[m]]; r.capture == k.capture && s.run.members[m].Device == k.device {
 			rank, n = r.label, n+1
 		}
 	}

@@ -87,15 +87,15 @@ func (list captures) sameOtherwise() error {
 func (s *rankSection) unknownTotals() {
 	for _, id := range []string{"ranks.count", "ranks.missing", "ranks.clocks", "ranks.collectives", "ranks.unmatched",
 		"rank.collective_time", "rank.wait_time", "rank.transfer_time"} {
-		s.put(id, nil, nil, int64(len(s.ranks)))
+		s.out.put(id, nil, nil, int64(len(s.run.ranks)))
 	}
-	s.section.Status = report.Partial
-	s.section.Reason = fmt.Sprintf("%d of %d captures are there as reports, which hold neither ranks nor collectives",
+	s.out.section.Status = report.Partial
+	s.out.section.Reason = fmt.Sprintf("%d of %d captures are there as reports, which hold neither ranks nor collectives",
 		s.f.captures.reports(), len(s.f.captures))
-	s.warn("missing_ranks", "%s: who waits for whom is known only for the others. explain partial keeps what merge needs of a trace.",
-		s.section.Reason)
-	s.note("Percentiles over events are unknown, because a report does not hold the single durations; counts, times, minima and maxima are exact.")
+	s.out.warn("missing_ranks", "%s: who waits for whom is known only for the others. explain partial keeps what merge needs of a trace.",
+		s.out.section.Reason)
+	s.out.note("Percentiles over events are unknown, because a report does not hold the single durations; counts, times, minima and maxima are exact.")
 	if s.f.sections.cut() {
-		s.note("A report names only its longest kernels, calls and ranges: the rest is in the row of others here too, and tables may have had more rows than they say.")
+		s.out.note("A report names only its longest kernels, calls and ranges: the rest is in the row of others here too, and tables may have had more rows than they say.")
 	}
 }

@@ -31,10 +31,10 @@ type Step struct {
 // capture.
 func (s *rankSection) bubbles() {
 	user := map[deviceKey]int{} // the first rank of each GPU
-	devices, shared, some := make([]int64, len(s.ranks)), make([]bool, len(s.ranks)), false
-	times := make([]int64, len(s.ranks))
-	for m, at := range s.of {
-		k := deviceKey{s.ranks[at].capture, s.members[m].Device}
+	devices, shared, some := make([]int64, len(s.run.ranks)), make([]bool, len(s.run.ranks)), false
+	times := make([]int64, len(s.run.ranks))
+	for m, at := range s.run.of {
+		k := deviceKey{s.run.ranks[at].capture, s.run.members[m].Device}
 		if k.device < 0 {
 			continue
 		}
@@ -54,21 +54,21 @@ func (s *rankSection) bubbles() {
 	}
 	var all int64
 	complete := s.f.captures.reports() == 0
-	for i := range s.ranks {
+	for i := range s.run.ranks {
 		if devices[i] == 0 || shared[i] {
 			complete = false
 		} else {
-			s.ranks[i].bubble = &times[i]
+			s.run.ranks[i].bubble = &times[i]
 			all += times[i]
 		}
 	}
 	if complete {
-		s.int("rank.bubble_time", nil, all, int64(len(s.ranks)))
+		s.out.int("rank.bubble_time", nil, all, int64(len(s.run.ranks)))
 	}
 	most, worst := 0.0, -1
-	shown := s.shown(maxRankMetrics)
-	for i := range s.ranks {
-		r := &s.ranks[i]
+	shown := s.run.shown(maxRankMetrics)
+	for i := range s.run.ranks {
+		r := &s.run.ranks[i]
 		if r.bubble == nil {
 			continue
 		}
@@ -78,8 +78,8 @@ func (s *rankSection) bubbles() {
 		}
 		if shown[i] {
 			l := report.Labels{"rank": r.label}
-			s.int("rank.bubble_time", l, times[i], devices[i])
-			s.put("rank.bubble_ratio", l, &share, devices[i])
+			s.out.int("rank.bubble_time", l, times[i], devices[i])
+			s.out.put("rank.bubble_ratio", l, &share, devices[i])
 		}
 	}
 	if worst < 0 || most < highShare || !shown[worst] {
@@ -89,10 +89,10 @@ func (s *rankSection) bubbles() {
 	if most >= 3*highShare {
 		severity = report.High
 	}
-	r := &s.ranks[worst]
+	r := &s.run.ranks[worst]
 	window := s.f.captures[r.capture].window.Length
 	l := report.Labels{"rank": r.label}
-	s.find("rank_bubbles", severity, fmt.Sprintf("Rank %s only waits for its neighbours in the pipeline for %s of its time",
+	s.out.find("rank_bubbles", severity, fmt.Sprintf("Rank %s only waits for its neighbours in the pipeline for %s of its time",
 		r.label, unit.Format(most, report.Ratio)),
 		[]report.MetricRef{{ID: "rank.bubble_ratio", Labels: l}, {ID: "rank.bubble_time", Labels: l}}, int64(most*float64(window)), window,
 		"More micro-batches fill a pipeline: with m of them and p stages, (p - 1) / (m + p - 1) of the time is bubble at best.",
@@ -101,11 +101,11 @@ func (s *rankSection) bubbles() {
 
 // experts compares the time of the experts' kernels between ranks.
 func (s *rankSection) experts() {
-	alone := s.onlyRanks()
+	alone := s.run.onlyRanks()
 	var sum, most, n int64
 	worst := -1
-	for i := range s.ranks {
-		r := &s.ranks[i]
+	for i := range s.run.ranks {
+		r := &s.run.ranks[i]
 		x := s.f.captures[r.capture].own.Experts
 		if !alone[r.capture] || x == nil {
 			continue
@@ -117,19 +117,19 @@ func (s *rankSection) experts() {
 			most, worst = *x, i
 		}
 	}
-	if n < 2 || n < int64(len(s.ranks)) || s.f.captures.reports() > 0 || sum == 0 {
+	if n < 2 || n < int64(len(s.run.ranks)) || s.f.captures.reports() > 0 || sum == 0 {
 		return
 	}
-	shown := s.shown(maxRankMetrics)
-	for i := range s.ranks {
+	shown := s.run.shown(maxRankMetrics)
+	for i := range s.run.ranks {
 		if shown[i] {
-			s.int("rank.expert_time", report.Labels{"rank": s.ranks[i].label}, *s.ranks[i].experts, 1)
+			s.out.int("rank.expert_time", report.Labels{"rank": s.run.ranks[i].label}, *s.run.ranks[i].experts, 1)
 		}
 	}
 	mean := float64(sum) / float64(n)
 	ratio := float64(most) / mean
-	s.put("ranks.expert_imbalance", nil, &ratio, n)
-	window := s.f.captures[s.ranks[worst].capture].window.Length
+	s.out.put("ranks.expert_imbalance", nil, &ratio, n)
+	window := s.f.captures[s.run.ranks[worst].capture].window.Length
 	lost := float64(most) - mean
 	if lost < findShare*float64(window) {
 		return
@@ -138,7 +138,7 @@ func (s *rankSection) experts() {
 	if lost >= highShare*float64(window) {
 		severity = report.High
 	}
-	s.find("rank_experts", severity, fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", s.ranks[worst].label,
+	s.out.find("rank_experts", severity, fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", s.run.ranks[worst].label,
 		unit.Format(ratio, report.Ratio)),
 		[]report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}}, int64(math.Round(lost)), window,
 		"Replicate the experts that most tokens go to, or place them anew (expert parallel load balancing).",
@@ -172,7 +172,7 @@ func (s *rankSection) energy() {
 		}
 	}
 	if n > 0 {
-		s.put("ranks.power", nil, &highest, n)
+		s.out.put("ranks.power", nil, &highest, n)
 	}
 	sum := new(float64)
 	for _, k := range keys {
@@ -183,6 +183,6 @@ func (s *rankSection) energy() {
 		*sum += *energy[k]
 	}
 	if len(keys) > 0 {
-		s.put("ranks.energy", nil, sum, int64(len(keys)))
+		s.out.put("ranks.energy", nil, sum, int64(len(keys)))
 	}
 }

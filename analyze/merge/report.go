@@ -26,9 +26,9 @@ func (f *fold) report() *report.Report {
 	r := &report.Report{Schema: report.SchemaID,
 		Tool:     report.Tool{Name: "explain", Version: cmp.Or(f.opt.Version, "devel")},
 		Evidence: []report.EvidenceFile{}, Trace: f.provenance(), Capture: f.captures.identity(), Environment: f.environment(),
-		Window: f.captures.window(x), Unit: f.unit(), Sections: append([]report.Section{s.section}, f.sections.report(f)...),
-		Metrics:  slices.Concat(s.metrics, f.metrics.merged(len(f.captures), f.counts, f.sampled), f.unitMetrics()),
-		Findings: s.findings, Warnings: append(s.warnings, f.warnings...)}
+		Window: f.captures.window(x), Unit: f.unit(), Sections: append([]report.Section{s.out.section}, f.sections.report(f)...),
+		Metrics:  slices.Concat(s.out.metrics, f.metrics.merged(len(f.captures), f.counts, f.sampled), f.unitMetrics()),
+		Findings: s.out.findings, Warnings: append(s.out.warnings, f.warnings...)}
 	if renumbered {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "devices_renumbered", Section: "ranks",
 			Text: "Several captures use the same GPU numbers: this report renumbers GPUs in the order of ranks."})

@@ -106,21 +106,21 @@ func cut(columns map[string]report.Merge, t report.Table, n int) report.Table {
 // sampledNotes says what the report of a run of many captures cannot contain.
 func (s *rankSection) sampledNotes() {
 	var all, kept int64
-	for i := range s.members {
-		a, k := s.members[i].Sampled()
+	for i := range s.run.members {
+		a, k := s.run.members[i].Sampled()
 		all, kept = all+a, kept+k
 	}
 	text := "With more than 256 ranks, the report is made from samples. Counts, times and numbers derived from them are exact, percentiles within 1 %."
 	if all > 0 {
 		share := float64(kept) / float64(all)
-		for i := range s.metrics {
-			if m := &s.metrics[i]; m.Value != nil && slices.Contains(bySample, m.ID) {
+		for i := range s.out.metrics {
+			if m := &s.out.metrics[i]; m.Value != nil && slices.Contains(bySample, m.ID) {
 				m.Coverage = &share
 			}
 		}
 		text += " Who waits for whom comes from " + unit.Percent(share) + " of the collectives, the same ones on every rank, each counted for those that are left out."
 	}
-	s.section.Notes = append(s.section.Notes, text, "Unknown for so many ranks: "+strings.Join(unknownOfMany, ", ")+
+	s.out.section.Notes = append(s.out.section.Notes, text, "Unknown for so many ranks: "+strings.Join(unknownOfMany, ", ")+
 		"; and numbers of single kernels after the first, calls, copies, ranges, processes and steps. The captures' own "+
 		"reports have them.")
 }

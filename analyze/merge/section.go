@@ -101,8 +101,8 @@ var source = report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL", "MPI_O
 
 // rankSection builds the section on ranks.
 type rankSection struct {
-	*runFold
-	output
+	run   *runFold
+	out   output
 	f     *fold
 	named string // GPUs beyond maxDevices, in words
 }
@@ -161,7 +161,7 @@ func wide(id, title string, kind report.Kind, unit string) report.Column {
 
 // rankReport returns the section on ranks.
 func (f *fold) rankReport(x *runFold) *rankSection {
-	s := &rankSection{runFold: x, f: f, output: output{section: report.Section{ID: "ranks", Title: "Ranks",
+	s := &rankSection{run: x, f: f, out: output{section: report.Section{ID: "ranks", Title: "Ranks",
 		Group: report.GroupRanks, Status: report.OK,
 		Derivation: "Collectives of all ranks are matched by communicator and order, or by order and kind where 95 % overlap. " +
 			"A rank's waiting is the time that it takes beyond the shortest of all for the same collective; transfer is the rest. " +
@@ -186,64 +186,64 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 }
 
 func (s *rankSection) totals() {
-	n := int64(len(s.ranks))
+	n := int64(len(s.run.ranks))
 	if s.f.captures.reports() > 0 {
 		s.unknownTotals()
 		return
 	}
-	s.int("ranks.count", nil, n, n)
-	if s.world > 0 {
-		missing := max(0, s.world-n)
-		s.int("ranks.missing", nil, missing, n)
+	s.out.int("ranks.count", nil, n, n)
+	if s.run.world > 0 {
+		missing := max(0, s.run.world-n)
+		s.out.int("ranks.missing", nil, missing, n)
 		if missing > 0 {
-			which := s.missing(s.world)
-			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, which)
-			s.warn("missing_ranks", "%d of %d ranks were merged; no capture of %s. Everything below covers those ranks.", n, s.world, which)
+			which := s.run.missing(s.run.world)
+			s.out.section.Status, s.out.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.run.world, which)
+			s.out.warn("missing_ranks", "%d of %d ranks were merged; no capture of %s. Everything below covers those ranks.", n, s.run.world, which)
 		}
 	} else {
-		s.put("ranks.missing", nil, nil, n)
+		s.out.put("ranks.missing", nil, nil, n)
 		highest := int64(-1)
-		for i := range s.ranks {
-			highest = max(highest, s.ranks[i].number)
+		for i := range s.run.ranks {
+			highest = max(highest, s.run.ranks[i].number)
 		}
-		if gaps := s.missing(highest); gaps != "" && gaps != "rank 0" { // names may count from 1
-			s.warn("missing_ranks", "Missing: %s; the total number of ranks is unknown. Everything below covers the merged ranks.", gaps)
+		if gaps := s.run.missing(highest); gaps != "" && gaps != "rank 0" { // names may count from 1
+			s.out.warn("missing_ranks", "Missing: %s; the total number of ranks is unknown. Everything below covers the merged ranks.", gaps)
 		}
 	}
-	s.int("ranks.clocks", nil, int64(len(s.aligned.Clocks)), n)
-	s.int("ranks.collectives", nil, s.result.Collectives, s.result.Collectives)
+	s.out.int("ranks.clocks", nil, int64(len(s.run.aligned.Clocks)), n)
+	s.out.int("ranks.collectives", nil, s.run.result.Collectives, s.run.result.Collectives)
 	if s.f.sampled {
-		s.put("ranks.unmatched", nil, nil, n)
-		s.put("ranks.step_time", nil, nil, n)
+		s.out.put("ranks.unmatched", nil, nil, n)
+		s.out.put("ranks.step_time", nil, nil, n)
 	} else {
-		s.int("ranks.unmatched", nil, s.result.Unmatched, s.result.Unmatched)
+		s.out.int("ranks.unmatched", nil, s.run.result.Unmatched, s.run.result.Unmatched)
 	}
-	if s.result.Compared > 0 {
-		s.int("ranks.end_spread", nil, s.result.SpreadP50, s.result.Compared)
-		s.int("ranks.end_spread_p99", nil, s.result.SpreadP99, s.result.Compared)
+	if s.run.result.Compared > 0 {
+		s.out.int("ranks.end_spread", nil, s.run.result.SpreadP50, s.run.result.Compared)
+		s.out.int("ranks.end_spread_p99", nil, s.run.result.SpreadP99, s.run.result.Compared)
 	}
 	var all ranks.Rank
 	unknown := 0
-	for i := range s.ranks {
-		all.Add(&s.ranks[i].sum, 1)
-		if s.ranks[i].number < 0 {
+	for i := range s.run.ranks {
+		all.Add(&s.run.ranks[i].sum, 1)
+		if s.run.ranks[i].number < 0 {
 			unknown++
 		}
 	}
-	s.int("rank.collective_time", nil, all.Time, all.N)
-	s.int("rank.wait_time", nil, all.Wait, all.N)
-	s.int("rank.transfer_time", nil, all.Transfer, all.N)
+	s.out.int("rank.collective_time", nil, all.Time, all.N)
+	s.out.int("rank.wait_time", nil, all.Wait, all.N)
+	s.out.int("rank.transfer_time", nil, all.Transfer, all.N)
 	switch {
-	case s.result.Collectives == 0 && s.result.Unmatched > 0:
-		s.section.Status, s.section.Reason = report.Partial, "the collectives of the ranks could not be matched: they differ in kind or number, or do not overlap in time"
-		s.warn("unmatched_collectives", "The collectives of the ranks could not be matched, so who waits for whom is unknown.")
-	case s.result.Collectives == 0:
-		s.note("No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
-	case len(s.alone) > 0:
-		s.warn("unmatched_collectives", "No collective of rank %s could be matched with those of others.", s.ranksNamed(s.alone))
+	case s.run.result.Collectives == 0 && s.run.result.Unmatched > 0:
+		s.out.section.Status, s.out.section.Reason = report.Partial, "the collectives of the ranks could not be matched: they differ in kind or number, or do not overlap in time"
+		s.out.warn("unmatched_collectives", "The collectives of the ranks could not be matched, so who waits for whom is unknown.")
+	case s.run.result.Collectives == 0:
+		s.out.note("No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
+	case len(s.run.alone) > 0:
+		s.out.warn("unmatched_collectives", "No collective of rank %s could be matched with those of others.", s.run.ranksNamed(s.run.alone))
 	}
 	if unknown > 0 {
-		s.note("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown)
+		s.out.note("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown)
 	}
 }
 
@@ -282,23 +282,23 @@ func some(names []string, n int64) string {
 
 // heldUp reports how long ranks wait for others, if all clocks are known.
 func (s *rankSection) heldUp() {
-	if s.f.captures.reports() > 0 || len(s.ranks) < 2 || s.result.Collectives == 0 && len(s.chains) == 0 {
+	if s.f.captures.reports() > 0 || len(s.run.ranks) < 2 || s.run.result.Collectives == 0 && len(s.run.chains) == 0 {
 		return
 	}
 	var waited, first *float64
 	var all int64
-	for m := range s.members {
-		if len(s.members[m].Calls) > 0 {
-			all += s.f.captures[s.ranks[s.of[m]].capture].window.Length
+	for m := range s.run.members {
+		if len(s.run.members[m].Calls) > 0 {
+			all += s.f.captures[s.run.ranks[s.run.of[m]].capture].window.Length
 		}
 	}
-	if all > 0 && !slices.ContainsFunc(s.aligned.Clocks, func(c ranks.Clock) bool { return !c.Known }) {
-		share, part := s.result.Waited/float64(all), 0.0
-		if len(s.chains) > 0 {
-			part = s.chains[0].Sum / float64(all)
+	if all > 0 && !slices.ContainsFunc(s.run.aligned.Clocks, func(c ranks.Clock) bool { return !c.Known }) {
+		share, part := s.run.result.Waited/float64(all), 0.0
+		if len(s.run.chains) > 0 {
+			part = s.run.chains[0].Sum / float64(all)
 		}
 		waited, first = &share, &part
 	}
-	s.put("ranks.held_up_ratio", nil, waited, int64(len(s.ranks)))
-	s.put("ranks.first_ratio", nil, first, int64(len(s.ranks)))
+	s.out.put("ranks.held_up_ratio", nil, waited, int64(len(s.run.ranks)))
+	s.out.put("ranks.first_ratio", nil, first, int64(len(s.run.ranks)))
 }

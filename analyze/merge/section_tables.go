@@ -14,14 +14,14 @@ import (
 
 func (s *rankSection) ranksOut() {
 	var rows, causes [][]report.Cell
-	shown := s.shown(maxRankMetrics)
-	if len(s.ranks) > maxRankMetrics {
-		s.note("Only the %d ranks that others waited for longest have metrics of their own; the table has all %d.",
-			maxRankMetrics, len(s.ranks))
+	shown := s.run.shown(maxRankMetrics)
+	if len(s.run.ranks) > maxRankMetrics {
+		s.out.note("Only the %d ranks that others waited for longest have metrics of their own; the table has all %d.",
+			maxRankMetrics, len(s.run.ranks))
 	}
-	alone := s.onlyRanks()
-	for i := range s.ranks {
-		r := &s.ranks[i]
+	alone := s.run.onlyRanks()
+	for i := range s.run.ranks {
+		r := &s.run.ranks[i]
 		sum := &r.sum
 		l := report.Labels{"rank": r.label}
 		step, kernel, late, because, device := report.Null, report.Null, report.Null, report.Null, report.Null
@@ -34,8 +34,8 @@ func (s *rankSection) ranksOut() {
 		if sum.Last > 0 {
 			late = report.F(float64(sum.Late) / float64(sum.Last))
 		}
-		if at := slices.IndexFunc(s.chains, func(c chain) bool { return c.first == i }); at >= 0 && len(s.chains[at].Causes) > 0 {
-			because = orNull(s.chains[at].Causes[0].Act)
+		if at := slices.IndexFunc(s.run.chains, func(c chain) bool { return c.first == i }); at >= 0 && len(s.run.chains[at].Causes) > 0 {
+			because = orNull(s.run.chains[at].Causes[0].Act)
 		} else if len(sum.Causes) > 0 && sum.Causes[0].Time > 0 {
 			because = report.S(sum.Causes[0].Act)
 		}
@@ -49,29 +49,29 @@ func (s *rankSection) ranksOut() {
 		for _, c := range sum.Causes[:min(len(sum.Causes), maxCauses)] {
 			if c.Time != 0 && sum.Told > 0 {
 				each := c.Time / float64(sum.Told)
-				s.put("rank.cause_time", report.Labels{"rank": r.label, "cause": c.Act}, &each, sum.Told)
+				s.out.put("rank.cause_time", report.Labels{"rank": r.label, "cause": c.Act}, &each, sum.Told)
 				causes = append(causes, []report.Cell{report.S(r.label), report.S(c.Act), report.F(c.Time), report.F(each)})
 			}
 		}
 		if r.step != nil {
-			if m := s.put("rank.step_time", l, &r.step.P50, r.step.N); !s.f.sampled {
+			if m := s.out.put("rank.step_time", l, &r.step.P50, r.step.N); !s.f.sampled {
 				m.Summary = r.step
 			}
 		}
 		if v, ok := kernel.Int(); ok {
-			s.int("rank.kernel_time", l, v, 1)
+			s.out.int("rank.kernel_time", l, v, 1)
 		}
-		s.int("rank.collective_time", l, sum.Time, sum.N)
-		s.int("rank.wait_time", l, sum.Wait, sum.N)
-		s.int("rank.transfer_time", l, sum.Transfer, sum.N)
-		s.int("rank.last_count", l, sum.Last, sum.N)
+		s.out.int("rank.collective_time", l, sum.Time, sum.N)
+		s.out.int("rank.wait_time", l, sum.Wait, sum.N)
+		s.out.int("rank.transfer_time", l, sum.Transfer, sum.N)
+		s.out.int("rank.last_count", l, sum.Last, sum.N)
 		if sum.N > 0 {
-			s.put("rank.last_ratio", l, new(float64(sum.Last)/float64(sum.N)), sum.N)
+			s.out.put("rank.last_ratio", l, new(float64(sum.Last)/float64(sum.N)), sum.N)
 		}
-		s.int("rank.late_time", l, sum.Late, sum.Last)
-		s.int("rank.held_up_time", l, sum.Blame, sum.Last)
+		s.out.int("rank.late_time", l, sum.Late, sum.Last)
+		s.out.int("rank.held_up_time", l, sum.Blame, sum.Last)
 	}
-	s.table("ranks", "Ranks", "ranks.csv", []report.Column{
+	s.out.table("ranks", "Ranks", "ranks.csv", []report.Column{
 		column("rank", "Rank", report.Name, ""), wide("role", "Role", report.Name, ""), wide("clock", "Clock", report.Int, ""),
 		column("step_p50", "Step p50", report.Float, report.Nanoseconds),
 		column("kernel_time", "Kernel time", report.Int, report.Nanoseconds),
@@ -84,7 +84,7 @@ func (s *rankSection) ranksOut() {
 		wide("capture", "Capture", report.Name, ""), wide("pid", "Process", report.Int, ""), wide("device_id", "GPU", report.Int, ""),
 		wide("bubble", "Bubbles", report.Int, report.Nanoseconds), wide("experts", "Experts", report.Int, report.Nanoseconds),
 	}, rows, 0)
-	s.table("rank_causes", "What late ranks did more than others", "rank_causes.csv", []report.Column{
+	s.out.table("rank_causes", "What late ranks did more than others", "rank_causes.csv", []report.Column{
 		column("rank", "Rank", report.Name, ""), column("what", "Did", report.Name, ""),
 		column("more", "More than others", report.Float, report.Nanoseconds),
 		column("each", "Each time", report.Float, report.Nanoseconds),
@@ -94,31 +94,31 @@ func (s *rankSection) ranksOut() {
 // chainsOut reports at which ranks the waiting of others begins, and why.
 func (s *rankSection) chainsOut() {
 	var rows [][]report.Cell
-	shown := s.shown(maxRankMetrics)
-	for i := range s.chains[:min(len(s.chains), maxRankMetrics)] {
-		c := &s.chains[i]
-		first := &s.ranks[c.first]
+	shown := s.run.shown(maxRankMetrics)
+	for i := range s.run.chains[:min(len(s.run.chains), maxRankMetrics)] {
+		c := &s.run.chains[i]
+		first := &s.run.ranks[c.first]
 		because, ns := report.Null, report.Null
 		if len(c.Causes) > 0 && c.Causes[0].Act != "" {
 			because, ns = report.S(c.Causes[0].Act), report.I(int64(math.Round(c.Causes[0].Time)))
 		}
-		rows = append(rows, []report.Cell{report.S(first.label), report.S(s.ranks[c.waiter].label), orNull(s.ranksNamed(c.others)),
-			orNull(s.ranksNamed(c.hops)), report.I(c.Time), because, ns, report.S(c.Kind), report.I(c.N), report.I(c.Of),
+		rows = append(rows, []report.Cell{report.S(first.label), report.S(s.run.ranks[c.waiter].label), orNull(s.run.ranksNamed(c.others)),
+			orNull(s.run.ranksNamed(c.hops)), report.I(c.Time), because, ns, report.S(c.Kind), report.I(c.N), report.I(c.Of),
 			report.S(s.f.captures[first.capture].Name), report.I(c.At)})
 		if shown[c.first] || i == 0 {
-			s.int("rank.first_time", report.Labels{"rank": first.label}, c.Time, c.N)
+			s.out.int("rank.first_time", report.Labels{"rank": first.label}, c.Time, c.N)
 		}
 	}
 	s.heldUp()
-	if s.result.Every > 1 {
-		s.note("The first rank of a wait comes from one in %d collectives, weighted accordingly; all other numbers cover every collective.", s.result.Every)
+	if s.run.result.Every > 1 {
+		s.out.note("The first rank of a wait comes from one in %d collectives, weighted accordingly; all other numbers cover every collective.", s.run.result.Every)
 	}
 	if len(rows) == 0 {
 		return
 	}
-	s.note("\"Held others up\" is what all others together would have been spared without a rank that came last; " +
+	s.out.note("\"Held others up\" is what all others together would have been spared without a rank that came last; " +
 		"\"Waits for it\" is all that the rank which waits longest waits because of it.")
-	s.table("rank_chains", "Where waiting begins", "rank_chains.csv", []report.Column{
+	s.out.table("rank_chains", "Where waiting begins", "rank_chains.csv", []report.Column{
 		column("rank", "Rank", report.Name, ""), column("waits", "Holds up", report.Name, ""),
 		wide("others", "And holds up", report.Name, ""), column("through", "Passed on by", report.Name, ""),
 		column("time", "Waits for it", report.Int, report.Nanoseconds), column("because", "Because of", report.Name, ""),
@@ -138,7 +138,7 @@ func orNull(text string) report.Cell {
 func (s *rankSection) clocksOut() {
 	var rows [][]report.Cell
 	unknown := 0
-	for i, c := range s.aligned.Clocks {
+	for i, c := range s.run.aligned.Clocks {
 		offset, drift, p50, p99 := report.Null, report.Null, report.Null, report.Null
 		collectives := max(c.N, -c.N)
 		n := collectives + c.Messages
@@ -152,41 +152,41 @@ func (s *rankSection) clocksOut() {
 			report.I(int64(collectives)), report.I(int64(c.Messages)), offset, drift, p50, p99})
 		if i > 0 && i <= maxRankMetrics && n > 0 {
 			l := report.Labels{"clock": strconv.Itoa(i)}
-			s.put("clock.offset", l, new(c.Line.Offset), int64(n))
-			s.put("clock.drift", l, new(c.Line.Drift), int64(n))
-			s.put("clock.residual", l, new(c.P99), int64(n))
+			s.out.put("clock.offset", l, new(c.Line.Offset), int64(n))
+			s.out.put("clock.drift", l, new(c.Line.Drift), int64(n))
+			s.out.put("clock.residual", l, new(c.P99), int64(n))
 		}
 	}
-	s.table("clocks", "Clocks", "clocks.csv", []report.Column{
+	s.out.table("clocks", "Clocks", "clocks.csv", []report.Column{
 		column("clock", "Clock", report.Int, ""), column("ranks", "Ranks", report.Int, report.Count), column("known", "Compared", report.Bool, ""),
 		column("collectives", "By collectives", report.Int, report.Count), wide("messages", "By messages", report.Int, report.Count),
 		column("offset", "Ahead", report.Float, report.Nanoseconds), column("drift", "Drift", report.Float, report.Ratio),
 		column("residual_p50", "Left p50", report.Float, report.Nanoseconds),
 		column("residual_p99", "Left p99", report.Float, report.Nanoseconds),
 	}, rows, 0)
-	called := slices.ContainsFunc(s.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
+	called := slices.ContainsFunc(s.run.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
 	if unknown > 0 && called {
-		s.warn("clocks", "%d of %d clocks could not be compared with the first: neither collectives nor "+
+		s.out.warn("clocks", "%d of %d clocks could not be compared with the first: neither collectives nor "+
 			"messages in both directions tie them, or these leave too much open. The rank that took least time in a "+
 			"collective counts as the last there; it is unknown who waits for a message.",
-			unknown, len(s.aligned.Clocks))
+			unknown, len(s.run.aligned.Clocks))
 	}
 }
 
 func (s *rankSection) stepsOut() {
-	times, middles, who := s.slowestSteps()
+	times, middles, who := s.run.slowestSteps()
 	if times == nil || s.f.captures.reports() > 0 {
 		return
 	}
 	stats := stat.Summarize(slices.Clone(times))
-	s.put("ranks.step_time", nil, &stats.P50, stats.N).Summary = stats
+	s.out.put("ranks.step_time", nil, &stats.P50, stats.N).Summary = stats
 	const most = 1000
 	var rows [][]report.Cell
 	for k := range times[:min(len(times), most)] {
-		rows = append(rows, []report.Cell{report.I(s.ranks[0].steps[k].number), report.S(s.ranks[who[k]].label),
+		rows = append(rows, []report.Cell{report.I(s.run.ranks[0].steps[k].number), report.S(s.run.ranks[who[k]].label),
 			report.I(times[k]), report.I(middles[k])})
 	}
-	s.table("steps", "Slowest rank of each step", "rank_steps.csv", []report.Column{
+	s.out.table("steps", "Slowest rank of each step", "rank_steps.csv", []report.Column{
 		column("step", "Step", report.Int, ""), column("rank", "Slowest", report.Name, ""),
 		column("time", "Took", report.Int, report.Nanoseconds), column("middle", "Middle rank", report.Int, report.Nanoseconds),
 	}, rows, len(times))
@@ -197,18 +197,18 @@ func (s *rankSection) rolesOut() {
 		return // a report does not say which ranks it covers
 	}
 	count := map[string]int64{}
-	for i := range s.ranks {
-		count[s.ranks[i].role]++
+	for i := range s.run.ranks {
+		count[s.run.ranks[i].role]++
 	}
 	delete(count, "")
 	for _, name := range slices.Sorted(maps.Keys(count)) {
-		s.int("ranks.count", report.Labels{"role": name}, count[name], count[name])
+		s.out.int("ranks.count", report.Labels{"role": name}, count[name], count[name])
 	}
 }
 
 // heat draws how late each rank came, over the run.
 func (s *rankSection) heat() {
-	if s.result.Collectives == 0 {
+	if s.run.result.Collectives == 0 {
 		return
 	}
 	c := report.Chart{ID: "rank_late", Title: "How late each rank came to collectives, after the middle one", Kind: "heat",
@@ -216,25 +216,25 @@ func (s *rankSection) heat() {
 		Series: []report.Series{}}
 	const rows = 128
 	done := map[int]bool{}
-	shown := s.shown(rows)
-	for m, h := range s.result.Heat {
-		i := s.of[m]
-		if done[i] || !shown[i] || s.result.Ranks[m].N == 0 {
+	shown := s.run.shown(rows)
+	for m, h := range s.run.result.Heat {
+		i := s.run.of[m]
+		if done[i] || !shown[i] || s.run.result.Ranks[m].N == 0 {
 			continue
 		}
 		done[i] = true
-		series := report.Series{Name: "rank " + s.ranks[i].label, Labels: []string{}, Values: []float64{}}
+		series := report.Series{Name: "rank " + s.run.ranks[i].label, Labels: []string{}, Values: []float64{}}
 		for k, v := range h {
 			if math.IsNaN(v) {
 				v = 0
 			}
-			series.Labels = append(series.Labels, strconv.FormatInt(s.result.Buckets[k], 10))
+			series.Labels = append(series.Labels, strconv.FormatInt(s.run.result.Buckets[k], 10))
 			series.Values = append(series.Values, math.Round(v))
 		}
 		c.Series = append(c.Series, series)
 	}
 	if len(c.Series) > 0 {
-		s.section.Charts = append(s.section.Charts, c)
+		s.out.section.Charts = append(s.out.section.Charts, c)
 	}
 }
 

@@ -23,11 +23,11 @@ const (
 // last.
 func (s *rankSection) straggler() {
 	switch {
-	case len(s.ranks) < 2:
-	case slices.ContainsFunc(s.aligned.Clocks, func(c ranks.Clock) bool { return !c.Known }):
+	case len(s.run.ranks) < 2:
+	case slices.ContainsFunc(s.run.aligned.Clocks, func(c ranks.Clock) bool { return !c.Known }):
 		s.findLast()
-	case len(s.chains) > 0:
-		s.findFirst(&s.chains[0])
+	case len(s.run.chains) > 0:
+		s.findFirst(&s.run.chains[0])
 	}
 }
 
@@ -44,7 +44,7 @@ func tellable(time, window int64, often bool) (severity report.Severity, ok bool
 
 // findFirst reports the rank that others wait for longest, directly or through other ranks.
 func (s *rankSection) findFirst(c *chain) {
-	r := &s.ranks[c.first]
+	r := &s.run.ranks[c.first]
 	window := s.f.captures[r.capture].window.Length
 	often := c.Of >= leastOften && 2*c.N > c.Of
 	severity, ok := tellable(c.Time, window, often)
@@ -60,7 +60,7 @@ func (s *rankSection) findFirst(c *chain) {
 	if r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N {
 		title += fmt.Sprintf(" arrives last in %s of collectives and", unit.Format(float64(r.sum.Last)/float64(r.sum.N), report.Ratio))
 	}
-	title += " holds up " + who + s.ranksNamed(held) + ": "
+	title += " holds up " + who + s.run.ranksNamed(held) + ": "
 	if len(c.Causes) > 0 && c.Causes[0].Act != "" {
 		title += doing(c.Causes[0].Act) + " "
 	} else {
@@ -77,7 +77,7 @@ func (s *rankSection) findFirst(c *chain) {
 	l := report.Labels{"rank": r.label}
 	evidence := []report.MetricRef{{ID: "rank.first_time", Labels: l}}
 	for _, id := range []string{"rank.last_ratio", "rank.held_up_time", "rank.last_count", "rank.wait_time"} {
-		if slices.ContainsFunc(s.metrics, func(m report.Metric) bool { return m.ID == id && m.Labels["rank"] == r.label }) {
+		if slices.ContainsFunc(s.out.metrics, func(m report.Metric) bool { return m.ID == id && m.Labels["rank"] == r.label }) {
 			evidence = append(evidence, report.MetricRef{ID: id, Labels: l})
 		}
 	}
@@ -86,24 +86,24 @@ func (s *rankSection) findFirst(c *chain) {
 		table = fmt.Sprintf("Its time before that went into %s itself. Beside it, what the table of late ranks lists as its own code and other calls is the smaller part.", call)
 	}
 	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s on its timeline in Nsight Systems. %s",
-		s.f.captures[r.capture].Name, r.label, s.ranks[c.waiter].label, float64(c.At)/1e9, table)}
+		s.f.captures[r.capture].Name, r.label, s.run.ranks[c.waiter].label, float64(c.At)/1e9, table)}
 	if 2*r.sum.Blame < c.Time {
 		advice = append(advice, fmt.Sprintf("rank.first_time is how long others wait for what makes rank %s late. rank.held_up_time counts only how much later it comes than the next latest rank; it is less, because that rank is late too.", r.label))
 	}
 	if len(c.hops) > 0 {
-		advice = append(advice, "On the way "+s.ranksNamed(c.hops)+" only passes the wait on: the cause is not there.")
+		advice = append(advice, "On the way "+s.run.ranksNamed(c.hops)+" only passes the wait on: the cause is not there.")
 	}
 	if residual := s.residual(); residual > 0 {
 		advice = append(advice, fmt.Sprintf("Clocks are off by up to %s: waits shorter than three times that are not counted.", unit.Format(residual, report.Nanoseconds)))
 	}
-	s.find("rank_straggler", severity, title, evidence, c.Time, window, append(advice, reasonsOf(c))...)
+	s.out.find("rank_straggler", severity, title, evidence, c.Time, window, append(advice, reasonsOf(c))...)
 }
 
 // residual is the largest error of the clocks of the run, in ns; 0 if all captures are of one session.
 func (s *rankSection) residual() float64 {
 	off := 0.0
-	for i := range s.aligned.Clocks {
-		off = max(off, s.aligned.Clocks[i].P99)
+	for i := range s.run.aligned.Clocks {
+		off = max(off, s.run.aligned.Clocks[i].P99)
 	}
 	if off == 0 && len(s.f.captures) > 1 {
 		off = ranks.SameHost
@@ -170,15 +170,15 @@ func (c *chain) transfer() (call string, ok bool) {
 // findLast reports the rank that the others wait for: the one that spent the least time in collectives.
 func (s *rankSection) findLast() {
 	slow := -1
-	for i := range s.ranks {
-		if b := s.ranks[i].sum.Blame; b > 0 && (slow < 0 || b > s.ranks[slow].sum.Blame) {
+	for i := range s.run.ranks {
+		if b := s.run.ranks[i].sum.Blame; b > 0 && (slow < 0 || b > s.run.ranks[slow].sum.Blame) {
 			slow = i
 		}
 	}
 	if slow < 0 {
 		return
 	}
-	r := &s.ranks[slow]
+	r := &s.run.ranks[slow]
 	window := s.f.captures[r.capture].window.Length
 	severity, ok := tellable(r.sum.Blame, window, r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N)
 	if !ok {
@@ -197,7 +197,7 @@ func (s *rankSection) findLast() {
 		evidence = append(evidence, report.MetricRef{ID: "rank.cause_time",
 			Labels: report.Labels{"rank": r.label, "cause": c.Act}})
 	}
-	s.find("rank_straggler", severity, title, evidence, r.sum.Blame, window,
+	s.out.find("rank_straggler", severity, title, evidence, r.sum.Blame, window,
 		"Look at the report of this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
 		usualReasons)
 }

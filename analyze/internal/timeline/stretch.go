@@ -41,20 +41,21 @@ func (d *Device) endsBefore(i int) [Idle]int64 {
 	return ends
 }
 
-// noteEnds prepares endsBefore.
-func (d *Device) noteEnds() {
-	d.ends = make([][Idle]int64, 0, d.Len()/endsEvery+1)
+// endsOf are the notes that endsBefore starts from.
+func endsOf(d *Device) [][Idle]int64 {
+	list := make([][Idle]int64, 0, d.Len()/endsEvery+1)
 	ends := [Idle]int64{d.window.Start, d.window.Start, d.window.Start}
 	for i := range d.Len() {
 		if i%endsEvery == 0 {
-			d.ends = append(d.ends, ends)
+			list = append(list, ends)
 		}
 		c := d.Class(i)
 		ends[c] = max(ends[c], d.End(i))
 	}
 	if d.Len()%endsEvery == 0 {
-		d.ends = append(d.ends, ends)
+		list = append(list, ends)
 	}
+	return list
 }
 
 // Visit goes through a stretch: it visits every gap that overlaps it, and every piece of work that starts in it and takes

@@ -178,7 +178,7 @@ func New(t *trace.Trace, calls *Calls, window interval.Interval, isComm []bool) 
 		d.order.settle(in)
 		d.span = span.Of(t.Memory(), len(d.order), func(i int) (start, end int64) { return in.start(d.order[i]), in.end(d.order[i]) })
 		d.measure()
-		d.noteEnds()
+		d.ends = endsOf(d)
 	})
 	return tl
 }

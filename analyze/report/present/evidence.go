@@ -45,7 +45,7 @@ func evidenceFiles(v *View) doc.Table {
 			kind += ", " + e.Format
 		}
 		if e.Version != nil {
-			version = doc.Spans(v.word(*e.Version))
+			version = doc.Spans(v.names.word(*e.Version))
 		}
 		t.Row(doc.Name(e.Name), kind, version, unit.Format(float64(e.Bytes), report.Bytes), unit.Int(e.Records),
 			unit.Int(e.Understood), unit.Int(e.Known), unit.Int(e.Unknown))

@@ -46,7 +46,7 @@ func factsOf(v *View) (list []fact) {
 
 // onDevice names the device of a number, and states that it is the worst one if there are several.
 func onDevice(v *View, device string) []doc.Span {
-	spans := doc.Spans("GPU ", v.word(device))
+	spans := doc.Spans("GPU ", v.names.word(device))
 	if n := len(v.devices()); n > 1 {
 		spans = append(spans, doc.Text(", the worst of "+strconv.Itoa(n)))
 	}
@@ -55,7 +55,7 @@ func onDevice(v *View, device string) []doc.Span {
 
 func idleFact(v *View) fact {
 	device, m := v.worst("gpu.idle_ratio")
-	if m == nil || v.warned("no_kernels") {
+	if m == nil || warned(v, "no_kernels") {
 		return fact{}
 	}
 	detail := onDevice(v, device)
@@ -70,11 +70,11 @@ func idleFact(v *View) fact {
 			if c == causes[0] {
 				sep = ": "
 			}
-			return doc.Spans(sep, v.word(c.Labels["cause"]), " "+ValueOf(c))
+			return doc.Spans(sep, v.names.word(c.Labels["cause"]), " "+ValueOf(c))
 		})
 	}
 	return fact{label: "GPU idle", value: ValueOf(m), detail: append(detail, named(causes)...),
-		brief: doc.Spans("GPU ", v.word(device), named(causes[:min(len(causes), 3)]))}
+		brief: doc.Spans("GPU ", v.names.word(device), named(causes[:min(len(causes), 3)]))}
 }
 
 // causes returns the idle causes of a device, largest first, without zeros.
@@ -105,7 +105,7 @@ func topKernelFact(v *View) fact {
 		f.value = unit.Percent(share)
 		text += "; share of all kernel time"
 	}
-	f.detail = doc.Spans(v.name(t.Str(0, "kernel_name")), text)
+	f.detail = doc.Spans(v.names.span(t.Str(0, "kernel_name")), text)
 	return f
 }
 
@@ -157,7 +157,7 @@ func launchFact(v *View) fact {
 	f := fact{label: "Launch rate", value: v.value("launch.rate"), tabled: rate == 0, brief: brief, detail: brief}
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
 		all, _ := v.Num("launch.api_time")
-		f.detail = doc.Spans(brief, mostly(*a[0].Value, all), v.word(a[0].Labels["api"]))
+		f.detail = doc.Spans(brief, mostly(*a[0].Value, all), v.names.word(a[0].Labels["api"]))
 	}
 	return f
 }
@@ -170,9 +170,9 @@ func syncFact(v *View) fact {
 	f := fact{label: "Blocking sync", value: v.value("sync.blocked_time"), tabled: blocked == 0}
 	total, _ := v.Num("sync.total_time")
 	if a := v.ranked("sync.total_time", "api"); len(a) == 1 {
-		f.brief = doc.Spans(v.word(a[0].Labels["api"]))
+		f.brief = doc.Spans(v.names.word(a[0].Labels["api"]))
 	} else if len(a) > 1 {
-		f.brief = doc.Spans(mostly(*a[0].Value, total)[2:], v.word(a[0].Labels["api"]))
+		f.brief = doc.Spans(mostly(*a[0].Value, total)[2:], v.names.word(a[0].Labels["api"]))
 	}
 	say := func(spans []doc.Span, sep, text string) []doc.Span {
 		if len(spans) > 0 {
@@ -209,7 +209,7 @@ func copiesFact(v *View) fact {
 			if r := v.value("memcpy.throughput", "direction", d); r != "" {
 				text += " at " + r
 			}
-			return doc.Spans(v.word(d), text)
+			return doc.Spans(v.names.word(d), text)
 		})
 	}
 	return fact{label: "Copies", value: cmp.Or(v.value("memcpy.time"), ValueOf(list[0])), detail: named(4), brief: named(2)}
@@ -234,7 +234,7 @@ func graphsFact(v *View) fact {
 func nvtxFact(v *View) fact {
 	list := v.ranked("phase.gpu_time", "phase")
 	list = slices.DeleteFunc(list[:min(len(list), 4)], func(p *report.Metric) bool { return p.Labels["phase"] == "unmapped" })
-	phases := doc.Joined(", ", list, func(p *report.Metric) any { return doc.Spans(v.word(p.Labels["phase"]), " "+ValueOf(p)) })
+	phases := doc.Joined(", ", list, func(p *report.Metric) any { return doc.Spans(v.names.word(p.Labels["phase"]), " "+ValueOf(p)) })
 	if len(phases) > 0 {
 		phases = doc.Spans("; ", phases)
 	}
@@ -322,7 +322,7 @@ func (v *View) groupMetric(id string, g report.UnitGroup) *report.Metric {
 
 // group formats a group of units: "120 × decode (batch 8, 742 kernels each)".
 func groupText(v *View, g report.UnitGroup) []doc.Span {
-	phase := v.word(g.Phase)
+	phase := v.names.word(g.Phase)
 	if g.Phase == "" {
 		phase = doc.Text("step")
 	}

@@ -68,7 +68,7 @@ func stepAnswer(v *View) []doc.Span {
 	}
 	spans := doc.Spans(doc.Strong(unit.Format(mean, m.Unit)), " per ")
 	if g := v.mainGroup(); g.Phase != "" && g.Phase != "step" {
-		spans = append(spans, v.word(g.Phase), doc.Text(" "))
+		spans = append(spans, v.names.word(g.Phase), doc.Text(" "))
 		of = "" // the table of kinds has the number, and the first screen little room
 	}
 	spans = append(spans, doc.Text("step"))
@@ -151,25 +151,25 @@ func topOfStep(v *View) []doc.Span {
 	if !ok || !known {
 		return nil
 	}
-	return doc.Spans(" (", doc.ShortName(v.function(name), name), " "+unit.Percent(share)+")")
+	return doc.Spans(" (", doc.ShortName(v.names.function(name), name), " "+unit.Percent(share)+")")
 }
 
 // windowAnswer returns the answer if there is GPU work but no unit of work.
 func windowAnswer(v *View) []doc.Span {
 	device, m := v.worst("gpu.idle_ratio")
-	if m == nil || v.warned("no_kernels") {
+	if m == nil || warned(v, "no_kernels") {
 		return nil
 	}
 	spans := doc.Spans(doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)),
 		" of GPU work: idle "+ValueOf(m))
 	if c := v.causes(device); len(c) > 0 {
 		idle, _ := v.Num("gpu.idle_time", "device", device)
-		spans = append(spans, doc.Text(mostly(*c[0].Value, idle)), v.word(c[0].Labels["cause"]))
+		spans = append(spans, doc.Text(mostly(*c[0].Value, idle)), v.names.word(c[0].Labels["cause"]))
 	}
 	if t := v.Table("kernels", "kernels"); t.Entries() > 0 {
 		name := t.Str(0, "kernel_name")
 		if share, ok := t.Num(0, "share"); ok {
-			spans = append(spans, doc.Text("; "+unit.Percent(share)+" of the kernel time is "), v.name(name))
+			spans = append(spans, doc.Text("; "+unit.Percent(share)+" of the kernel time is "), v.names.span(name))
 		}
 	}
 	return append(spans, doc.Text("."))

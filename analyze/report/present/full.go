@@ -88,7 +88,7 @@ func provenance(v *View) []doc.Block {
 			spans = append(spans, doc.Text(", "+how))
 		}
 		if v.Unit.Kind == "nvtx" && v.Unit.Name != "" {
-			spans = append(spans, doc.Text(" "), v.name(v.Unit.Name))
+			spans = append(spans, doc.Text(" "), v.names.span(v.Unit.Name))
 		}
 		spans = append(spans, doc.Text(". "))
 	}
@@ -140,7 +140,7 @@ func madeBy(v *View) []doc.Span {
 	var spans []doc.Span
 	add := func(text string, name *string) {
 		if name != nil && *name != "" {
-			spans = append(spans, doc.Text(text), v.word(*name))
+			spans = append(spans, doc.Text(text), v.names.word(*name))
 		}
 	}
 	size := unit.Format(float64(v.Trace.Bytes), report.Bytes)
@@ -155,7 +155,7 @@ func madeBy(v *View) []doc.Span {
 	add(", CUDA ", v.Environment.CUDA)
 	add(", graphs traced per ", v.Environment.GraphTrace)
 	for _, m := range v.Trace.Maps {
-		spans = append(spans, doc.Text(", with the "+m.Kind+" map "), v.word(m.Name))
+		spans = append(spans, doc.Text(", with the "+m.Kind+" map "), v.names.word(m.Name))
 	}
 	return append(spans, doc.Text("."))
 }
@@ -238,22 +238,22 @@ func (l layout) evidence(refs []report.MetricRef) []doc.Span {
 		}
 		spans = append(spans, id, doc.Text(" "+cmp.Or(ValueOf(m), "unknown")))
 		if last := i == len(refs)-1 || refs[i+1].Labels.String() != ref.Labels.String(); last && len(ref.Labels) > 0 {
-			spans = doc.Spans(spans, " (", l.v.labels(ref.Labels), ")")
+			spans = doc.Spans(spans, " (", l.v.names.labels(ref.Labels), ")")
 		}
 	}
 	return spans
 }
 
 // labels writes labels as "cause host, device 0".
-func (v *View) labels(l report.Labels) []doc.Span {
+func (n *names) labels(l report.Labels) []doc.Span {
 	return doc.Joined(", ", slices.Sorted(maps.Keys(l)), func(k string) any {
 		switch k {
 		case "device":
-			return doc.Spans("GPU ", v.word(l[k]))
+			return doc.Spans("GPU ", n.word(l[k]))
 		case "kernel", "range", "api":
-			return v.name(l[k])
+			return n.span(l[k])
 		}
-		return doc.Spans(k+" ", v.word(l[k]))
+		return doc.Spans(k+" ", n.word(l[k]))
 	})
 }
 
@@ -321,7 +321,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 			table.Caption = doc.Spans(t.Title)
 		}
 		blocks = append(blocks, table, part.moreRows(t))
-		if s.ID == "kernels" && t.ID == "kernels" && l.v.numbered {
+		if s.ID == "kernels" && t.ID == "kernels" && l.v.names.numbered {
 			blocks = append(blocks, doc.P("Names are shortened; kernels whose short names are equal are numbered. Full names: ", doc.Code(tableFiles+t.File), "."))
 		}
 	}

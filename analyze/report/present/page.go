@@ -97,7 +97,7 @@ func durations(v *View) doc.Details {
 	for i := range min(t.Entries(), drawnHistograms) {
 		name := t.Str(i, "kernel_name")
 		if m := v.Metric("kernel.total_time", "kernel", name); m != nil && m.Histogram != nil && len(m.Histogram.Bins) > 1 {
-			charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text,
+			charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.names.span(name).Text,
 				m.Histogram, report.Nanoseconds))
 		}
 	}

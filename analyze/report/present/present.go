@@ -21,21 +21,25 @@ import (
 type View struct {
 	*report.Report
 	index *report.Index
-	short map[string]string // display name of a kernel
+	names names
+}
 
-	numbered bool // some display names carry a number
+// names are the display names of kernels.
+type names struct {
+	short    map[string]string // by name
+	numbered bool              // some carry a number
 }
 
 func NewView(r *report.Report) *View {
-	v := &View{Report: r, index: report.NewIndex(r), short: map[string]string{}}
-	v.shortNames()
+	v := &View{Report: r, index: report.NewIndex(r)}
+	v.names = namesOf(v.Table("kernels", "kernels"))
 	return v
 }
 
-// shortNames reads the display names from the kernels table. Kernels with equal display names are numbered in the order
+// namesOf reads the display names from the kernels table. Kernels with equal display names are numbered in the order
 // of the table.
-func (v *View) shortNames() {
-	t := v.Table("kernels", "kernels")
+func namesOf(t *report.Table) names {
+	n := names{short: map[string]string{}}
 	count, nth := map[string]int{}, map[string]int{}
 	for i := range t.Len() {
 		count[t.Str(i, "short")]++
@@ -48,10 +52,11 @@ func (v *View) shortNames() {
 		if count[s] > 1 {
 			nth[s]++
 			s += " (" + strconv.Itoa(nth[s]) + ")"
-			v.numbered = true
+			n.numbered = true
 		}
-		v.short[name] = s
+		n.short[name] = s
 	}
+	return n
 }
 
 // Metric finds a metric by id and key, value pairs of labels; nil if absent.
@@ -142,17 +147,17 @@ func largestFirst(all []*report.Metric, keep func(*report.Metric) bool) (list []
 	return list
 }
 
-// name shows a name from the capture; a kernel by its display name, if it has one.
-func (v *View) name(s string) doc.Span {
-	if short, ok := v.short[s]; ok {
+// span shows a name from the capture; a kernel by its display name, if it has one.
+func (n *names) span(s string) doc.Span {
+	if short, ok := n.short[s]; ok {
 		return doc.ShortName(short, s)
 	}
 	return doc.Name(s)
 }
 
 // function is a kernel's display name without template and arguments, for narrow places.
-func (v *View) function(s string) string {
-	name := v.name(s).Text
+func (n *names) function(s string) string {
+	name := n.span(s).Text
 	if i := strings.IndexAny(name, "<("); i > 0 {
 		return name[:i]
 	}
@@ -163,11 +168,11 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./+-]{0,31}$`)
 
 // word shows a short value that is usually one of a few words (a device, a cause, a phase) as text, anything else as a
 // name.
-func (v *View) word(s string) doc.Span {
+func (n *names) word(s string) doc.Span {
 	if plainWord.MatchString(s) && !strings.Contains(s, "www.") {
 		return doc.Text(s)
 	}
-	return v.name(s)
+	return n.span(s)
 }
 
 var flagWord = regexp.MustCompile(`(?:^|[ (])(--[A-Za-z0-9][A-Za-z0-9_-]*(?:=[^\s;()]*[^\s,;.()]| (?:nvtx:[A-Z]+|FILE|DIR|[0-9][0-9.]*[mun]?s)\b)?)`)

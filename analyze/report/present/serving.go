@@ -76,7 +76,7 @@ func servingRow(v *View, t *report.Table, i int) []doc.Cell {
 	if tokens, ok := t.Int(i, "tokens"); ok {
 		one = append(slices.Clone(kind), "tokens", strconv.FormatInt(tokens, 10))
 	}
-	return doc.Row(v.word(phase), unit.Int(batch), cmp.Or(v.value("unit.count", one...), Unknown),
+	return doc.Row(v.names.word(phase), unit.Int(batch), cmp.Or(v.value("unit.count", one...), Unknown),
 		number("p50", report.Nanoseconds), number("p90", report.Nanoseconds), number("tokens", report.Count),
 		number("token_rate", report.Count), share("model.bandwidth_utilization"), share("model.flops_utilization"))
 }

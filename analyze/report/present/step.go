@@ -211,7 +211,7 @@ func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used
 		l := &lanes[at[e.Lane]]
 		m := stepMark(steps, e, used)
 		if steps.Categories[e.Name] != "copy" {
-			m.Name = v.name(m.Name).Text
+			m.Name = v.names.span(m.Name).Text
 		}
 		l.Marks = append(l.Marks, m)
 	}

@@ -71,7 +71,7 @@ func stepFlame(v *View) []doc.Block {
 			Values: []float64{float64(depth[i]), start[i], width[i], max(own[i], 0)}}
 		switch b.Kind {
 		case stacks.Kernel:
-			s.Name = v.name(b.Name).Text
+			s.Name = v.names.span(b.Name).Text
 		case stacks.Range:
 			s.Name = b.Name
 		}

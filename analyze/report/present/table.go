@@ -284,7 +284,7 @@ func cell(v *View, c report.Column, x report.Cell, s cellScale) doc.Cell {
 	}
 	if text, ok := x.Str(); ok {
 		if c.Kind == report.Name {
-			return doc.Spans(v.name(text))
+			return doc.Spans(v.names.span(text))
 		}
 		return Prose(text)
 	}

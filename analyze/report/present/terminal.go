@@ -93,7 +93,7 @@ func stepTable(v *View) doc.Table {
 // deviceTable shows where the time of each device went. If there are many devices, it shows the most idle ones.
 func deviceTable(v *View) doc.Table {
 	devices := v.devices()
-	if v.warned("no_kernels") {
+	if warned(v, "no_kernels") {
 		return doc.Table{}
 	}
 	hidden := 0
@@ -141,7 +141,7 @@ func deviceTable(v *View) doc.Table {
 		if x, ok := v.Num("gpu.idle_ratio", "device", d); ok {
 			ratio = unit.Common(report.Ratio, x).Format(x)
 		}
-		row := doc.Row(v.word(d), ratio)
+		row := doc.Row(v.names.word(d), ratio)
 		for _, m := range cells[i] {
 			text := Unknown
 			if m != nil && m.Value != nil {
@@ -224,13 +224,13 @@ func headline(v *View, f report.Finding) []doc.Span {
 			return nil // part of what the title covers
 		}
 		if c := ref.Labels[name]; c != "" && len(ref.Labels) == 1 {
-			return doc.Spans(v.word(c), ": "+value)
+			return doc.Spans(v.names.word(c), ": "+value)
 		}
 	}
 	var spans []doc.Span
 	if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["stage"] != "" ||
 		ref.Labels["pid"] != "") {
-		spans = append(v.labels(ref.Labels), doc.Text(": "))
+		spans = append(v.names.labels(ref.Labels), doc.Text(": "))
 	}
 	return append(spans, doc.Text(value))
 }
@@ -327,7 +327,7 @@ func firstWarning(v *View) (f doc.Fields) {
 }
 
 // warned reports whether the report has a warning of this code.
-func (v *View) warned(code string) bool {
+func warned(v *View, code string) bool {
 	return slices.ContainsFunc(v.Warnings, func(w report.Warning) bool { return w.Code == code })
 }
 

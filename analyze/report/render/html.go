@@ -35,9 +35,8 @@ const defaultHTMLName = 64
 func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
 	p := &page{
 		builder: &builder{},
-		limit:   cmp.Or(o.NameLimit, defaultHTMLName),
+		names:   names{cmp.Or(o.NameLimit, defaultHTMLName), map[string]bool{}},
 		used:    map[markup]int{},
-		whole:   map[string]bool{},
 	}
 	p.put(`<!doctype html>
 <html lang="en">
@@ -79,8 +78,13 @@ func hashOf(s string) markup {
 // page is a page that is being written.
 type page struct {
 	*builder
-	limit int             // of characters of a name
-	used  map[markup]int  // ids of charts and tables
+	names names
+	used  map[markup]int // ids of charts and tables
+}
+
+// names shortens names.
+type names struct {
+	limit int             // of characters
 	whole map[string]bool // names that the page already shows in full
 }
 
@@ -102,7 +106,7 @@ func (p *page) contents(blocks []doc.Block) {
 		}
 		p.put("<li" + of + "><a href=\"#" + anchor(id) + "\">")
 		for _, s := range words {
-			p.put(text(p.short(s.Text)))
+			p.put(text(p.names.short(s.Text)))
 		}
 		p.put("</a></li>\n")
 	}
@@ -191,7 +195,7 @@ func (p *page) block(b doc.Block) {
 		level := num(min(max(b.Level, 1), 6))
 		p.around("<h"+level+attr("id", anchor(b.ID))+">", b.Spans, "</h"+level+">\n")
 	case doc.Paragraph:
-		if slices.ContainsFunc(b.Spans, p.unfolds) { // a paragraph must not contain details
+		if slices.ContainsFunc(b.Spans, p.names.unfolds) { // a paragraph must not contain details
 			p.around("<div class=\"p\">", b.Spans, "</div>\n")
 		} else {
 			p.around("<p>", b.Spans, "</p>\n")
@@ -270,13 +274,13 @@ func (p *page) span(s doc.Span) {
 }
 
 // unfolds reports whether a span is a name that is shown shortened and unfolds to the full one.
-func (p *page) unfolds(s doc.Span) bool {
-	shortened, full := p.shortened(s.Text, s.Full())
-	return s.Kind == doc.KindName && shortened != full && !p.whole[full]
+func (n *names) unfolds(s doc.Span) bool {
+	shortened, full := n.shortened(s.Text, s.Full())
+	return s.Kind == doc.KindName && shortened != full && !n.whole[full]
 }
 
 // shortened returns a name as it is shown, and in full.
-func (p *page) shortened(s, full string) (shown, whole string) {
+func (n *names) shortened(s, full string) (shown, whole string) {
 	s, full = Visible(s), Visible(full)
 	if s == "" {
 		s = unnamed
@@ -284,21 +288,21 @@ func (p *page) shortened(s, full string) (shown, whole string) {
 	if full == "" {
 		full = s
 	}
-	return wording.Shorten(s, p.limit), full
+	return wording.Shorten(s, n.limit), full
 }
 
 // name writes a name from the capture literally; a long one is shortened and unfolds to the full one.
 func (p *page) name(s, full string) {
-	shortened, full := p.shortened(s, full)
+	shortened, full := p.names.shortened(s, full)
 	if shortened == full {
 		p.put("<code class=\"name\">" + escape(full) + "</code>")
 		return
 	}
-	if p.whole[full] { // shown in full elsewhere: the script copies it from there
+	if p.names.whole[full] { // shown in full elsewhere: the script copies it from there
 		p.put("<code class=\"name again\">" + escape(shortened) + "</code>")
 		return
 	}
-	p.whole[full] = true
+	p.names.whole[full] = true
 	p.put("<details class=\"name\"><summary><code>" + escape(shortened) + "</code></summary><code>" + escape(full) +
 		"</code></details>")
 }
