@@ -37,6 +37,7 @@ type stream struct {
 	d      *timeline.Device
 	base   int32 // the number of the device's first piece
 	pieces []int32
+	near   int    // what started found last
 	full   int    // pieces ahead of a launch that waits for room; 0 until it is asked for
 	later  sparse // by place in pieces: the latest launching call so far, where that is not the piece's own
 }

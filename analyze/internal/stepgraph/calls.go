@@ -246,10 +246,19 @@ func (w *waiter) room(c, piece int32) int32 {
 // start is when the k-th piece of a stream starts.
 func (s *stream) start(k int) int64 { return s.d.Start(int(s.pieces[k] - s.base)) }
 
-// started is how many of the pieces of a stream have started by a moment.
+// started is how many of the pieces of a stream have started by a moment. Moments come mostly in order: it looks near
+// the last one first.
 func (s *stream) started(by int64) int {
-	return sort.Search(len(s.pieces), func(k int) bool { return s.start(k) >= by })
+	lo, hi := max(0, s.near-nearby), min(s.near+nearby, len(s.pieces))
+	if lo > 0 && s.start(lo-1) >= by || hi < len(s.pieces) && s.start(hi) < by {
+		lo, hi = 0, len(s.pieces)
+	}
+	s.near = lo + sort.Search(hi-lo, func(k int) bool { return s.start(lo+k) >= by })
+	return s.near
 }
+
+// nearby is how many pieces are looked through before all of a stream.
+const nearby = 128
 
 // queue is the queue length ahead of a launch into a stream at which it counts as full: nearly the longest one seen.
 func (s *stream) queue(api *trace.API) int {
