@@ -277,7 +277,7 @@ func successions(list []Checked, workloads map[string]Workload) []Border {
 		next := of[k]
 		slices.SortStableFunc(next, func(a, b *Checked) int { return a.Series.Nights[0].Time.Compare(b.Series.Nights[0].Time) })
 		for i := 1; i < len(next); i++ {
-			if a, b := next[i-1], next[i]; a.newest().Before(b.Series.Nights[0].Time) && (a.Pinned == nil) == (b.Pinned == nil) {
+			if a, b := next[i-1], next[i]; newest(a).Before(b.Series.Nights[0].Time) && (a.Pinned == nil) == (b.Pinned == nil) {
 				borders = append(borders, b.after(a, workloads))
 			}
 		}

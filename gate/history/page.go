@@ -96,7 +96,7 @@ func noiseList(series []Checked) doc.List {
 			break
 		}
 		spans := doc.Spans(doc.Name(c.Of()), ", "+c.Branch+": "+noiseText(&c.Noise))
-		if text := c.habits(); text != "" {
+		if text := habits(c); text != "" {
 			spans = append(spans, doc.Text("; "+text).With(doc.Warn))
 		}
 		l.Add(spans)
@@ -128,7 +128,7 @@ func noiseText(n *change.Noise) string {
 }
 
 // habits describes what a series does besides noise and changes; empty: nothing.
-func (c *Checked) habits() string {
+func habits(c *Checked) string {
 	var parts []string
 	for _, x := range c.Flips {
 		parts = append(parts, fmt.Sprintf("flips between two levels %s apart, %s since %s", unit.Percent(math.Expm1(x.High-x.Low)),
@@ -227,7 +227,7 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 			drawn = append(drawn, &c.Series[i])
 		}
 	}
-	slices.SortStableFunc(drawn, func(a, b *Checked) int { return b.newest().Compare(a.newest()) })
+	slices.SortStableFunc(drawn, func(a, b *Checked) int { return newest(b).Compare(newest(a)) })
 	if n := len(drawn) - drawnSeries; n > 0 {
 		d.Add(doc.P(doc.Text(fmt.Sprintf("The %d series with the newest nights are drawn, %d older ones are not: --branch and --workload choose.", drawnSeries, n)).With(doc.Muted)))
 		drawn = drawn[:drawnSeries]
@@ -252,7 +252,7 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 }
 
 // newest returns the time of the newest night.
-func (c *Checked) newest() time.Time { return c.Series.Nights[len(c.Series.Nights)-1].Time }
+func newest(c *Checked) time.Time { return c.Series.Nights[len(c.Series.Nights)-1].Time }
 
 // seriesBlocks returns the blocks of a page about one series.
 func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
@@ -263,8 +263,8 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs m
 	}
 	blocks := []doc.Block{doc.Heading{Level: 2, ID: "of-" + id, Spans: title}}
 	noise := noiseText(&x.Noise)
-	if habits := x.habits(); habits != "" {
-		noise += "; " + habits
+	if text := habits(x); text != "" {
+		noise += "; " + text
 	}
 	blocks = append(blocks, doc.P(workloadSpans(w)), doc.P(noise))
 	if !shown {
