@@ -241,7 +241,7 @@ func TestUsualScenarios(t *testing.T) {
 	for _, s := range r.Scenarios {
 		names = append(names, strings.Join(s.Changes, " "))
 	}
-	if got, want := strings.Join(names, ", "), "--host-free, --graph, --no-sync *Synchronize, --overlap comm"; got != want {
+	if got, want := strings.Join(names, ", "), "--host-free, --graph, --speedup kernel:sm90_xmma_g*_bf16=2x, --no-sync cudaDeviceSynchronize, --overlap comm"; got != want {
 		t.Errorf("scenarios: %s", got)
 	}
 	if !r.Replay.Fits || r.Schema != "explain.whatif/1" {

@@ -97,7 +97,7 @@ var rooms = []room{
 			"analyze/internal/parallel analyze/internal/spill analyze/internal/workunit", noSQL},
 	{"analyze/internal/whatif", "ceilings know no section",
 		"analyze/internal/trace analyze/internal/timeline analyze/internal/interval analyze/internal/kernelname " +
-			"analyze/internal/parallel analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
+			"analyze/internal/parallel analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit analyze/report/wording", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/steps", "a family knows the kit and no other family",

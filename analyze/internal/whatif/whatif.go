@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // schemaID is the schema of a result.
@@ -265,21 +266,25 @@ func (s *Steps) atLeast(part *Steps) {
 // mostCalls bounds the blocking calls that Usual tries one by one.
 const mostCalls = 4
 
-// Usual returns the changes to try on any capture, each by itself, as far as they match something in this one. Of several
-// blocking calls, each is tried alone too.
+// mostName is the most characters of a kernel's name in a change, so that a terminal has room for the gain.
+const mostName = 17
+
+// Usual returns the changes to try on any capture, each by itself, as far as they match something in this one: the
+// longest kernel twice as fast, and each blocking call, or all of them together if they are many.
 func (in *Input) Usual() [][]Change {
 	list := [][]Change{{{Kind: HostFree}}, {{Kind: Graph}}}
+	if name := in.longest(); name != "" {
+		c, _ := Parse(Speedup, "kernel:"+name+"=2x") // never fails
+		list = append(list, []Change{c})
+	}
 	var calls []string
 	for _, n := range in.Trace.API.Names {
 		if (n.Sync || n.OldSync) && !slices.Contains(calls, n.Name) {
 			calls = append(calls, n.Name)
 		}
 	}
-	if len(calls) > 0 {
-		slices.Sort(calls)
-		if calls = append([]string{"*Synchronize"}, calls...); len(calls) == 2 || len(calls) > mostCalls+1 {
-			calls = calls[:1]
-		}
+	if slices.Sort(calls); len(calls) > mostCalls {
+		calls = []string{"*Synchronize"}
 	}
 	for _, name := range calls {
 		c, _ := Parse(NoSync, name) // never fails
@@ -291,6 +296,21 @@ func (in *Input) Usual() [][]Change {
 		}
 	}
 	return list
+}
+
+// longest is the kernel with most time, communication apart, as a pattern of its displayed name; empty if there is none.
+func (in *Input) longest() string {
+	k, sums := &in.Trace.Kernels, make([]int64, len(in.Kinds))
+	for i := range k.Len() {
+		if n := k.Name(i); !in.Kinds[n].Comm {
+			sums[n] += k.End(i) - k.Start(i)
+		}
+	}
+	if len(sums) == 0 || slices.Max(sums) <= 0 {
+		return ""
+	}
+	name := in.Kinds[slices.Index(sums, slices.Max(sums))].Display
+	return strings.ReplaceAll(wording.Shorten(name, mostName), "…", "*")
 }
 
 // stepsOf sums up the units of one kind; nil if none was replayed.

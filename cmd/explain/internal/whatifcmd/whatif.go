@@ -161,6 +161,30 @@ func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
 	return render.Terminal(e.Out, page(res), render.TerminalOptions{Color: e.Coloured()})
 }
 
+// remedies are what brings a change about in practice, by its flag.
+var remedies = []struct{ flag, text string }{
+	{"--host-free", "CUDA graphs, torch.compile, asynchronous scheduling, less Python in a step"},
+	{"--graph", "capture the step as a CUDA graph (vLLM: without --enforce-eager)"},
+	{"--speedup", "another back end, fused or quantised kernels"},
+	{"--no-sync", "keep values on the GPU (no .item()), copy from pinned memory with non_blocking=True, wait for the step before"},
+	{"--overlap", "communication on a stream of its own, beside independent kernels"},
+}
+
+// remediesOf lists the remedies for the changes that were tried.
+func remediesOf(r *analyze.WhatIfResult) (l doc.List) {
+	tried := map[string]bool{}
+	for i := range r.Scenarios {
+		flag, _, _ := strings.Cut(r.Scenarios[i].Changes[0], " ")
+		tried[flag] = true
+	}
+	for _, re := range remedies {
+		if tried[re.flag] {
+			l.Add(doc.Name(re.flag), ": "+re.text)
+		}
+	}
+	return l
+}
+
 // page is what explain whatif prints.
 func page(r *analyze.WhatIfResult) doc.Document {
 	var d doc.Document
@@ -193,7 +217,7 @@ func page(r *analyze.WhatIfResult) doc.Document {
 			t.Row(change, doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens)), unit.Int(x.N), unit.Format(x.Time, "ns"), gain, between)
 		}
 	}
-	d.Add(t)
+	d.Add(t, remediesOf(r))
 	p := &r.Replay
 	fit := "The replay with typical latencies is " + unit.Percent(p.Error) + " off the measured steps (median). Host, calls and " +
 		"latencies are " + unit.Percent(p.OnHost) + " of the critical path; a replay without them gains " +
