@@ -154,16 +154,16 @@ func (x matrixCase) reached(dir, said string) bool {
 		}
 		return age("ended") >= 0 && (x.program != withDaemon || strings.Contains(said, "The program has ended"))
 	case importing:
-		return strings.Contains(said, "Importing ")
+		return strings.Contains(said, "Importing ") || runs(dir, "QdstrmImporter") // nsys does it itself where it can
 	case exporting:
 		return strings.Contains(said, "Exporting ")
 	}
-	return strings.Contains(said, "Exporting ") && age(".explain-out/trace.sqlite") >= 0 && !exports(dir)
+	return strings.Contains(said, "Exporting ") && age(".explain-out/trace.sqlite") >= 0 && !runs(dir, "nsys export ")
 }
 
-func exports(dir string) bool {
+func runs(dir, command string) bool {
 	for _, words := range processesOf(dir) {
-		if strings.Contains(words, "nsys export ") {
+		if strings.Contains(words, command) {
 			return true
 		}
 	}
