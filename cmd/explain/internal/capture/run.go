@@ -245,12 +245,13 @@ func (r *Run) session(j *Job) error {
 	}
 	r.say("Waiting until " + what + " is ready")
 	err = c.drive(r.soft, p)
+	if r.soft.Err() != nil && !opened { // nsys 2024.2 stays, interrupted or asked to shut down, while a daemon lives
+		r.Interrupted = r.hard.Err() == nil
+		c.endProgram(r.hard, j.Grace, giveUpLimit)
+		return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
+	}
 	if r.soft.Err() != nil && r.hard.Err() == nil {
 		r.Interrupted = true
-		if !opened {
-			c.stop(j.Grace)
-			return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
-		}
 		r.say("Interrupted: ending the recording; once more to give up")
 		if err = shut(); err != nil && !recorded(r.Dir) {
 			err = fmt.Errorf("%w before anything was recorded", ErrInterrupted)
