@@ -35,6 +35,9 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	if n := opt.Policy.Changes(); n > 0 {
 		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", wording.Count(n, "rule"))
 	}
+	if len(s.Captures[0].Kinds) == 0 {
+		text += "; the capture has no unit of work, so budgets of unit metrics judge nothing: name one with --unit (explain doc unit)"
+	}
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
 	c.Fill()
 	rules.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)

@@ -7,10 +7,23 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
 )
+
+// A capture without steps says so where a budget per step has nothing to judge.
+func TestABudgetOfStepsWithoutSteps(t *testing.T) {
+	p, err := policy.Read(strings.NewReader("version: 1\nbudgets:\n  - {id: step, metric: unit.time.p50, max: 25ms}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := diff.JudgeBudgets([]*report.Report{{}}, diff.Options{Policy: p})
+	if err != nil || c.Verdict != comparison.Inconclusive || !strings.Contains(c.Reasons[0].Text, "the capture has no unit of work") {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
 
 // A budget is judged on every kind of step of the head, with and without a base: prefill steps of 5.055 ms do not pass a
 // limit of 2.5 ms because most of the time is in decode steps of 0.63 ms.

@@ -62,6 +62,9 @@ func (x *comparer) price() {
 	case overlap != nil && *overlap < pairing.OverlapNeeded:
 		c.Answer.Notes = slices.Insert(c.Answer.Notes, 0, fmt.Sprintf(
 			"the steps do different work (%s of the compute time in common), so there is no efficiency", unit.Percent(*overlap)))
+	case pairing.MixedRanks(x.Base, x.Head):
+		c.Answer.Notes = slices.Insert(c.Answer.Notes, 0,
+			"one side is a merged run of several ranks and the other may be one rank of a run, so there is no efficiency: merge both")
 	default:
 		s.Efficiency = new(throughput * float64(s.BaseGPUs) / float64(s.HeadGPUs))
 	}

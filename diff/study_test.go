@@ -65,6 +65,19 @@ func TestStudy(t *testing.T) {
 	}
 }
 
+// One rank of a run and a merged run say nothing of how the work scales.
+func TestStudyOfARankAndARun(t *testing.T) {
+	gemm, two := map[string]float64{"gemm": 4}, 2.0
+	base, head := studied(1, 16, 2e6, gemm), studied(2, 16, 1e6, gemm)
+	head.Metrics = append(head.Metrics, report.Metric{ID: "ranks.count", Value: &two, Unit: "count"})
+	for _, pair := range [][2]*report.Report{{base, head}, {head, base}} {
+		c := diffOf(t, pair[0], pair[1], diff.Options{Study: []string{"parallelism"}})
+		if c.Study == nil || c.Study.Efficiency != nil || !strings.Contains(strings.Join(c.Answer.Notes, " "), "so there is no efficiency: merge both") {
+			t.Errorf("%+v, %q", c.Study, c.Answer.Notes)
+		}
+	}
+}
+
 // What makes sides not comparable says how they are compared all the same; what is not studied makes a study none.
 func TestStudyIsOffered(t *testing.T) {
 	gemm := map[string]float64{"gemm": 4}

@@ -56,6 +56,15 @@ func TestComment(t *testing.T) {
 	golden(t, "different.comment.md", []byte(diffdoc.Comment(difftest.Different(), diffdoc.CommentOptions{})))
 }
 
+// The command that repeats a comparison is pasted into a shell: long paths stay whole.
+func TestReproduceIsNotCut(t *testing.T) {
+	o := surroundings()
+	o.Reproduce = "explain gate --base /data/" + strings.Repeat("nightly/", 20) + "base.sqlite --head head.sqlite"
+	if text := diffdoc.Comment(difftest.Regression(), o); !strings.Contains(text, "To reproduce: `"+o.Reproduce+"`") {
+		t.Errorf("%s", text)
+	}
+}
+
 // TestCombinedComment: the worst leg first, all of them in the table, one verdict.
 func TestCombinedComment(t *testing.T) {
 	calm := difftest.Regression()

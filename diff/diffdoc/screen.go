@@ -176,7 +176,7 @@ func (p commentPage) next() (accept, reproduce doc.Paragraph) {
 		accept = doc.P("To accept this: ", spans)
 	}
 	if p.o.Reproduce != "" {
-		reproduce = doc.P("To reproduce: ", doc.Name(p.o.Reproduce))
+		reproduce = doc.P("To reproduce: ", doc.Code(p.o.Reproduce)) // unshortened: it is pasted into a shell
 	}
 	return accept, reproduce
 }

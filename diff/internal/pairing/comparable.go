@@ -121,18 +121,29 @@ func (x *Sides) Check() bool {
 // otherRanks says how the numbers of ranks of the runs differ, which is different work. Reports of single captures state
 // none.
 func otherRanks(base, head *side.Side) string {
-	first, ok := base.Captures[0].Value("ranks.count", nil)
+	if MixedRanks(base, head) {
+		return "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
+	}
+	first, _ := base.Captures[0].Value("ranks.count", nil)
 	for _, s := range []*side.Side{base, head} {
 		for _, c := range s.Captures {
-			if n, other := c.Value("ranks.count", nil); other != ok || n != first {
-				if other != ok {
-					return "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
-				}
+			if n, _ := c.Value("ranks.count", nil); n != first {
 				return fmt.Sprintf("one run has %v ranks and the other %v: a rank does a different share of the work", first, n)
 			}
 		}
 	}
 	return ""
+}
+
+// MixedRanks reports whether some captures are merged runs and others are not: those may be a rank of a run or a whole one.
+func MixedRanks(base, head *side.Side) bool {
+	merged, all := 0, slices.Concat(base.Captures, head.Captures)
+	for _, c := range all {
+		if _, ok := c.Value("ranks.count", nil); ok {
+			merged++
+		}
+	}
+	return merged > 0 && merged < len(all)
 }
 
 // differing keeps the parts that differ of two lists of equal length, so that a message names the option and not the
