@@ -309,7 +309,7 @@ func steps() []scenario {
 			b.file("reports/head/1/report.json", run("again", "76"))
 			b.want(b.code(3, "pull_request", gatetest.PullEvent, in, "GITHUB_RUN_ID=77"), `was made by run 76, and run 77 is judged`)
 			b.file("reports/head/1/report.json", b.reports["again"])
-			b.want(b.code(3, "pull_request", gatetest.PullEvent, in, "GITHUB_RUN_ID=77"), `some are of none`)
+			b.want(b.code(3, "pull_request", gatetest.PullEvent, in, "GITHUB_RUN_ID=77"), `others name none`)
 		}},
 		{"a history in the workspace decides nothing", func(b *bench) {
 			b.file("history.db", []byte("forged"))
