@@ -101,19 +101,14 @@ func Folder(ctx context.Context, dir string, files []Item) error {
 func moveIn(scratch, dir string, files []Item) error {
 	var undo []func()
 	for _, f := range files {
-		from, to := filepath.Join(scratch, f.Name), filepath.Join(dir, f.Name)
-		if swap(from, to) {
-			undo = append(undo, func() { swap(from, to) })
-			continue
-		}
-		old := from + ".old"
+		to, old := filepath.Join(dir, f.Name), filepath.Join(scratch, f.Name+".old")
 		switch err := os.Link(to, old); { // fails on a file system without links: the old file cannot be restored
 		case err == nil:
 			undo = append(undo, func() { _ = os.Rename(old, to) })
 		case errors.Is(err, os.ErrNotExist):
 			undo = append(undo, func() { os.Remove(to) })
 		}
-		if err := os.Rename(from, to); err != nil {
+		if err := os.Rename(filepath.Join(scratch, f.Name), to); err != nil {
 			for _, back := range undo {
 				back()
 			}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package atomicfile
-
-func swap(string, string) bool { return false }
