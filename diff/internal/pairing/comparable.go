@@ -135,7 +135,8 @@ func otherRanks(base, head *side.Side) string {
 	return ""
 }
 
-// MixedRanks reports whether some captures are merged runs and others are not: those may be a rank of a run or a whole one.
+// MixedRanks reports whether some captures are merged runs and others are not, which may be one rank of a run or a whole
+// one.
 func MixedRanks(base, head *side.Side) bool {
 	merged, all := 0, slices.Concat(base.Captures, head.Captures)
 	for _, c := range all {

@@ -140,6 +140,7 @@ func (x *lateCalls) emit(out *kit.Output, l report.Labels, s *unitSet, mean floa
 	})
 	for _, n := range order[:min(len(order), maxLate)] {
 		c := &numbers.Keys[n]
-		s.summary(out, "unit.host_call_time", kit.And(l, "call", c.name, "cause", timeline.HostCauseNames[c.cause]), values[n])
+		labels := kit.And(l, "call", c.name, "cause", timeline.HostCauseNames[c.cause])
+		s.summary(out, "unit.host_call_time", labels, values[n])
 	}
 }

@@ -96,7 +96,8 @@ func unitRows(in *kit.Input, out *kit.Output, costs unitCosts, list []int32) *ki
 		}
 		t.Row(append(c.fields(),
 			kit.Int("device_id", int64(u.Device)), kit.Put("pid", pid), kit.Put("phase", phase),
-			kit.Put("batch", batch), kit.Put("tokens", tokens), kit.Text("state", u.State.String()), kit.Int("start", u.Start))...)
+			kit.Put("batch", batch), kit.Put("tokens", tokens), kit.Text("state", u.State.String()),
+			kit.Int("start", u.Start))...)
 	}
 	return t
 }
