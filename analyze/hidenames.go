@@ -143,3 +143,52 @@ func libraryOf(name string) string {
 // partWords are words for parts of a model.
 var partWords = map[string]string{kernelname.CompAttention: "attn", kernelname.CompMoE: "moe", kernelname.CompFFN: "mlp",
 	kernelname.CompNorm: "norm", kernelname.CompEmbedding: "embed"}
+
+// ncclKernel matches the names of NCCL's own kernels, which are public.
+var ncclKernel = regexp.MustCompile(`^nccl(?:Dev)?Kernel_[A-Z]\w*(?:\(|$)`)
+
+// HideKernels replaces the name of a kernel by letters, as [HideNames] does that of a range. Names that keep matches and
+// those of NCCL's kernels stay. After the letters stands the category and the collective that the name tells, so that
+// the copy's times of them are the same; its library, precision and tile are gone.
+func HideKernels(keep *regexp.Regexp) func(name string) string {
+	hidden := map[string]string{}
+	return func(name string) string {
+		if keep != nil && keep.MatchString(name) || ncclKernel.MatchString(name) {
+			return name
+		}
+		is := kernelname.Classify(name)
+		text, ok := hidden[is.Canonical]
+		if !ok {
+			if text = disguiseKernel(&is); len(hidden) < 1<<20 {
+				hidden[is.Canonical] = text
+			}
+		}
+		return text
+	}
+}
+
+// disguiseKernel is the letters of a kernel's canonical name, beside words from which its category is read again.
+func disguiseKernel(is *kernelname.Info) string {
+	head, tail := "", "_"+string(is.Category)
+	switch is.Category {
+	case kernelname.Other: // without capitals it would be one of Triton's
+		head, tail = "X::", "Kernel"
+	case kernelname.Triton:
+		head, tail = "triton_", ""
+	case kernelname.Memory:
+		tail = "_direct_copy_kernel"
+	case kernelname.Comm:
+		head, tail = "nvshmem_", ""
+		if is.Collective != kernelname.CollOther {
+			tail = "_" + strings.ToLower(is.Collective)
+		}
+	}
+	for salt, key := 0, is.Canonical; ; salt++ {
+		text := head + letters(key) + tail
+		again := kernelname.Classify(text)
+		if salt == 8 || again.Category == is.Category && again.Collective == is.Collective {
+			return text
+		}
+		key += strconv.Itoa(salt) // the letters happen to be a word
+	}
+}

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,4 +60,38 @@ func TestHiddenNames(t *testing.T) {
 func isOperator(name string) bool {
 	_, ok := kernelname.Operator(name)
 	return ok
+}
+
+// TestHiddenKernels: of a hidden kernel its category and collective are read, and nothing else of its name is left.
+func TestHiddenKernels(t *testing.T) {
+	hide := HideKernels(nil)
+	if got := hide("acme_secret_gemm_v3"); got == hide("acme_secret_gemm_v4") || got != hide("acme_secret_gemm_v3") {
+		t.Errorf("%q tells no two kernels apart", got)
+	}
+	for _, name := range append(publicKernels(t), "acme", "acme_secret_gemm_v3", "void acme::fused_attention<float, 64>(float*)") {
+		got, is := hide(name), kernelname.Classify(name)
+		again := kernelname.Classify(got)
+		if got == name && !ncclKernel.MatchString(name) || strings.Contains(got, "acme") {
+			t.Errorf("%q is written %q", name, got)
+		}
+		if again.Category != is.Category || again.Collective != is.Collective {
+			t.Errorf("%q is %s %s, written %q %s %s", name, is.Category, is.Collective, got, again.Category, again.Collective)
+		}
+	}
+	if got := HideKernels(regexp.MustCompile("^nvjet"))("nvjet_tst_64x8"); got != "nvjet_tst_64x8" {
+		t.Errorf("%q was to be kept", got)
+	}
+}
+
+// publicKernels are names of kernels of public projects, of every category.
+func publicKernels(t *testing.T) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile("internal/kernelname/testdata/public_names.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		names = append(names, strings.Split(line, "\t")[1])
+	}
+	return names
 }

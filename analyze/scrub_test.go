@@ -22,7 +22,7 @@ import (
 func scrubbed(t *testing.T, path string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), filepath.Base(path))
-	if _, err := analyze.Scrub(context.Background(), path, out, nil, analyze.Options{}); err != nil {
+	if _, err := analyze.Scrub(context.Background(), path, out, analyze.Shown{}, analyze.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -123,7 +123,7 @@ func TestScrubCountsWhatItLeaves(t *testing.T) {
 	}
 	var done [2]analyze.Scrubbed
 	for i, path := range []string{plain, more} {
-		if done[i], err = analyze.Scrub(context.Background(), path, filepath.Join(dir, fmt.Sprint(i)), nil, analyze.Options{}); err != nil {
+		if done[i], err = analyze.Scrub(context.Background(), path, filepath.Join(dir, fmt.Sprint(i)), analyze.Shown{}, analyze.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

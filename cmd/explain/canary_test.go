@@ -114,7 +114,7 @@ func TestNoOutputShowsASecret(t *testing.T) {
 		{"diff", base, head, "--out", out("diff")}, {"diff", base, head, "--format", "json"}, {"diff", base, head, "--format", "md"}, {"diff", base, head, "--format", "junit"},
 		{"diff", base, head, "--format", "csv"}, {"diff", filepath.Join(reported, "report.json"), out("head")},
 		{"gate", "--base", base, "--head", head, "--out", out("gate")}, {"gate", "comment", filepath.Join(out("diff"), "comparison.json"), "--out", out("comment")}, {"calibrate", base, head, "--out", out("noise.json")},
-		{"scrub", base, out("scrubbed.sqlite")}, {"scrub", "--names", "hash", base, out("hidden.sqlite")}, {"scrub", "--names", "^step", head, out("partly.sqlite")},
+		{"scrub", base, out("scrubbed.sqlite")}, {"scrub", "--names", "hash", base, out("hidden.sqlite")}, {"scrub", "--names", "hash:^step", head, out("partly.sqlite")},
 		{"report", base, "--top", "100", "--ncu-targets", out("targets.yaml")}, {"doc", "metrics"}, {"policy", "init", base, head, "--noise", out("floors.json")}, {"load", "--url", server.URL, "--num-requests", "2", "--warmup", "0", "--out", out("load.json")},
 		{"capture", "--dry-run", "--", "vllm", "serve", "m", "--pass", p.plain("--pass"), `{"a":{"password":"` + p.plain("nested JSON") + `"}}`, p.token("an argument")},
 		{"capture", "vllm", "--model", "m", "--dry-run", "--client", "send --tok " + p.plain("--client"), "--", "--api-key", p.plain("an argument of the server")},

@@ -217,6 +217,7 @@ func TestScrubbedProfile(t *testing.T) {
 	}
 	call("scrub", file("in.json"), file("copy.json"))
 	call("scrub", "--names", "hash", file("in.json"), file("hidden.json"))
+	call("scrub", "--names", "all", file("in.json"), file("unnamed.json"))
 	call(file("in.json"), "--out", file("report"))
 	call("partial", file("in.json"), "--out", file("in.partial"))
 	number := func(path string) (list []string) {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestHiddenNamesKeepTheVerdict: a pair of captures and the same pair with hidden names are judged alike: exit code, verdict, reasons and
-// gates. Pairs are a capture and a copy of it whose kernels take a quarter longer, and captures of one program; -args
+// gates, or if those of kernels are hidden too, exit code and verdict. Pairs are a capture and a copy of it whose kernels take a quarter longer, and captures of one program; -args
 // -long takes every shared capture.
 func TestHiddenNamesKeepTheVerdict(t *testing.T) {
 	shared := "../../../shared/"
@@ -48,15 +48,22 @@ func TestHiddenNamesKeepTheVerdict(t *testing.T) {
 			if p[1] == "" {
 				p[1] = slowerCapture(t, p[0], filepath.Join(dir, "slower.sqlite"))
 			}
-			var hidden [2]string
-			for k, path := range p {
-				hidden[k] = filepath.Join(dir, fmt.Sprintf("hidden%d-%s", k, strings.TrimSuffix(filepath.Base(path), ".gz")))
-				if code, said := runHere(t, "scrub", "--names", "hash", path, hidden[k]); code != exitOK {
-					t.Fatalf("scrub: exit %d: %s", code, said)
+			for _, how := range []string{"hash", "all"} {
+				var hidden [2]string
+				for k, path := range p {
+					hidden[k] = filepath.Join(dir, fmt.Sprintf("%s%d-%s", how, k, strings.TrimSuffix(filepath.Base(path), ".gz")))
+					if code, said := runHere(t, "scrub", "--names", how, path, hidden[k]); code != exitOK {
+						t.Fatalf("scrub: exit %d: %s", code, said)
+					}
 				}
-			}
-			if a, b := judgedPair(t, p[0], p[1]), judgedPair(t, hidden[0], hidden[1]); a != b {
-				t.Errorf("as it is\n%s\nwith hidden names\n%s", a, b)
+				a, b := judgedPair(t, p[0], p[1]), judgedPair(t, hidden[0], hidden[1])
+				if how == "all" { // without names a kernel that was replaced pairs less often, and another may be the anchor
+					a, _, _ = strings.Cut(a, " Unit:")
+					b, _, _ = strings.Cut(b, " Unit:")
+				}
+				if a != b {
+					t.Errorf("as it is\n%s\nwith --names %s\n%s", a, how, b)
+				}
 			}
 		})
 	}

@@ -92,18 +92,23 @@ type Scrubbed struct {
 	Redacted    int64    // texts in which something looked like a token
 }
 
+// Shown says how names are written that people choose; nil: as they are.
+type Shown struct {
+	Personal func(name string) string // of ranges and threads
+	Work     func(name string) string // of kernels, host functions and the functions of call chains
+}
+
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
-// numbers, without what payloads and events of plugins say. Names lose what looks like a token; those of ranges and
-// threads are written as show says, nil as they are. out must not exist; if there is an error, what is there is no
-// capture.
-func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
+// numbers, without what payloads and events of plugins say. Names lose what looks like a token, and are written as shown
+// says. out must not exist; if there is an error, what is there is no capture.
+func Scrub(ctx context.Context, path, out string, shown Shown, opt Options) (done Scrubbed, err error) {
 	in := source.NewInput(ctx, path, opt.input())
 	defer in.Cleanup()
 	if err := in.Resolve(); err != nil {
 		return done, err
 	}
 	if in.File.Kind == source.PyTorch {
-		return scrubProfile(in, out, show)
+		return scrubProfile(in, out, shown)
 	}
 	src, err := in.Open()
 	if err != nil {
@@ -118,7 +123,7 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 	if ok, _ := isNsys(all, found); !ok {
 		return done, in.Fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
 	}
-	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.Size, 1), show: show,
+	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.Size, 1), shown: shown,
 		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
 	if err := s.write(out, found); err != nil {
 		var w *writeError
@@ -141,7 +146,7 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 }
 
 // scrubProfile writes a copy of a trace of the PyTorch profiler.
-func scrubProfile(in *source.Input, out string, show func(string) string) (done Scrubbed, err error) {
+func scrubProfile(in *source.Input, out string, shown Shown) (done Scrubbed, err error) {
 	rd, err := in.JSON()
 	if err != nil {
 		return done, err
@@ -152,14 +157,15 @@ func scrubProfile(in *source.Input, out string, show func(string) string) (done 
 		return done, err
 	}
 	defer f.Close()
-	s := &scrubber{show: show, kinds: map[string]secret.Kind{}}
+	s := &scrubber{shown: shown, kinds: map[string]secret.Kind{}}
 	device := func(name string) string {
 		if !safeValue(name) {
 			return ""
 		}
 		return name
 	}
-	if s.done.Rows, s.done.LeftRows, err = kineto.Scrub(rd, f, kineto.Names{Work: s.redact, Personal: s.personal, Device: device}); err != nil {
+	names := kineto.Names{Kernel: s.work, Work: s.redact, Personal: s.personal, Device: device}
+	if s.done.Rows, s.done.LeftRows, err = kineto.Scrub(rd, f, names); err != nil {
 		if errors.Is(err, kineto.ErrForeign) {
 			err = notProfile(in)
 		}
@@ -183,7 +189,7 @@ type scrubber struct {
 	done    Scrubbed
 	copied  []string // tables
 	maxRows int64    // of a table, as in loader
-	show    func(string) string
+	shown   Shown
 	// Threads are named where their blocking calls are listed and beside the step that they launch, and nowhere else.
 	naming map[int64]bool         // strings that are names of calls that block or launch
 	waits  map[int64]bool         // global ids of threads that make them
@@ -195,7 +201,8 @@ type scrubber struct {
 type use byte
 
 const (
-	useName    use = 1 << iota // of a kernel, a call, a GPU
+	useName    use = 1 << iota // of a call, a GPU
+	useWork                    // of a kernel, a function
 	useRange                   // of a range or a thread, which people write
 	useProgram                 // of a program, with its path
 )
@@ -241,12 +248,21 @@ func (s *scrubber) redact(text string) string {
 // personal is the name of a range or thread as it is written.
 func (s *scrubber) personal(name string) string {
 	name = s.redact(name)
-	if s.show != nil {
-		name = s.show(name)
+	if s.shown.Personal != nil {
+		name = s.shown.Personal(name)
 	}
 	s.key = kernelname.AppendRangeCanonical(s.key[:0], name)
 	if _, seen := s.kinds[string(s.key)]; !seen && len(s.kinds) < 1<<20 {
 		s.kinds[string(s.key)] = secret.Of(name)
+	}
+	return name
+}
+
+// work is the name of a kernel or a function as it is written.
+func (s *scrubber) work(name string) string {
+	name = s.redact(name)
+	if s.shown.Work != nil {
+		name = s.shown.Work(name)
 	}
 	return name
 }

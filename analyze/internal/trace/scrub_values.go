@@ -38,7 +38,7 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 			}
 		}
 	}
-	as := map[Role]use{RoleNVTX: useRange, RoleThreads: useRange, RoleProcesses: useProgram}[role]
+	as := uses[role]
 	if as == 0 {
 		as = useName
 	}
@@ -57,6 +57,10 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	}
 	return true
 }
+
+// uses are what the names of a table are of, if not of calls and GPUs.
+var uses = map[Role]use{RoleNVTX: useRange, RoleThreads: useRange, RoleProcesses: useProgram,
+	RoleKernel: useWork, RoleHostCall: useWork, RoleOSStack: useWork, RoleSampleStack: useWork}
 
 func refers(column string) bool {
 	return slices.ContainsFunc(referring, func(r string) bool { return strings.EqualFold(column, r) })
@@ -108,21 +112,26 @@ func (s *scrubber) value(role Role, name string, row []cell, i int) any {
 		switch {
 		case role == RoleDiagnostics:
 			return diagnosticPhrase(c.S)
-		case role == RoleProcesses:
+		case role == RoleProcesses || strings.EqualFold(name, "module"):
 			return s.redact(baseName(c.S))
 		case role == RoleGPU && name == "uuid":
 			return fingerprint(c.S)
 		case role == RoleGPU && !safeValue(c.S):
 			return nil
-		case role == RoleNVTX || role == RoleThreads:
+		case uses[role] == useWork || uses[role] == useRange:
 			if _, id := c.Whole(); id { // an id that was rewritten as text
 				return strings.Clone(c.S)
+			}
+			if uses[role] == useWork {
+				return s.work(c.S)
 			}
 			return s.personal(c.S)
 		case role == RoleStrings:
 			id, _ := row[0].Whole()
 			switch as := s.strings[id]; {
 			case as&useName != 0:
+			case as&useWork != 0:
+				return s.work(c.S)
 			case as&useProgram != 0:
 				return s.redact(baseName(c.S))
 			default:

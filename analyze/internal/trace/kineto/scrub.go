@@ -12,7 +12,8 @@ import (
 
 // Names say how a copy writes the names that reports are made of.
 type Names struct {
-	Work     func(string) string // of kernels, calls and programs
+	Kernel   func(string) string
+	Work     func(string) string // of calls and programs
 	Personal func(string) string // of ranges, operators and threads
 	Device   func(string) string // of GPUs
 }
@@ -94,7 +95,9 @@ func (c *copier) event(e *event) {
 	default:
 		out["cat"], out["name"], out["ts"], out["dur"] = e.category, "", micros(e.start), micros(e.length)
 		switch kind {
-		case kernel, memcpy, memset, call, overhead:
+		case kernel:
+			out["name"] = c.names.Kernel(e.name)
+		case memcpy, memset, call, overhead:
 			out["name"] = c.names.Work(e.name)
 		case annotation:
 			out["name"] = c.names.Personal(e.name)

@@ -36,22 +36,26 @@ is no second capture. If --names hides names, diff warns of one session (one_ses
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
 since reports are made of them; texts in them that look like an access token are replaced by [redacted].
 Ranges and threads can have any name, and scrub warns if one looks like a token, an e-mail address or
-a prompt. --names says how they are written:
+a prompt. --names says how names are written:
 
-  keep     as they are (default)
-  hash     replaced by letters: equal names stay equal, and cannot be read. Step markers of engines,
-           PyTorch's own operators and words that reveal nothing stay, so a comparison of such copies
-           decides as one of the captures would
-  REGEX    those that match as they are, all others as with hash: 'execute_context|forward|attn'
+  keep         as they are (default)
+  hash         those of ranges and threads are replaced by letters: equal names stay equal, and cannot be
+               read. Step markers of engines, PyTorch's own operators and words that reveal nothing stay,
+               so a comparison of such copies decides as one of the captures would
+  all          also those of kernels, host functions and functions of call chains. A kernel keeps only its
+               category (gemm, attention, …), not its library and precision; NCCL's keep their names. In a
+               comparison, kernels that replace others are then paired less often
+  hash:REGEX   as hash or all, except names that match: 'hash:execute_context|forward|attn'
+  all:REGEX
 
 IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
-		Example: "  explain scrub trace.sqlite shareable.sqlite\n  explain scrub --names 'execute_context' trace.sqlite shareable.sqlite",
+		Example: "  explain scrub trace.sqlite shareable.sqlite\n  explain scrub --names all trace.sqlite shareable.sqlite",
 		Args:    cmdenv.Args(2, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
 	}
-	cmd.Flags().StringVar(&names, "names", names, "names of ranges and threads: `HOW`, keep, hash or a REGEX of those to keep")
+	cmd.Flags().StringVar(&names, "names", names, "hide names: `HOW` is keep, hash (ranges and threads), all (kernels too), hash:REGEX or all:REGEX")
 	cmdenv.Force(cmd.Flags(), &force)
-	cmdenv.Complete(cmd, "names", []string{"keep", "hash"})
+	cmdenv.Complete(cmd, "names", []string{"keep", "hash", "all"})
 	return cmd
 }
 
@@ -65,23 +69,14 @@ func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool)
 	if err := atomicfile.Check(out, over); err != nil {
 		return err
 	}
-	var show func(string) string
-	how := "names of kernels and ranges are as they were"
-	switch names {
-	case "keep":
-	case "hash":
-		show, how = analyze.HideNames(nil), "names of ranges and threads are hidden"
-	default:
-		keep, err := regexp.Compile(names)
-		if err != nil {
-			return usage.Errorf("--names %q is neither keep nor hash, and no regular expression: %w", names, err)
-		}
-		show, how = analyze.HideNames(keep), "names of ranges and threads are hidden, but for "+names
+	shown, how, err := shownNames(names)
+	if err != nil {
+		return err
 	}
 	bar := progress.New(e.Err, false, false)
 	var done analyze.Scrubbed
-	err := atomicfile.Path(out, over, func(name string) (err error) {
-		done, err = analyze.Scrub(cmd.Context(), in, name, show, analyze.Options{Getenv: e.Getenv, Progress: bar.Update})
+	err = atomicfile.Path(out, over, func(name string) (err error) {
+		done, err = analyze.Scrub(cmd.Context(), in, name, shown, analyze.Options{Getenv: e.Getenv, Progress: bar.Update})
 		return err
 	})
 	bar.Stop()
@@ -103,6 +98,31 @@ func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool)
 	}
 	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n%s\n", render.Visible(out), done.Tables, unit.Int(done.Rows), render.Visible(how), leftBehind(&done))
 	return err
+}
+
+// shownNames reads the value of --names; how says in words what it hides.
+func shownNames(names string) (shown analyze.Shown, how string, err error) {
+	mode, pattern, some := strings.Cut(names, ":")
+	if mode == "keep" && !some {
+		return shown, "names of kernels and ranges are as they were", nil
+	}
+	if mode != "hash" && mode != "all" {
+		return shown, "", usage.Errorf("--names %q is not keep, hash (hide ranges and threads) or all (kernels too); hash:REGEX and all:REGEX keep what matches", names)
+	}
+	var keep *regexp.Regexp
+	if some {
+		if keep, err = regexp.Compile(pattern); err != nil {
+			return shown, "", usage.Errorf("--names %s: what follows %s: is no regular expression: %w", names, mode, err)
+		}
+	}
+	shown.Personal, how = analyze.HideNames(keep), "names of ranges and threads are hidden"
+	if mode == "all" {
+		shown.Work, how = analyze.HideKernels(keep), "names of kernels, ranges, threads and functions are hidden"
+	}
+	if some {
+		how += ", except those that match " + pattern
+	}
+	return shown, how, nil
 }
 
 // leftBehind returns a line about the tables, columns and rows of a capture that are not in the copy.
