@@ -1,7 +1,9 @@
 package capture
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +19,7 @@ type phase struct {
 	ready    string        // address or file that says when it can be used
 	old      os.FileInfo   // the file that an earlier run left there
 	limit    time.Duration // until it is ready
-	warmup   time.Duration // after ready
+	warmup   time.Duration // after ready, without a load
 	load     Load
 	send     Sender
 }
@@ -25,7 +27,7 @@ type phase struct {
 // target describes a run of the job's server on a port, or of its program.
 func (j *Job) target(port int) *phase {
 	w := &j.Window
-	p := &phase{argv: j.Program, ready: w.Ready, limit: w.ReadyTimeout, warmup: w.Warmup, send: j.Send}
+	p := &phase{argv: j.Program, ready: w.Ready, limit: w.ReadyTimeout, send: j.Send}
 	p.load.Open, p.load.Shut = func(context.Context) error { return nil }, func() error { return nil }
 	if s := j.Server; s != nil {
 		p.load.URL, p.load.Model = address(port), s.Model
@@ -45,8 +47,9 @@ func (r *Run) phase(j *Job, name string, port int) (p *phase, err error) {
 	p.name = name
 	switch {
 	case len(j.Window.Client) > 0:
-		p.send = r.book.client(j.Window.Client)
+		p.send = r.book.client(&j.Window)
 	case j.Server == nil:
+		p.warmup = j.Window.Warmup
 		p.send = func(ctx context.Context, l *Load) error {
 			if err := l.Open(ctx); err != nil {
 				return err
@@ -101,17 +104,47 @@ const (
 )
 
 // client sends the load with the user's own program, which finds a server that explain started in EXPLAIN_URL and
-// EXPLAIN_MODEL.
-func (b *book) client(argv []string) Sender {
+// EXPLAIN_MODEL. The window opens once it has run for the warm-up; it ends with it, or after the duration, and then
+// ends it.
+func (b *book) client(w *Window) Sender {
 	return func(ctx context.Context, l *Load) error {
-		if err := l.Open(ctx); err != nil {
-			return err
-		}
 		var env []string
 		if l.URL != "" {
 			env = []string{"EXPLAIN_URL=" + l.URL, "EXPLAIN_MODEL=" + l.Model}
 		}
-		return b.tool(ctx, clientName, argv, clientLimit, env...)
+		if w.Warmup == 0 {
+			if err := l.Open(ctx); err != nil {
+				return err
+			}
+		}
+		running, end := context.WithCancel(ctx)
+		defer end()
+		ended := make(chan error, 1)
+		go func() { ended <- b.tool(running, clientName, w.Client, clientLimit, env...) }()
+		if w.Warmup > 0 {
+			select {
+			case err := <-ended:
+				return cmp.Or(err, fmt.Errorf("the client ended within the warm-up of %s, before the recording began: lower --warmup", w.Warmup))
+			case <-time.After(w.Warmup):
+			}
+			if err := l.Open(ctx); err != nil {
+				end()
+				<-ended
+				return err
+			}
+		}
+		if w.Duration == 0 {
+			return <-ended
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(w.Duration):
+		}
+		err := l.Shut()
+		end()
+		<-ended
+		return err
 	}
 }
 

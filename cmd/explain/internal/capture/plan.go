@@ -25,20 +25,30 @@ func Plan(j *Job, port int, dir string) (lines []string, err error) {
 		}
 		lines = append(lines, Shell(argv)+" # in the background")
 		say("wait until " + RedactText(p.ready) + " is ready")
-		own := j.Server != nil && len(j.Window.Client) == 0 // explain sends the load
-		if own {
+		w, client := &j.Window, len(j.Window.Client) > 0
+		own := j.Server != nil && !client // explain sends the load
+		switch {
+		case own:
 			say("send the warm-up requests")
-		} else if j.Window.Warmup > 0 {
-			say("wait " + j.Window.Warmup.String())
+		case w.Warmup > 0 && client:
+			lines = append(lines, Shell(w.Client)+" # in the background")
+			fallthrough
+		case w.Warmup > 0:
+			say("wait " + w.Warmup.String())
 		}
 		add(start...)
 		switch {
 		case own:
 			say("send the measured requests")
-		case len(j.Window.Client) > 0:
-			add(j.Window.Client...)
+		case client && w.Warmup == 0:
+			add(w.Client...)
+		case client:
+			say("wait until the client ends")
 		default:
-			say("wait " + j.Window.Duration.String())
+			say("wait " + w.Duration.String())
+		}
+		if client && w.Duration > 0 {
+			say("end the client after " + w.Duration.String() + " of recording")
 		}
 		add(stopCommand(j.Nsys, "explain")...)
 		add(shutdownCommand(j.Nsys, "explain")...)

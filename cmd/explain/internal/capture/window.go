@@ -21,8 +21,8 @@ type Window struct {
 	// works for servers, in which nobody calls cudaProfilerStart.
 	Ready        string        // http(s):// address that answers 200, or a file that exists
 	ReadyTimeout time.Duration // 0: DefaultReadyTimeout
-	Warmup       time.Duration // after ready
-	Client       []string      // runs during the window, which ends with it; empty: the window lasts Duration
+	Warmup       time.Duration // from ready, with Client from its start, to the window
+	Client       []string      // sends the load; the window ends with it, or after Duration; empty: after Duration
 }
 
 // DefaultReadyTimeout bounds the wait for a program to be ready. Loading a large model takes minutes.
@@ -57,6 +57,8 @@ func (w *Window) describe() string {
 	switch {
 	case w.NVTX != "":
 		return "NVTX range " + w.NVTX
+	case w.Triggered() && len(w.Client) > 0 && w.Duration > 0:
+		return fmt.Sprintf("at most %s while the client runs", w.Duration)
 	case w.Triggered() && len(w.Client) > 0:
 		return "while the client runs"
 	case w.Triggered():

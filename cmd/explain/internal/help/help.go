@@ -45,7 +45,7 @@ const window = "unit window from to steady phase-map kernel-map"
 const rare = "nsys-arg environment artifact base-commit baseline-file baseline-artifact baseline-branch history-artifact history-branch history-repository " +
 	"comment comment-key pull-request status report-url allow-unsafe accept-by override-label comparison " +
 	"no-kernel-percentiles no-nvtx-kernel-map nvtx-coverage-warn-threshold threshold print-schema " +
-	"profiler-path nvtx-include ncu-kernels ncu-set dtype health-timeout " +
+	"profiler-path nvtx-include ncu-kernels ncu-set dtype " +
 	"ref ref-report time least link codeowners device min-share grace cooldown cuda-memory graph-trace nvtx"
 
 // Group is the title of the group that a flag stands in; empty for one that is in none.

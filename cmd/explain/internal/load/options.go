@@ -42,8 +42,8 @@ func failf(kind error, format string, args ...any) error {
 	return &failure{kind, fmt.Sprintf(format, args...)}
 }
 
-// Defaults of explain load and of explain capture vllm. URL, mode, temperature and timeouts are those of profilemate's
-// send_test_requests.py.
+// Defaults of explain load and of explain capture vllm. URL, mode, temperature and the limit of a request are those of
+// profilemate's send_test_requests.py.
 const (
 	DefaultURL           = "http://127.0.0.1:8000"
 	DefaultMode          = "mixed"
@@ -53,7 +53,7 @@ const (
 	DefaultSeed          = 1
 	DefaultTemperature   = 0.8
 	DefaultTimeout       = 120 * time.Second
-	DefaultHealthTimeout = 60 * time.Second
+	DefaultHealthTimeout = 10 * time.Minute // a large model takes minutes to load
 )
 
 // Options of a run.

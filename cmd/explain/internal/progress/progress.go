@@ -120,11 +120,11 @@ func IsTerminal(stream any) bool {
 }
 
 // Load shows how far a load is: one line that is redrawn on a terminal, a line every ten seconds with
-// --verbose, nothing in a pipe.
+// --verbose; in a pipe only that it waits for the server, once.
 type Load struct {
 	err           io.Writer
 	live, verbose bool
-	shown         bool
+	quiet, shown  bool
 	stage         string
 	next          time.Duration
 }
@@ -133,12 +133,12 @@ const loadEvery = 10 * time.Second
 
 // NewLoad starts a Load display on standard error.
 func NewLoad(err io.Writer, quiet, verbose bool) *Load {
-	return &Load{err: err, verbose: verbose, live: !quiet && !verbose && IsTerminal(err)}
+	return &Load{err: err, verbose: verbose, quiet: quiet, live: !quiet && !verbose && IsTerminal(err)}
 }
 
 // Update shows the progress of the load.
 func (p *Load) Update(at load.Progress) {
-	text := map[string]string{"wait": "waiting for the server", "warm-up": "warm-up", "load": "load"}[at.Stage]
+	text := map[string]string{"wait": "waiting for the server (--health-timeout)", "warm-up": "warm-up", "load": "load"}[at.Stage]
 	if at.Stage != "wait" {
 		text += fmt.Sprintf(": %d", at.Done)
 		if at.Total > 0 {
@@ -153,12 +153,15 @@ func (p *Load) Update(at load.Progress) {
 	case p.verbose && (at.Stage != p.stage || at.Elapsed >= p.next):
 		fmt.Fprintf(p.err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
 		p.stage, p.next = at.Stage, at.Elapsed+loadEvery
+	case !p.live && !p.quiet && !p.shown && at.Stage == "wait" && at.Elapsed >= loadEvery:
+		fmt.Fprintln(p.err, text)
+		p.shown = true
 	}
 }
 
 // Stop ends the display and clears its line.
 func (p *Load) Stop() {
-	if p.shown {
+	if p.live && p.shown {
 		fmt.Fprint(p.err, "\r\x1b[K")
 	}
 }

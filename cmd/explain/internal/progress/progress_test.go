@@ -54,3 +54,20 @@ func TestLoadSaysALineEachTenSeconds(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 }
+
+// In a pipe a wait for the server is said once, unless it is short or --quiet is given.
+func TestWaitIsSaidOnce(t *testing.T) {
+	for quiet, want := range map[bool]string{false: "waiting for the server (--health-timeout)\n", true: ""} {
+		var b bytes.Buffer
+		p := NewLoad(&b, quiet, false)
+		for s := range 25 {
+			p.Update(load.Progress{Stage: "wait", Elapsed: time.Duration(s) * time.Second})
+			if s == 9 && b.Len() > 0 {
+				t.Errorf("after 9 s: %q", b.String())
+			}
+		}
+		if p.Stop(); b.String() != want {
+			t.Errorf("quiet %v: %q, want %q", quiet, b.String(), want)
+		}
+	}
+}

@@ -31,9 +31,9 @@ What is recorded:
   (no flag)                               the whole run
   --delay 30s --duration 10s              10 s, 30 s after the start; nsys ends the program then
   --nvtx 'decode@*'                       from the start to the end of an NVTX range
-  --ready http://127.0.0.1:8000/health    from the moment the program is ready: for --duration, or
-                                          while --client runs. This works for every server;
-                                          cudaProfilerStart in a client never reaches it
+  --ready http://127.0.0.1:8000/health    from the moment the program is ready, or --warmup later:
+                                          while --client runs, for --duration at most. This works for
+                                          every server; cudaProfilerStart in a client never reaches it
 
 "explain capture vllm" also starts the server and sends the load. The nsys flags fit the installed
 version (2021.4 to 2026); --dry-run shows them. Ctrl-C ends the recording and every process, and
@@ -84,8 +84,8 @@ was interrupted, 4 --pair: inconclusive, or not decided.`,
 	fl.StringVar(&f.Window.NVTX, "nvtx", "",
 		"record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
 	fl.StringVar(&f.Window.Ready, "ready", "", "begin to record when this `URL` answers 200, or this file exists")
-	fl.DurationVar(&f.Window.Warmup, "warmup", 0, "with --ready: wait this `TIME` before the recording")
-	fl.DurationVar(&f.Window.Duration, "duration", 0, "record for this `TIME` (whole seconds, except with --ready)")
+	fl.DurationVar(&f.Window.Warmup, "warmup", 0, "with --ready: begin to record this `TIME` later, or after the start of --client, whose load warms up")
+	fl.DurationVar(&f.Window.Duration, "duration", 0, "record for this `TIME` (whole seconds, except with --ready); with --client at most, and end the client then")
 	fl.DurationVar(&f.Limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.Pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
 	f.until.Register(fl)
@@ -146,6 +146,9 @@ func (f *captureFlags) checkWindow() error {
 	}
 	if f.Overhead && len(w.Client) == 0 {
 		return usage.Errorf("--overhead sends the same load with nsys and without it: name what sends it with --ready and --client, or use explain capture vllm")
+	}
+	if f.Overhead && w.Duration > 0 {
+		return usage.Errorf("--overhead compares how long the client takes: leave out --duration, which ends it")
 	}
 	if w.Triggered() && f.Limit > 0 {
 		return usage.Errorf(
