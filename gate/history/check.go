@@ -21,7 +21,10 @@ import (
 const ChecksSchema = "explain.history.check/1"
 
 // LeastNights is how many nights a series needs before a change of it can be found.
-const LeastNights = 8
+const LeastNights = 9
+
+// mostUnseen is the largest change, a share, that a series may be unable to show: what a diff assumes as the least.
+const mostUnseen = 0.05
 
 // Checks is what a check found.
 type Checks struct {
@@ -44,6 +47,8 @@ type Checked struct {
 	Odd    string         `json:"unlike"` // why no model of noise fits the nights; empty: one does
 	Flips  []change.Flips `json:"flips"`  // places in the nights, levels as ln
 	Creep  *change.Creep  `json:"creep"`  // null: the level does not creep
+	// Sees is the smallest change for the worse, a share, that its noise lets five nights show; null: 40 nights or more
+	Sees *float64 `json:"sees"`
 
 	told  *change.Told
 	least float64
@@ -207,6 +212,12 @@ const (
 func (s *Series) checked(o change.Options) Checked {
 	c := Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights, told: s.Read(o), least: o.Least}
 	c.Noise, c.Flips, c.Creep = c.told.Noise, append([]change.Flips{}, c.told.Flips...), c.told.Creep
+	if x := c.told.Sees; x > 0 {
+		if s.Better == report.Higher {
+			x = -x
+		}
+		c.Sees = new(math.Expm1(x))
+	}
 	switch n := c.Noise; {
 	case n.Nights < LeastNights:
 	case n.Odd > mostOdd:
@@ -216,6 +227,9 @@ func (s *Series) checked(o change.Options) Checked {
 	}
 	return c
 }
+
+// Blind reports whether a series has too few nights to show a change of [mostUnseen].
+func (c *Checked) Blind() bool { return !c.Enough || c.Sees != nil && math.Abs(*c.Sees) > mostUnseen }
 
 // borders returns the changes of the environment of a series.
 func (c *Checked) borders(epochs map[string]Workload) []Border {

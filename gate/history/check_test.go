@@ -86,6 +86,43 @@ func TestCheck(t *testing.T) {
 	})
 }
 
+// TestFiveSlowNights: +5 % after five quiet nights is open from the fourth slow one on. Where the nights are too noisy for
+// that, the check says so, and no series can show it.
+func TestFiveSlowNights(t *testing.T) {
+	for _, x := range []struct {
+		noise        float64
+		slow, found  int
+		blind        bool
+		says, saysNo string
+	}{
+		{0.003, 4, 1, false, "1 change", "too few"},
+		{0.005, 5, 1, false, "1 change", "too few"},
+		{0.003, 0, 0, false, "5 nights at +2.9 % would show", "are too few to see"},
+		{0.03, 5, 0, true, "10 nights are too few to see +5.0 %, 5 nights at +", "1 change"},
+	} {
+		s := open(t, filepath.Join(t.TempDir(), "h.db"))
+		n := 5 + x.slow
+		if x.slow == 0 {
+			n = 10
+		}
+		nights(t, s, n, func(i int) historytest.Capture {
+			c := historytest.Capture{Noise: x.noise, Steps: 3}
+			if i >= 5 && x.slow > 0 {
+				c.Level = 1.05
+			}
+			return c
+		})
+		got := check(t, s, history.CheckOptions{})
+		var text strings.Builder
+		if err := history.WriteCheck(&text, got, render.TerminalOptions{Width: 300}); err != nil {
+			t.Fatal(err)
+		}
+		if got.Open != x.found || got.Series[0].Blind() != x.blind || !strings.Contains(text.String(), x.says) || strings.Contains(text.String(), x.saysNo) {
+			t.Errorf("noise %v, %d slow nights: %d open, blind %v\n%s", x.noise, x.slow, got.Open, got.Series[0].Blind(), text.String())
+		}
+	}
+}
+
 // TestMachinesThatTakeTurns: a machine that is 8 % slower captures every other night. That is no change, and a change of
 // the commit is found once, over both.
 func TestMachinesThatTakeTurns(t *testing.T) {

@@ -42,17 +42,24 @@ func CheckPage(c *Checks) doc.Document {
 
 // checkHead returns the head of the page: the counts of changes, series, nights and open changes.
 func checkHead(c *Checks) (d doc.Document) {
-	nights, few := 0, 0
+	nights, short, blind := 0, 0, 0
 	for i := range c.Series {
-		nights += c.Series[i].Nights
-		if !c.Series[i].Enough {
-			few++
+		x := &c.Series[i]
+		nights += x.Nights
+		switch {
+		case !x.Enough:
+			short++
+		case x.Blind():
+			blind++
 		}
 	}
 	d.Add(doc.H(1, "changes", fmt.Sprintf("%s in %d series of %d nights, %d open", wording.Count(len(c.Changes), "change"),
 		len(c.Series), nights, c.Open)))
-	if few > 0 {
-		d.Add(doc.P(doc.Text(fmt.Sprintf("%d series have fewer than %d nights, in which no change can be found.", few, LeastNights)).With(doc.Muted)))
+	if short > 0 {
+		d.Add(doc.P(doc.Text(fmt.Sprintf("%d series have fewer than %d nights, in which no change can be found.", short, LeastNights)).With(doc.Warn)))
+	}
+	if blind > 0 {
+		d.Add(doc.P(doc.Text(fmt.Sprintf("In %d of %d series the nights are too few, for their noise, to show a change of %s.", blind, len(c.Series), unit.Percent(mostUnseen))).With(doc.Warn)))
 	}
 	return d
 }
@@ -96,6 +103,9 @@ func noiseList(series []Checked) doc.List {
 			break
 		}
 		spans := doc.Spans(doc.Name(c.Of()), ", "+c.Branch+": "+noiseText(&c.Noise))
+		if text := c.fewText(); text != "" {
+			spans = append(spans, doc.Text("; "+text).With(map[bool]doc.Tone{true: doc.Warn}[c.Blind()]))
+		}
 		if text := habits(c); text != "" {
 			spans = append(spans, doc.Text("; "+text).With(doc.Warn))
 		}
@@ -125,6 +135,18 @@ func noiseText(n *change.Noise) string {
 		text += ", " + unit.Percent(math.Expm1(n.Week)) + " between days of the week"
 	}
 	return text
+}
+
+// fewText says what the few nights of a series can show; empty: it has many.
+func (c *Checked) fewText() string {
+	if c.Sees == nil {
+		return ""
+	}
+	seen := fmt.Sprintf("%d nights at %s would show", change.SlowNights, unit.Change(*c.Sees))
+	if !c.Blind() {
+		return seen
+	}
+	return fmt.Sprintf("%d nights are too few to see %s, ", c.Nights, unit.Change(math.Copysign(mostUnseen, *c.Sees))) + seen
 }
 
 // habits describes what a series does besides noise and changes; empty: nothing.
@@ -263,8 +285,10 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs m
 	}
 	blocks := []doc.Block{doc.Heading{Level: 2, ID: "of-" + id, Spans: title}}
 	noise := noiseText(&x.Noise)
-	if text := habits(x); text != "" {
-		noise += "; " + text
+	for _, text := range []string{x.fewText(), habits(x)} {
+		if text != "" {
+			noise += "; " + text
+		}
 	}
 	blocks = append(blocks, doc.P(workloadSpans(w)), doc.P(noise))
 	if !shown {

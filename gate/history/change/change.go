@@ -67,6 +67,8 @@ type Told struct {
 	Flips   []Flips
 	Creep   *Creep // since the last border; nil: none
 	Noise   Noise
+	// Sees is the smallest change, ln, that four of five series of so few nights show within SlowNights; 0: 40 or more
+	Sees float64
 	// Levels holds the level of each night's stretch, plus the effects of its machine and its day of the week.
 	Levels []float64
 }
@@ -147,6 +149,8 @@ func Read(values []float64, o Options) *Told {
 		case ok && !learned:
 			f.learn(t, none)
 			c, ok = f.best()
+		case !ok && t < fewNights:
+			c, ok = f.few()
 		case !ok && c.at > 0 && t < shortSeries: // in so few nights the step itself looks like noise
 			f.learn(t, c.at)
 			if c, ok = f.best(); !ok || c.p > f.o.P*splitP {
@@ -173,8 +177,8 @@ func (f *finder) step(c candidate, t int) {
 			f.out[i] = true
 		}
 		f.was, f.starts = f.was[:n-1], f.starts[:len(f.starts)-1]
-		if last := &f.list[len(f.list)-1]; last.At == from {
-			last.Gone = true
+		for i := range f.list {
+			f.list[i].Gone = f.list[i].Gone || f.list[i].At == from
 		}
 		return
 	}
@@ -356,16 +360,25 @@ func (f *finder) best() (c candidate, ok bool) {
 		return c, false
 	}
 	c.at, c.p = at[k], student.Beyond(shift, 0, c.se, l.df)
-	accepted := f.o.P
-	if shift < 0 != f.o.Falls {
-		accepted *= betterP
-	}
-	if c.p >= accepted {
+	if c.p >= f.accepted(shift) {
 		return c, false
 	}
-	nights, size := f.lasting(at[k:], c.before, moved)
-	stay := l.stay(size)
-	return c, nights > stay || stay == 0 && (nights > 0 || len(l.came) == 0)
+	return c, f.lasts(at[k:], c.before, moved)
+}
+
+// accepted is the p-value below which a change counts.
+func (f *finder) accepted(shift float64) float64 {
+	if shift < 0 != f.o.Falls {
+		return f.o.P * betterP
+	}
+	return f.o.P
+}
+
+// lasts reports whether the newest nights have been at a new level for longer than excursions are.
+func (f *finder) lasts(at []int, before, moved float64) bool {
+	nights, size := f.lasting(at, before, moved)
+	stay := f.learned.stay(size)
+	return nights > stay || stay == 0 && (nights > 0 || len(f.learned.came) == 0)
 }
 
 // lasting returns how many of the newest nights are at the new level, and their mean distance from the old one.

@@ -60,13 +60,6 @@ func TestTheTestIsThatOfAComparison(t *testing.T) {
 	}
 }
 
-func mean(y []float64) (m float64) {
-	for _, v := range y {
-		m += v / float64(len(y))
-	}
-	return m
-}
-
 func steps(rng *rand.Rand, n int, at map[int]float64) []float64 {
 	y := ar(rng, n, 0.3, noise)
 	level := 0.0

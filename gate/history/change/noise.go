@@ -232,14 +232,19 @@ func (l *learner) correlate(f *finder) {
 			cross, pairs = cross+c*l.clip(l.res[k-1]), pairs+1
 		}
 	}
+	l.noise.Correlation = correlation(cross, sq, pairs, n, float64(l.group[len(l.group)-1]+1))
+}
+
+// correlation returns that of neighbours from the sums of their products and of all squares, and from the numbers of
+// pairs, of nights and of levels.
+func correlation(cross, sq, pairs, n, levels float64) float64 {
 	rho := 0.0
 	if sq > 0 && pairs > 0 {
 		rho = cross / pairs / (sq / n)
 	}
-	chunks := float64(l.group[len(l.group)-1] + 1)
-	rho += (1 + 4*rho) * chunks / max(n, 1)
+	rho += (1 + 4*rho) * levels / max(n, 1)
 	rho = (priorNights*priorCorrelation + pairs*rho) / (priorNights + pairs)
-	l.noise.Correlation = min(max(rho, 0), mostCorrelation)
+	return min(max(rho, 0), mostCorrelation)
 }
 
 // recent raises the noise to that of the newest nights if theirs is larger. It uses the steps from night to night, so

@@ -93,8 +93,8 @@ worse stays open until it is gone or somebody accepts it ("explain history ack")
 
 How it decides, and how often it is wrong: explain doc change-points.
 
-Exit codes: 0 nothing is open, 1 something is, 2 wrong usage, 3 the store cannot be read, 4 too few
-nights to find anything.`,
+Exit codes: 0 nothing is open, 1 something is, 2 wrong usage, 3 the store cannot be read, 4 every series
+has too few nights to show a change of 5 %.`,
 		Example: `  explain history check --store history.db --branch main --codeowners .github/CODEOWNERS
   explain history check --store history.db --metric unit.gpu_idle.mean --metric serve.ttft.p99`,
 		Args: cmdenv.NoArgs,
@@ -128,7 +128,7 @@ func checkCode(c *history.Checks) error {
 		return cmdenv.Exit(cmdenv.Fail)
 	}
 	for i := range c.Series {
-		if c.Series[i].Enough {
+		if !c.Series[i].Blind() {
 			return nil
 		}
 	}

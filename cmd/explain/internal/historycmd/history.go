@@ -33,7 +33,7 @@ without a database keep the file in an artifact, a cache or a branch of its own;
 merge" combines copies that have diverged.
 
 Exit codes: 0 done, 1 check found a change for the worse, 2 wrong usage, 3 input or store that cannot
-be read, 4 check has too few runs to say anything.`,
+be read, 4 check has too few nights in every series to show a change of 5 %.`,
 		Example: `  explain history add run-*/report.json --store history.db --commit "$(git rev-parse HEAD)"
   explain history list --store history.db
   explain history check --store history.db
