@@ -81,3 +81,27 @@ func TestProportions(t *testing.T) {
 		}
 	}
 }
+
+// TestOverFP32: every GeForce RTX from the 30 series on in the table has the ratios that one outside it is given.
+func TestOverFP32(t *testing.T) {
+	seen := 0
+	for i := range devices {
+		for _, name := range devices[i].Names {
+			if !strings.HasPrefix(name, "GeForce RTX") || devices[i].tera.tf32 == 0 {
+				continue
+			}
+			seen++
+			if half, tf32 := OverFP32(name); half < 1.97 || half > 2.03 || tf32 < 0.99 || tf32 > 1.01 {
+				t.Errorf("%s: FP16 %.3g times, TF32 %.3g times the rate of FP32", name, half, tf32)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("%d devices", seen)
+	}
+	for name, want := range map[string][2]float64{"NVIDIA GeForce RTX 3070 Ti": {2, 1}, "NVIDIA GeForce RTX 2060": {}, "GeForce GTX 1080": {}, "A GPU": {}} {
+		if half, tf32 := OverFP32(name); half != want[0] || tf32 != want[1] {
+			t.Errorf("%s: %v and %v, want %v", name, half, tf32, want)
+		}
+	}
+}

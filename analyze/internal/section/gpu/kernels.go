@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -276,15 +277,39 @@ func kernelRefs(in *kit.Input, s *kit.Step, name int) []report.MetricRef {
 	return []report.MetricRef{kit.Ref("kernel.total_time", "kernel", full), kit.Ref("kernel.share", "kernel", full)}
 }
 
-// fp32Finding names matrix arithmetic in FP32 without tensor cores, if the GPU has them.
+// fp32Finding names matrix arithmetic in FP32 without tensor cores, if the GPU has them. It is worth what the rates that
+// NVIDIA states for the GPU allow, at an efficiency that stays; all of the time if they are not known.
 func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if in.Trace.GPU(s.Device.ID).CapMajor < 7 { // no tensor cores
 		return
 	}
-	arithmetic(in, out, s, "fp32_math", "Matrix arithmetic in FP32, without tensor cores, takes ", kernelname.FP32Math,
-		"Compute in BF16 or FP16 (torch.autocast, dtype=\"bfloat16\"), which this GPU's tensor cores run many times faster; check accuracy.",
-		"If FP32 must stay, TF32 uses them too from Ampere on: torch.set_float32_matmul_precision(\"high\").")
+	gpu := in.Trace.GPU(s.Device.ID).Name
+	half, tf32 := peaks.OverFP32(gpu)
+	dtypes, leaves := `BF16 or FP16 (torch.autocast, dtype="bfloat16")`, 0.0
+	rate, keep := ", for which this GPU has tensor cores (how much faster they are is not known here)",
+		"If FP32 must stay, TF32 uses them too from Ampere on, on some GPUs no faster: "+allowTF32+"."
+	if half > 0 {
+		rate = fmt.Sprintf(", which this GPU runs at up to %.2g times the rate of FP32", half)
+		leaves = 1 / max(2, half) // half the bytes, too
+		switch {
+		case tf32 == 0:
+			dtypes, keep = `FP16 (torch.autocast, dtype="float16")`, ""
+		case tf32 > 1.2:
+			keep = fmt.Sprintf("If FP32 must stay, TF32 (%s) runs at up to %.2g times its rate.", allowTF32, tf32)
+		default:
+			keep = "TF32 gains nothing here: this GPU runs it as fast as FP32."
+		}
+	}
+	advice := []string{"Compute in " + dtypes + rate + "; check accuracy."}
+	if keep != "" {
+		advice = append(advice, keep)
+	}
+	if f := arithmetic(in, out, s, "fp32_math", "Matrix arithmetic in FP32, without tensor cores, takes ", kernelname.FP32Math, advice...); f != nil {
+		f.Leaves(leaves)
+	}
 }
+
+const allowTF32 = `torch.set_float32_matmul_precision("high")`
 
 // fp64Finding names matrix arithmetic in FP64, if the GPU runs it at a small part of its rate in FP32.
 func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
@@ -294,8 +319,8 @@ func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	}
 }
 
-// arithmetic makes a finding of the kernels whose names tell a type.
-func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, are func(string, *kernelname.Info) bool, advice ...string) {
+// arithmetic makes a finding of the kernels whose names tell a type; nil if there are none.
+func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, are func(string, *kernelname.Info) bool, advice ...string) *kit.Finding {
 	top := -1
 	claims, ns := s.KernelClaims(func(n int) bool {
 		if n >= len(in.Kinds) || !are(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) {
@@ -307,14 +332,14 @@ func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, a
 		return true
 	})
 	if top < 0 {
-		return
+		return nil
 	}
 	name := in.Kinds[top].Display
 	most := "the largest is "
 	if 2*s.Kernels[top] > ns {
 		most = "most of it "
 	}
-	out.FindAs(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
+	return out.FindAs(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
 		kernelRefs(in, s, top), advice...).At(name).Costs(s.Worth(ns), claims...)
 }
 

@@ -98,7 +98,7 @@ func (f *Finding) change(t *trace.Trace, step *Step) *stepgraph.Change {
 	kernels := func(are func(name int32) bool) *stepgraph.Change {
 		return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
 			if d.Kind(i) == timeline.KernelWork && are(t.Kernels.Name(d.Row(i))) {
-				return 0
+				return f.leaves
 			}
 			return 1
 		}}

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -37,6 +38,7 @@ type Finding struct {
 	def    *FindingDef
 	failed bool
 	claims []Claim
+	leaves float64 // share of the claimed time that no remedy saves, 0 to 1
 }
 
 // Claim is a piece of the judged time that a finding is about.
@@ -52,12 +54,21 @@ func (f *Finding) Costs(w *report.Worth, claims ...Claim) *Finding {
 	return f
 }
 
-// claimed is all the time that the finding is about.
-func (f *Finding) claimed() (ns int64) {
+// Leaves lowers the worth: whatever is done, this share of the claimed time stays, 0 to 1.
+func (f *Finding) Leaves(share float64) *Finding {
+	if f.leaves = share; f.Worth != nil {
+		f.Worth.Time = int64(math.Round((1 - share) * float64(f.Worth.Time)))
+	}
+	return f
+}
+
+// claimed is all the time that the finding is about and that can be saved.
+func (f *Finding) claimed() int64 {
+	ns := int64(0)
 	for i := range f.claims {
 		ns += f.claims[i].ns
 	}
-	return ns
+	return int64(math.Round((1 - f.leaves) * float64(ns)))
 }
 
 // At sets the place: the range, call chain, call, kernel or thread with at least 30 % of the time.
@@ -194,6 +205,9 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 			told = 2*left >= f.Worth.Time
 			if told {
 				f.Worth.Time = left
+				if f.leaves > 0 { // it is about time that it does not save, too
+					left = free
+				}
 				for i, rest := 0, left; i < len(f.claims); i++ {
 					c := &f.claims[i]
 					key := [2]any{c.of, c.name}
