@@ -23,6 +23,11 @@ func identity(in *kit.Input) report.Capture {
 	}
 	t := in.Trace
 	id.Content = content(in)
+	for _, r := range t.Ranks {
+		id.Ranks = append(id.Ranks, r.Rank)
+	}
+	slices.Sort(id.Ranks)
+	id.Ranks = slices.Compact(id.Ranks)
 	session := ""
 	if at := t.Meta.SessionStart; at > 0 {
 		session = strconv.FormatInt(at, 10)

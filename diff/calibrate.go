@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -74,6 +75,9 @@ func alike(captures []*side.Capture) error {
 				reason = comparison.Reason{Code: comparison.SameCapture, Text: fmt.Sprintf(
 					"captures %d and %d are the same capture, and copies do not show how much captures differ",
 					k+1, i+1)}
+			case pairing.TwoRanks(other, x):
+				reason = comparison.Reason{Code: comparison.OneRun, Text: fmt.Sprintf("captures %d and %d are of different ranks of a run, "+
+					"which do not show how much runs differ: make one report of each run (explain doc ranks)", k+1, i+1)}
 			case oneSession(other, x):
 				reason = comparison.Reason{Code: comparison.OneSession, Text: fmt.Sprintf("captures %d and %d are windows of one "+
 					"session, which differ less than two sessions do: record each capture with a run of its own", k+1, i+1)}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -47,6 +48,9 @@ func copied(a, b *side.Capture) bool {
 
 // oneSession reports whether two captures are windows of one session of nsys.
 func oneSession(a, b *side.Capture) bool {
+	if pairing.TwoRanks(a, b) { // nsys may begin the sessions of all ranks at once
+		return false
+	}
 	x, y := a.Report.Capture.SessionStart, b.Report.Capture.SessionStart
 	if x == nil || y == nil || *x != *y {
 		return false

@@ -3,7 +3,7 @@ package report
 import "math"
 
 // Capture tells a capture from its copy, two windows of one session from two captures, and captures of one run from
-// those of another. All of it are hashes: no name of a host, path or user, and no time of day. Null is unknown: no
+// those of another. All but ranks are hashes: no name of a host, path or user, and no time of day. Null is unknown: no
 // trace, or an export that does not say it.
 type Capture struct {
 	// Content is of the events in the window, in a canonical form: two exports of one capture have the same, whatever
@@ -16,6 +16,8 @@ type Capture struct {
 	Host *string `json:"host"`
 	// Processes is of the ids of all processes with events in the session.
 	Processes *string `json:"processes"`
+	// Ranks are those of the processes in the session, ascending; none: unknown.
+	Ranks []int64 `json:"ranks,omitempty"`
 	// Run is of the host and the hour of the session: what differs between runs (node, clocks, driver, neighbours) is
 	// the same within one.
 	Run *string `json:"run"`

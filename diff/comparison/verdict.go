@@ -101,6 +101,7 @@ const (
 	NoBaseline           Code = "no_baseline"        // a first run: nothing to compare with
 	SameCapture          Code = "same_capture"       // a capture is there twice
 	OneSession           Code = "one_session"        // captures are windows of one session
+	OneRun               Code = "ranks_of_one_run"   // captures of a side are ranks of one run, not repeats
 	IncompleteCapture    Code = "incomplete_capture" // events are missing from a capture
 	HighOverhead         Code = "high_overhead"      // profiling cost more than the policy allows, or nobody knows what
 	OddCapture           Code = "odd_capture"        // one capture of a side lies apart from the others
@@ -112,7 +113,7 @@ const (
 // Codes are those of reasons and of warnings that a comparison comes to by itself.
 func Codes() []Code {
 	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
-		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
+		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, OneRun, IncompleteCapture,
 		HighOverhead, OddCapture, FailedRequests, BlindGate, NotJudged}
 }
 

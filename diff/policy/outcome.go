@@ -19,7 +19,7 @@ func (p *Policy) Counts(g *comparison.Gate, onInconclusive comparison.Verdict) c
 				v = comparison.Worse(v, comparison.Inconclusive)
 			}
 		case comparison.DifferentWork, comparison.NoUnit, comparison.EmptySide, comparison.EnvironmentMismatch,
-			comparison.GraphCaptureMismatch, comparison.LowCoverage, comparison.SameCapture,
+			comparison.GraphCaptureMismatch, comparison.LowCoverage, comparison.SameCapture, comparison.OneRun,
 			comparison.IncompleteCapture, comparison.HighOverhead, comparison.FailedRequests:
 			v = p.Stats.OnNotComparable
 		case comparison.MissingMetric, comparison.MissingKind, comparison.NothingMatched:

@@ -104,6 +104,8 @@ func (x *Sides) Check() bool {
 			}
 		}
 	}
+	x.oneRun("base", x.Base)
+	x.oneRun("head", x.Head)
 	if text := otherRanks(x.Base, x.Head); text != "" {
 		x.differentWork(text, gpuCount)
 	}
