@@ -64,7 +64,7 @@ func (x *comparer) price() {
 			"the steps do different work (%s of the compute time in common), so there is no efficiency", unit.Percent(*overlap)))
 	case pairing.MixedRanks(x.Base, x.Head):
 		c.Answer.Notes = slices.Insert(c.Answer.Notes, 0,
-			"one side is a merged run of several ranks and the other may be one rank of a run, so there is no efficiency: merge both")
+			"one side is a merged run of several ranks and the other may be one rank of a run, so there is no efficiency")
 	default:
 		s.Efficiency = new(throughput * float64(s.BaseGPUs) / float64(s.HeadGPUs))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Study is a comparison of sides that differ on purpose. It has no verdict, and no gate is asked.
@@ -47,6 +48,9 @@ func (s *Study) About() string {
 		text := f.Name
 		switch {
 		case f.Name == StudyBatch || f.Name == StudyWork: // no field of the environment
+		case f.Base == "" && f.Head == "" && f.Name == "parallelism" && s.BaseGPUs > 0 && s.HeadGPUs > 0:
+			text += fmt.Sprintf(" (%d → %s; explain report --server-log reads the settings)", s.BaseGPUs,
+				wording.Count(s.HeadGPUs, "GPU"))
 		case f.Base == "" && f.Head == "":
 			text += " (unknown on both sides, not checked" + known(f.Name) + ")"
 		case f.Base == "":
