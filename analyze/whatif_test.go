@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // engine is a synthetic engine: ranks that run, in each step, a memset, an embedding and layers of a gemm, a norm and an
@@ -306,4 +308,77 @@ func TestCeilingsOfRealPairs(t *testing.T) {
 			t.Errorf("%s: gained %.0f of %.0f, the ceiling is %.0f", c.slow, gained, slow.Time, slow.UpTo)
 		}
 	}
+}
+
+// TestWhatIfJudgesTheGPUOfTheReport: both look at the same GPU, hidden communication gains no more than what is exposed there, and no
+// finding is worth more than the bound of its change.
+func TestWhatIfJudgesTheGPUOfTheReport(t *testing.T) {
+	traces, err := filepath.Glob("../testdata/*.sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged, overlapped := 0, 0
+	for _, path := range append(traces, longtest.Captures(t)...) {
+		var none *analyze.NoUnitError
+		res, err := analyze.WhatIf(context.Background(), path, nil, analyze.Options{})
+		if errors.As(err, &none) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		full, err := analyze.Run(context.Background(), path, analyze.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := full.Report
+		var main *report.UnitGroup
+		for i := range r.Unit.Groups {
+			if r.Unit.Groups[i].Main {
+				main = &r.Unit.Groups[i]
+			}
+		}
+		if main == nil || main.Device == nil || len(res.Scenarios) == 0 || !res.Replay.Fits {
+			continue
+		}
+		judged++
+		exposed := 0.0
+		for i := range r.Metrics {
+			if m := &r.Metrics[i]; m.ID == "unit.exposed_comm_time" && len(m.Labels) == 0 && m.Summary != nil {
+				exposed = m.Summary.Mean
+			}
+		}
+		upTo := map[string]float64{}
+		for _, s := range res.Scenarios {
+			step := s.Steps[0]
+			upTo[s.Changes[0]] = step.UpTo
+			if step.Device != *main.Device {
+				t.Errorf("%s: GPU %d, the report judges %d", path, step.Device, *main.Device)
+			}
+			if s.Changes[0] == "--overlap comm" {
+				if overlapped++; step.Gain > 1.05*exposed+1000 {
+					t.Errorf("%s: hidden communication gains %.0f ns, %.0f are exposed", path, step.Gain, exposed)
+				}
+			}
+		}
+		for id, change := range map[string]string{"sync": "--no-sync cudaStreamSynchronize", "exposed_comm": "--overlap comm"} {
+			if f := findingOf(r, id); f != nil && f.Worth != nil && f.Worth.Units > 0 && upTo[change] > 0 &&
+				(id != "sync" || strings.Contains(f.Title, "in cudaStreamSynchronize")) {
+				if worth := float64(f.Worth.Time) / float64(f.Worth.Units); worth > 1.02*upTo[change] {
+					t.Errorf("%s: %s is worth %.0f ns, %s gains %.0f", path, id, worth, change, upTo[change])
+				}
+			}
+		}
+	}
+	if judged < 3 || overlapped == 0 {
+		t.Errorf("%d captures, %d with communication", judged, overlapped)
+	}
+}
+
+func findingOf(r *report.Report, id string) *report.Finding {
+	for i := range r.Findings {
+		if r.Findings[i].ID == id {
+			return &r.Findings[i]
+		}
+	}
+	return nil
 }

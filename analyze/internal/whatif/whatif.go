@@ -83,7 +83,7 @@ type Scenario struct {
 	Steps    []Steps `json:"steps"` // the main kind first
 }
 
-// Steps are the units of one kind on the device where they take longest. Times are means per unit in ns.
+// Steps are the units of one kind on the device where their median is longest. Times are means per unit in ns.
 type Steps struct {
 	Phase   string  `json:"phase"`
 	Batch   *int64  `json:"batch"`
@@ -109,10 +109,11 @@ type set struct {
 	group int32
 	units []int32
 	time  int64
+	p50   float64
 }
 
-// sets returns the kept units of each kind on the device with the longest mean: the main kind first, then those with
-// the most time.
+// sets returns the kept units of each kind on the device that a report judges, the one with the longest median: the main
+// kind first, then those with the most time.
 func sets(r *workunit.Result) []set {
 	type key struct{ group, index int32 }
 	all := map[key]*set{}
@@ -129,11 +130,15 @@ func sets(r *workunit.Result) []set {
 		}
 		all[k].units, all[k].time = append(all[k].units, int32(i)), all[k].time+u.Time()
 	}
-	mean := func(s *set) float64 { return float64(s.time) / float64(len(s.units)) }
+	slowest := map[int32]*set{}
+	for _, s := range best {
+		if s.p50 = medianOf(r, s.units); slowest[s.group] == nil || s.p50 > slowest[s.group].p50 {
+			slowest[s.group] = s
+		}
+	}
 	var list []set
-	for i, s := range best {
-		if !slices.ContainsFunc(best[:i], func(o *set) bool { return o.group == s.group && mean(o) >= mean(s) }) &&
-			!slices.ContainsFunc(best[i+1:], func(o *set) bool { return o.group == s.group && mean(o) > mean(s) }) {
+	for _, s := range best {
+		if slowest[s.group] == s {
 			list = append(list, *s)
 		}
 	}
@@ -147,6 +152,16 @@ func sets(r *workunit.Result) []set {
 		return cmp.Compare(b.time, a.time)
 	})
 	return list[:min(len(list), mostKinds)]
+}
+
+// medianOf is the median time of units in ns.
+func medianOf(r *workunit.Result, units []int32) float64 {
+	times := make([]int64, len(units))
+	for i, u := range units {
+		times[i] = r.Units[u].Time()
+	}
+	slices.Sort(times)
+	return stat.Percentile(times, 0.5)
 }
 
 // Run replays the capture from its first kept unit to the last: once per scenario, once for each part of one, and once

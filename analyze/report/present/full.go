@@ -236,7 +236,11 @@ func (l layout) evidence(refs []report.MetricRef) []doc.Span {
 		if dest := l.links[report.MetricKey(ref.ID, ref.Labels)]; dest != "" {
 			id = doc.Link(ref.ID, dest)
 		}
-		spans = append(spans, id, doc.Text(" "+cmp.Or(ValueOf(m), "unknown")))
+		value := cmp.Or(ValueOf(m), "unknown")
+		if s := m.Summary; s != nil && m.Scale == report.PerUnit { // worth and shares are of means
+			value = "mean " + unit.Format(s.Mean, unitOf(m))
+		}
+		spans = append(spans, id, doc.Text(" "+value))
 		if last := i == len(refs)-1 || refs[i+1].Labels.String() != ref.Labels.String(); last && len(ref.Labels) > 0 {
 			spans = doc.Spans(spans, " (", l.v.names.labels(ref.Labels), ")")
 		}

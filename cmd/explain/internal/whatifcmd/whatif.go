@@ -194,7 +194,7 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		two = "; " + r.Unit.Two + ", so a mean stands for neither."
 	}
 	d.Add(doc.P(doc.Name(r.Trace), ": a step is ", doc.Name(stepName(r)), two))
-	t := doc.Table{ID: "ceilings", Columns: doc.Cols("Change", "Step", ">Steps", ">Mean", ">Gain up to", ">Its 95 % interval")}
+	t := doc.Table{ID: "ceilings", Columns: doc.Cols("Change", "Step", ">Steps", ">Mean", ">Gain", ">Up to")}
 	t.Columns[0].Whole = true
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
@@ -204,17 +204,14 @@ func page(r *analyze.WhatIfResult) doc.Document {
 			if k == 0 {
 				change = doc.Cell{doc.Name(strings.Join(s.Changes, " "))}
 			}
-			gain, between := unit.Format(x.UpTo, "ns"), "–"
+			gain := unit.Format(x.Gain, "ns")
 			if x.Time > 0 {
-				gain += " (" + unit.Percent(x.UpTo/x.Time) + ")"
+				gain += " (" + unit.Percent(x.Gain/x.Time) + ")"
 			}
 			if !s.Replayed {
 				gain += ", not replayed"
 			}
-			if x.Interval != nil {
-				between = unit.Format(x.Interval[0], "ns") + " … " + unit.Format(x.Interval[1], "ns")
-			}
-			t.Row(change, doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens)), unit.Int(x.N), unit.Format(x.Time, "ns"), gain, between)
+			t.Row(change, doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens)), unit.Int(x.N), unit.Format(x.Time, "ns"), gain, unit.Format(x.UpTo, "ns"))
 		}
 	}
 	d.Add(t, remediesOf(r))
@@ -226,8 +223,9 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		fit += " What launched " + unit.Percent(p.Unlaunched) + " of the GPU work is not known."
 	}
 	if p.Fits {
-		d.Add(doc.P("These are upper bounds, the upper ends of the intervals over the steps: a real change rarely reaches them. " +
-			"Gains overlap: do not add them. " + fit))
+		d.Add(doc.P("The gain is the mean over the steps of "+judged(r)+", whose median step is the longest; up to is the upper end of its "+
+			"95 % interval, which a real change rarely reaches. Gains overlap: do not add them. A finding of a report is worth no more than the time that it is "+
+			"about (idle time after waits, exposed communication), so it can be worth less."), doc.P(fit))
 	} else {
 		d.Add(doc.Note{Kind: doc.Caution,
 			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: the capture lacks a part of what held steps back. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})
@@ -239,6 +237,16 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		d.Add(doc.P(wording.Count(p.Unresolved, "wait") + " of streams for events could not be resolved."))
 	}
 	return d
+}
+
+// judged names the GPU of the main kind of steps.
+func judged(r *analyze.WhatIfResult) string {
+	for i := range r.Scenarios {
+		if steps := r.Scenarios[i].Steps; len(steps) > 0 {
+			return "GPU " + unit.Int(steps[0].Device)
+		}
+	}
+	return "the GPU"
 }
 
 func stepName(r *analyze.WhatIfResult) string {
