@@ -47,6 +47,11 @@ func (x *Parts) Answer() {
 	default:
 		x.answer()
 	}
+	for _, text := range []string{lacksText(c), loadText(c)} {
+		if text != "" {
+			a.Notes = slices.Insert(a.Notes, 0, text)
+		}
+	}
 	c.Fill()
 	c.Cause = a.String()
 }

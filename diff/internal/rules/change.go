@@ -37,10 +37,10 @@ func (j *judge) change(g *comparison.Gate, q *question) {
 		inconclusive(comparison.MissingMetric, "its value is known on neither side")
 		return
 	case row.Base == nil && row.Class != comparison.Added:
-		inconclusive(comparison.MissingMetric, "the base's value is not known")
+		inconclusive(comparison.MissingMetric, j.notKnown("base"))
 		return
 	case row.Head == nil && row.Class != comparison.Removed:
-		inconclusive(comparison.MissingMetric, "the head's value is not known")
+		inconclusive(comparison.MissingMetric, j.notKnown("head"))
 		return
 	}
 	if r.Improve {
@@ -63,6 +63,15 @@ func (j *judge) change(g *comparison.Gate, q *question) {
 			g.Reason += "; " + row.Why
 		}
 	}
+}
+
+// notKnown says that a side lacks a number, and which flags add the evidence that the other side has.
+func (j *judge) notKnown(side string) string {
+	text := "the " + side + "'s value is not known"
+	if lacking, flags := j.c.Lacks(); lacking == side {
+		text += ": its report was made without " + strings.Join(flags, " and ")
+	}
+	return text
 }
 
 // improved judges a change that the rule demands: it must be for the better, for certain, and as large as the rule asks

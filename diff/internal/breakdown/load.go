@@ -1,0 +1,59 @@
+package breakdown
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Another load: the number of running requests differs by this factor, and by this many requests.
+const (
+	otherLoad     = 1.5
+	otherRequests = 2.0
+)
+
+// loadText warns of sides whose logs or metrics show another load: their steps may be alike, and what the server did
+// besides is not. It is empty if they do not, or if one is silent.
+func loadText(c *comparison.Comparison) string {
+	at := slices.IndexFunc(c.Primary, func(r comparison.Row) bool {
+		return strings.HasPrefix(r.Metric, "serve.requests_running") && r.Base != nil && r.Head != nil
+	})
+	if at < 0 {
+		return ""
+	}
+	r := &c.Primary[at]
+	base, head := comparison.Value(r.Base), comparison.Value(r.Head)
+	few, many := min(base, head), max(base, head)
+	if many < otherLoad*few || math.Abs(many-few) < otherRequests {
+		return ""
+	}
+	return fmt.Sprintf("the load differs, %s → %s requests running (%s): send the same load to both sides",
+		unit.Format(base, r.Unit), unit.Format(head, r.Unit), r.Metric)
+}
+
+// lacksText says which evidence is missing on a side if only that keeps the verdict open.
+func lacksText(c *comparison.Comparison) string {
+	if c.Verdict != comparison.Inconclusive || !c.Comparable {
+		return ""
+	}
+	open := 0
+	for i := range c.Gates {
+		if g := &c.Gates[i]; g.CountsAs == comparison.Inconclusive {
+			if g.Code != comparison.MissingMetric {
+				return ""
+			}
+			open++
+		}
+	}
+	side, flags := c.Lacks()
+	if open == 0 || side == "" {
+		return ""
+	}
+	other := map[string]string{"base": "head", "head": "base"}[side]
+	return fmt.Sprintf("only the %s's report has %s: add it to the %s's (explain report %s %s FILE --out %s/), or leave it out of both",
+		other, strings.Join(flags, " and "), side, strings.ToUpper(side), strings.Join(flags, " FILE "), side)
+}
