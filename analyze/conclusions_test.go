@@ -209,8 +209,8 @@ func TestCeilingsOfRealTraces(t *testing.T) {
 // its steps take 1.05 ms and half 3.5 ms, which the first sentence says beside their mean.
 func TestConclusionsOfRanks(t *testing.T) {
 	var parts [][]byte
-	for _, n := range []string{"1", "2", "3", "4", "6"} {
-		parts = append(parts, partialOf(t, shared(t, "traces", "ranks", "jacobi_mpi_report"+n+".sqlite")))
+	for _, n := range jacobiReports {
+		parts = append(parts, jacobi(t, n))
 	}
 	r := mergeReport(t, merge.Options{}, parts...)
 	if len(r.Findings) == 0 || r.Findings[0].ID != "rank_straggler" ||

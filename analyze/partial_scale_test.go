@@ -21,6 +21,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 var partials = flag.Int("partials", 20, "partials that TestManyPartials merges; the claims are about 1000 and 10000")
@@ -39,7 +40,7 @@ func TestManyPartials(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := cpuTime() - before
-	if m := r.Find("ranks.collectives", nil); *m.Value != 2000 || (m.Coverage != nil) != (*partials > merge.MaxExact) {
+	if m := r.Find("ranks.collectives", nil); *m.Value != float64(4*manySteps()) || (m.Coverage != nil) != (*partials > merge.MaxExact) {
 		t.Errorf("%+v collectives", m)
 	}
 	if m := r.Find("ranks.count", nil); *m.Value != float64(*partials) {
@@ -60,6 +61,9 @@ func TestManyPartials(t *testing.T) {
 }
 
 // manyPartials are partials of as many ranks, and the time of all their kernels.
+// manySteps are the steps of a rank, of four collectives each.
+func manySteps() int { return longtest.N(100, 500) }
+
 func manyPartials(t *testing.T) (list []merge.Source, kernels float64) {
 	dir := *kept
 	if dir == "" {
@@ -72,7 +76,7 @@ func manyPartials(t *testing.T) (list []merge.Source, kernels float64) {
 	if len(list) > 0 {
 		return list, 0
 	}
-	run := tracetest.Fleet{Ranks: 8, Steps: 500, Layers: 4, Jitter: 20_000, EndJitter: 2_000}.Run()
+	run := tracetest.Fleet{Ranks: 8, Steps: manySteps(), Layers: 4, Jitter: 20_000, EndJitter: 2_000}.Run()
 	var eight []*merge.Capture
 	for i := range run {
 		c, err := Digest(context.Background(), run[i].Build(tracetest.Schema("3.25.0")).WriteTB(t), Options{})

@@ -37,6 +37,21 @@ func partialOf(t testing.TB, path string) []byte {
 	return b.Bytes()
 }
 
+// jacobiReports are the captures of one run that are here.
+var jacobiReports = []int{1, 2, 3, 4, 6}
+
+// jacobiOnce are the partials of jacobi.
+var jacobiOnce = map[int][]byte{}
+
+// jacobi is the partial of a rank of a real run, made once for all tests.
+func jacobi(t testing.TB, n int) []byte {
+	t.Helper()
+	if jacobiOnce[n] == nil {
+		jacobiOnce[n] = partialOf(t, shared(t, "traces", "ranks", fmt.Sprintf("jacobi_mpi_report%d.sqlite", n)))
+	}
+	return jacobiOnce[n]
+}
+
 func mergeReport(t testing.TB, opt merge.Options, parts ...[]byte) *report.Report {
 	t.Helper()
 	var list []merge.Source
@@ -261,10 +276,10 @@ func TestWindowIsCorrectedByClocks(t *testing.T) {
 
 // Real captures of two processes, cut the same way.
 func TestRealCapturesSplitAndMerged(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range longtest.Some([]struct {
 		name  string
 		steps bool // one second of the other capture shows other steps than each of its processes does
-	}{{"nsysai_mfu_2gpu_before", true}, {"nsysai_h100_2gpu_1s", false}} {
+	}{{"nsysai_mfu_2gpu_before", true}, {"nsysai_h100_2gpu_1s", false}}, 1) {
 		src := shared(t, "traces", c.name+".sqlite")
 		whole := runReport(t, src, Options{Top: math.MaxInt32})
 		var parts [][]byte
@@ -326,8 +341,8 @@ func TestPartialsOfRealTraces(t *testing.T) {
 // Five of eight ranks of a Jacobi solver: the truths of facts/ranks.md, of 1,001 Allreduces and one Barrier.
 func TestRealRanks(t *testing.T) {
 	var parts [][]byte
-	for _, n := range []int{1, 2, 3, 4, 6} {
-		parts = append(parts, partialOf(t, shared(t, "traces", "ranks", fmt.Sprintf("jacobi_mpi_report%d.sqlite", n))))
+	for _, n := range jacobiReports {
+		parts = append(parts, jacobi(t, n))
 	}
 	r := mergeReport(t, merge.Options{}, parts...)
 	value := func(id string, l report.Labels) float64 {

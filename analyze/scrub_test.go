@@ -73,7 +73,7 @@ func forgetUnread(r *report.Report) {
 
 // TestScrubLeavesSecretsBehind: none of the texts planted in an export is in the bytes of its copy.
 func TestScrubLeavesSecretsBehind(t *testing.T) {
-	for _, schema := range []string{"3.0.0", "3.16.1", "3.25.0"} {
+	for _, schema := range longtest.Some([]string{"3.0.0", "3.16.1", "3.25.0"}, 2) {
 		b := tracetest.Serving(tracetest.Schema(schema))
 		planted := b.Canaries(func(table, column string) string { return fmt.Sprintf("SECRET-%s-%s-hunter2", table, column) })
 		out, err := os.ReadFile(scrubbed(t, b.WriteTB(t)))

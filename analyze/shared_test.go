@@ -121,7 +121,7 @@ func TestNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(want.Trace, ".sqlite"), func(t *testing.T) {
-			c := &checker{t, runReport(t, shared(t, "traces", want.Trace), Options{})}
+			c := &checker{t, reportOnce(t, shared(t, "traces", want.Trace))}
 			c.truth(&want)
 		})
 	}

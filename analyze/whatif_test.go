@@ -142,7 +142,7 @@ func TestCeilingsOfEnginesWithAKnownAnswer(t *testing.T) {
 	gpuBound.schedule, gpuBound.sync = 20_000, false
 	late := usualEngine
 	late.late = 200_000
-	for _, c := range []struct {
+	for _, c := range longtest.Some([]struct {
 		name    string
 		from    engine
 		to      func(e *engine)
@@ -160,7 +160,7 @@ func TestCeilingsOfEnginesWithAKnownAnswer(t *testing.T) {
 		{"no wait", usualEngine, func(e *engine) { e.sync = false }, []string{"no-sync", "cudaDeviceSynchronize"}},
 		{"launches twice as fast", hostBound, func(e *engine) { e.launch /= 2 }, []string{"speedup", "api:cudaLaunchKernel=2x"}},
 		{"gemm and communication", usualEngine, func(e *engine) { e.gemm, e.reduce = e.gemm/2, e.reduce/3 }, []string{"speedup", "category:gemm=2x", "speedup", "category:comm=3x"}},
-	} {
+	}, 7) {
 		path, was := c.from.write(t)
 		other := c.from
 		c.to(&other)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
 // source is a real capture (or the synthetic server's) from which others are made: its report, and its steady units.
@@ -70,7 +69,7 @@ func sources(tb testing.TB) []*source {
 			list = append(list, newSource(tb, name, path))
 		}
 	}
-	return append(list, newSource(tb, "synthetic server", tracetest.Serving().WriteTB(tb)))
+	return append(list, newSource(tb, "synthetic server", servingTrace))
 }
 
 func newSource(tb testing.TB, name, path string) *source {

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
@@ -205,12 +206,14 @@ func (s *source) realRuns(tb testing.TB, n int) (r rates) {
 }
 
 // TestAA measures how often comparisons of captures of one commit fail, and how often a slowdown by 8 % of one family of
-// kernels is found. Without -aa it holds a small sample in one world to bounds that only a defect breaks.
+// kernels is found. Without -aa it holds a small sample in one world to bounds that only a defect breaks, with -long a
+// larger one.
 func TestAA(t *testing.T) {
 	list := sources(t)
 	if *aaRuns == 0 {
 		var sum aaRates
-		runs := max(6, 30/len(list)) // testdata alone makes as many as all captures do together
+		list = longtest.Some(list, 3)
+		runs := max(longtest.N(4, 6), longtest.N(12, 30)/len(list)) // testdata alone makes as many as all captures do together
 		for _, s := range list {
 			a := s.measure(t, worlds()[1].world, runs)
 			sum.one.add(a.one)

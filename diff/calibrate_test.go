@@ -34,7 +34,7 @@ func fixed(s *source, factors ...float64) []*report.Report {
 }
 
 func server(t *testing.T) *source {
-	return newSource(t, "synthetic server", tracetest.Serving().WriteTB(t))
+	return newSource(t, "synthetic server", servingTrace)
 }
 
 // Three captures at 1, 1.002 and 1.30: the median absolute deviation of ln is 0.002, so 3 % is suggested. The noise of the

@@ -117,7 +117,7 @@ func TestOneAgainstTwo(t *testing.T) {
 
 // A server whose graphs were traced as a whole hides its decode kernels: times of the unit are compared, kernels are not.
 func TestHiddenKernels(t *testing.T) {
-	node, whole := reportOf(t, tracetest.Serving(), analyze.Options{}), reportOf(t, tracetest.ServingGraphMode(), analyze.Options{})
+	node, whole := reportOfFile(t, servingTrace, analyze.Options{}), reportOf(t, tracetest.ServingGraphMode(), analyze.Options{})
 	c := diffOf(t, node, whole, diff.Options{})
 	if len(c.Kernels) > 0 || c.Depth == comparison.DepthKernel || c.Reasons[0].Code != comparison.GraphCaptureMismatch || c.Comparable {
 		t.Errorf("depth %s, comparable %v, reasons %v, %d kernels", c.Depth, c.Comparable, c.Reasons, len(c.Kernels))

@@ -126,7 +126,7 @@ func someEngine(t *rapid.T, name string) engine {
 }
 
 func TestPropertiesOfAComparison(t *testing.T) {
-	longtest.Draws(t, 15)
+	longtest.Draws(t, 10)
 	rapid.Check(t, func(rt *rapid.T) {
 		a, b := someEngine(rt, "a"), someEngine(rt, "b")
 		base, head := reportOf(t, a.build(), analyze.Options{}), reportOf(t, b.build(), analyze.Options{})
@@ -306,7 +306,7 @@ func TestAChangeOfTheMixIsNoChangeOfCost(t *testing.T) {
 }
 
 func TestAKindOfUnitCanBeChosen(t *testing.T) {
-	path := tracetest.Serving().WriteTB(t)
+	path := servingTrace
 	base := reportOfFile(t, path, analyze.Options{})
 	c := diffOf(t, base, base, diff.Options{})
 	if c.Unit.Batch == nil || c.Unit.Phase == "" || len(c.Mix) < 5 {

@@ -166,6 +166,9 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 }
 
 // reportOf analyses a synthetic trace.
+// servingTrace is a capture of a server, as its recipe of package tracetest writes it.
+var servingTrace = filepath.Join("..", "testdata", "serving.sqlite")
+
 func reportOf(tb testing.TB, b *tracetest.Builder, opt analyze.Options) *report.Report {
 	tb.Helper()
 	return reportOfFile(tb, b.WriteTB(tb), opt)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -92,9 +91,9 @@ func jsonOf(t testing.TB, c *comparison.Comparison) string {
 func TestWhatThingsAreCalledDoesNotMatter(t *testing.T) {
 	same := func(id string) string { return id }
 	other := func(id string) string { return "kind " + id + "!" }
-	serving := reportOf(t, tracetest.Serving(), analyze.Options{})
+	server := reportOfFile(t, servingTrace, analyze.Options{})
 	for name, sides := range map[string][2]*report.Report{
-		"serving":      {serving, serving},
+		"serving":      {server, server},
 		"slower":       {engineReport(t, engine{steps: 12, layers: 4}), engineReport(t, engine{steps: 12, layers: 4, scale: 1.2, seed: 1})},
 		"other calls":  {engineReport(t, engine{steps: 10, layers: 4, graph: true}), engineReport(t, engine{steps: 10, layers: 4, sync: true, pageable: true})},
 		"many kinds":   {engineReport(t, engine{steps: 24, batches: []int64{8, 32, 32}}), engineReport(t, engine{steps: 24, batches: []int64{8, 8, 32}, scale: 1.2})},
@@ -103,13 +102,21 @@ func TestWhatThingsAreCalledDoesNotMatter(t *testing.T) {
 		base, head := sides[0], sides[1]
 		want := jsonOf(t, diffOf(t, base, head, diff.Options{}))
 		for seed := range uint64(longtest.N(1, 3)) {
-			for what, sides := range map[string][2]*report.Report{
-				"shuffled":       {shuffled(t, base, seed), shuffled(t, head, seed+1)},
-				"with ids":       {named(t, base, same), named(t, head, same)},
-				"with other ids": {named(t, base, same), named(t, head, other)},
-				"ids on a side":  {base, named(t, head, other)},
-				"ids, shuffled":  {named(t, shuffled(t, base, seed), other), named(t, head, same)},
-			} {
+			for _, x := range longtest.Some([]struct {
+				what  string
+				sides func() [2]*report.Report
+			}{
+				{"ids on a side", func() [2]*report.Report { return [2]*report.Report{base, named(t, head, other)} }},
+				{"shuffled", func() [2]*report.Report {
+					return [2]*report.Report{shuffled(t, base, seed), shuffled(t, head, seed+1)}
+				}},
+				{"with ids", func() [2]*report.Report { return [2]*report.Report{named(t, base, same), named(t, head, same)} }},
+				{"with other ids", func() [2]*report.Report { return [2]*report.Report{named(t, base, same), named(t, head, other)} }},
+				{"ids, shuffled", func() [2]*report.Report {
+					return [2]*report.Report{named(t, shuffled(t, base, seed), other), named(t, head, same)}
+				}},
+			}, 2) {
+				what, sides := x.what, x.sides()
 				if d := cmp.Diff(want, jsonOf(t, diffOf(t, sides[0], sides[1], diff.Options{}))); d != "" {
 					t.Errorf("%s, %s:\n%s", name, what, d)
 				}
@@ -129,8 +136,9 @@ func timesScaled(t testing.TB, r *report.Report, k float64) *report.Report {
 // TestAUnitIsKnownByItsIdAndNotByItsTime: metrics that no longer agree with the tables to the last bit leave the kind of unit
 // where it was, and a factor that both sides share changes no ratio and no class.
 func TestAUnitIsKnownByItsIdAndNotByItsTime(t *testing.T) {
+	server := reportOfFile(t, servingTrace, analyze.Options{})
 	for name, r := range map[string][2]*report.Report{
-		"serving": {reportOf(t, tracetest.Serving(), analyze.Options{}), reportOf(t, tracetest.Serving(), analyze.Options{})},
+		"serving": {server, server},
 		"engine":  {engineReport(t, engine{steps: 30}), engineReport(t, engine{steps: 30, gap: 100_000, seed: 1})},
 	} {
 		plain := diffOf(t, r[0], r[1], diff.Options{})

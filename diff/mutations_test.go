@@ -34,11 +34,11 @@ var mutationLimits = map[string][3]mutantLimit{
 
 func TestMutations(t *testing.T) {
 	var subjects, clean []*subject                                // clean are those of harmless edits
-	perCell, step, cleanRuns, which := 1, longtest.N(13, 3), 1, 0 // 3, 7 and 13: all sizes and numbers of captures come up
+	perCell, step, cleanRuns, which := 1, longtest.N(29, 3), 1, 0 // 3, 7 and 29: all sizes and numbers of captures come up
 	switch *mutations {
 	case "sample":
 		subjects = syntheticSubjects(t)
-		clean = longtest.Some(subjects, 3)
+		clean = longtest.Some(subjects, 2)
 	case "all":
 		subjects = syntheticSubjects(t)
 		perCell, step, cleanRuns, which = 2, 1, 7, 1
@@ -156,7 +156,7 @@ func TestUnitMutants(t *testing.T) {
 	}
 	for which, list := range [2]func() []source{
 		func() (list []source) {
-			for _, r := range longtest.Some(mutant.Recipes(), 3) {
+			for _, r := range longtest.Some(mutant.Recipes(), 2) {
 				c, err := r.Capture(t.TempDir(), 1)
 				if err != nil {
 					t.Fatal(err)
@@ -166,7 +166,7 @@ func TestUnitMutants(t *testing.T) {
 			return list
 		},
 		func() (list []source) {
-			for _, name := range longtest.Some(append(slices.Clone(steadyCaptures), "nsysai_mfu_2gpu_after", "rodinia_report3_native", "cs336zx_2_7B", "nsysai_healthy_1pct"), 2) {
+			for _, name := range longtest.Some(append(slices.Clone(steadyCaptures), "nsysai_mfu_2gpu_after", "rodinia_report3_native", "cs336zx_2_7B", "nsysai_healthy_1pct"), 1) {
 				if c := realCapture(t, name); c != nil {
 					list = append(list, source{name, c})
 				}

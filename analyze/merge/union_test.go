@@ -20,6 +20,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // tiny is a capture with one kernel, of one rank.
@@ -76,6 +77,7 @@ func union(t interface{ Fatal(...any) }, list ...[]byte) []byte {
 
 // Whatever tree of merges, in whatever order, with captures in several branches: the same bytes, and the same report.
 func TestMergeIsAssociativeCommutativeAndIdempotent(t *testing.T) {
+	longtest.Draws(t, 30)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "captures")
 		var parts [][]byte

@@ -47,11 +47,12 @@ func (b *Builder) plan() (*plan, error) {
 		t := &p.tables[i]
 		values := make([]Value, len(t.columns))
 		for c, col := range t.columns {
-			values[c] = strs.resolve(e.row[col.name], b.opts.inline)
+			v := e.row[col.name]
+			values[c] = strs.resolve(v, b.opts.inline)
 			if values[c].IsNull() {
 				t.columns[c].notNull = false
 			}
-			if e.row[col.name].kind == kindID && b.opts.inline {
+			if v.kind == kindID && b.opts.inline {
 				t.columns[c].decl = "TEXT"
 			}
 		}
@@ -67,11 +68,18 @@ func (b *Builder) planTables(p *plan, entries []entry) (map[string]int, error) {
 	used := map[string]Row{}
 	var order []string
 	for _, e := range entries {
-		if used[e.table] == nil {
-			used[e.table] = Row{}
+		row := used[e.table]
+		if row == nil {
+			row = Row{}
+			used[e.table] = row
 			order = append(order, e.table)
 		}
-		maps.Copy(used[e.table], e.row)
+		free := !knownAnywhere(e.table, "")
+		for name, v := range e.row {
+			if _, ok := row[name]; !ok || free { // of a table that no schema has, the last row says what is in it
+				row[name] = v
+			}
+		}
 	}
 	for _, t := range b.opts.empty {
 		if used[t] == nil {
@@ -199,14 +207,20 @@ const unknownText = "[Unknown]"
 // strings numbers the texts in the order the rows were added, which no option changes.
 func (b *Builder) strings(entries []entry) *stringTable {
 	s := &stringTable{ids: map[string]int64{unknownText: 0}, texts: []string{unknownText}}
+	var fresh []string // columns of a row whose texts are new
 	add := func(es []entry) {
 		for _, e := range es {
-			for _, c := range slices.Sorted(maps.Keys(e.row)) {
-				if v := e.row[c]; v.kind == kindID {
-					if _, ok := s.ids[v.s]; !ok {
-						s.ids[v.s] = int64(len(s.texts))
-						s.texts = append(s.texts, v.s)
-					}
+			fresh = fresh[:0]
+			for c, v := range e.row {
+				if _, ok := s.ids[v.s]; v.kind == kindID && !ok {
+					fresh = append(fresh, c)
+				}
+			}
+			slices.Sort(fresh)
+			for _, c := range fresh {
+				if text := e.row[c].s; s.ids[text] == 0 { // which a column before may have numbered
+					s.ids[text] = int64(len(s.texts))
+					s.texts = append(s.texts, text)
 				}
 			}
 		}

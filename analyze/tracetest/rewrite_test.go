@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // rewritten is the path of a copy of src with edits.
@@ -51,7 +53,7 @@ func TestScaleKernelsMovesWhatFollows(t *testing.T) {
 }
 
 func TestScaleKernelsOnRealTrace(t *testing.T) {
-	for _, name := range []string{"cs336zx_2_7B_nvtx", "nsysai_mfu_2gpu_after"} {
+	for _, name := range longtest.Some([]string{"nsysai_mfu_2gpu_after", "cs336zx_2_7B_nvtx"}, 1) {
 		t.Run(name, func(t *testing.T) {
 			src := realTrace(t, name)
 			match := func(name string) bool { return strings.Contains(name, "vectorized_elementwise_kernel") }

@@ -113,7 +113,7 @@ func peakOf(pid int, ended chan error) (peak int64) {
 // TestMemoryOfProfiles: the report of a trace of PyTorch takes at most 150 MB, and with -damaged 2000 one of 5 GB takes at most
 // 1 GiB; packed ones too with -long. The log has the processor time, and that of taking the first 64 MB apart with encoding/json.
 func TestMemoryOfProfiles(t *testing.T) {
-	p, most := tracetest.Profile{Steps: 100, Kernels: 500}, int64(150<<20)
+	p, most := tracetest.Profile{Steps: 60, Kernels: 500}, int64(150<<20)
 	if damaged() >= 2000 {
 		p.Steps, most = 7050, 1<<30
 	}
@@ -158,6 +158,9 @@ func TestMemoryOfProfiles(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if !longtest.On() {
+		return // what follows says how long another reader takes
 	}
 	var head bytes.Buffer
 	if err := (tracetest.Profile{Steps: 90, Kernels: 500}).Write(&head); err != nil {

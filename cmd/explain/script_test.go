@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,15 +30,10 @@ const (
 	exitInconclusive = cmdenv.Inconclusive
 )
 
-func TestMain(m *testing.M) {
-	programs := explaintest.Standins()
-	programs["explain"] = func() {
-		os.Exit(run(context.Background(), os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
-	}
-	testscript.Main(m, programs)
-}
+func TestMain(m *testing.M) { explaintest.Main(m) }
 
-// TestScripts runs testdata/script: the command line as a user sees it. $TRACES holds the synthetic traces of testdata.
+// TestScripts runs testdata/script: the command line as a user sees it. $TRACES holds the synthetic traces of testdata,
+// $REPORTS the reports of some traces, in folders of their names, for what does not depend on which of the two is given.
 // The command "code N explain …" wants exactly that exit code; "standin --port-file FILE &" is a server by script (package
 // fakeserver), and "port VAR FILE" waits until it listens and sets $VAR to its port. What is behind "[!long] stop" runs
 // with -args -long alone.
@@ -49,11 +43,14 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	edited := explaintest.Edited(t)
+	reports := shownReports(t, traces, edited)
+	explaintest.Program(t)
 	standins := explaintest.StandinPath(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TRACES", traces)
+			e.Setenv("REPORTS", reports)
 			e.Setenv("TMPDIR", e.WorkDir+"/.tmp")
 			e.Values[gitHubKey{}] = new(gitHubServer)
 			e.Setenv("GITHUB_ACTIONS", "") // wherever the tests run, scripts begin outside of GitHub
@@ -80,6 +77,23 @@ func TestScripts(t *testing.T) {
 			"fleet":      writeFleet,
 		},
 	})
+}
+
+// shownReports makes reports of the serving trace and of some that are edited, once for all scripts.
+func shownReports(t *testing.T, traces string, edited map[string][]byte) string {
+	t.Helper()
+	dir, from := t.TempDir(), t.TempDir()
+	for _, name := range []string{"serving", "slow", "again", "attention"} {
+		trace := filepath.Join(traces, name+".sqlite")
+		if content, ok := edited[name+".sqlite"]; ok {
+			trace = filepath.Join(from, name+".sqlite")
+			put(t, trace, content, 0o644)
+		}
+		if code, said := runHere(t, "report", trace, "--out", filepath.Join(dir, name), "--quiet"); code != exitOK {
+			t.Fatalf("%s: exit code %d: %s", name, code, said)
+		}
+	}
+	return dir
 }
 
 // writeFleet writes the captures of a run of N ranks into a folder: fleet N DIR [SEED]. Rank 1 is late in all of

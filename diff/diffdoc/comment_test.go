@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff/internal/difftest"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -186,7 +187,7 @@ func wholeTables(t *testing.T, page string) {
 func TestHostileNamesStayNamesInTheComment(t *testing.T) {
 	c := hostile()
 	for _, n := range hostileOptions() {
-		for _, limit := range []int{summaryLimit, commentLimit, 20_000, 8000, 3000, 700} {
+		for _, limit := range longtest.Some([]int{summaryLimit, 20_000, commentLimit, 8000, 3000, 700}, 3) {
 			n.Limit = limit
 			page := diffdoc.Comment(c, n)
 			if len(page) > limit {
@@ -288,7 +289,7 @@ func TestACommentTrustsNoText(t *testing.T) {
 		spoil(reflect.ValueOf(c).Elem(), name)
 		for _, comparable := range []bool{true, false} {
 			c.Comparable = comparable
-			for _, limit := range []int{summaryLimit, commentLimit, 2000} {
+			for _, limit := range longtest.Some([]int{summaryLimit, commentLimit, 2000}, 2) {
 				for _, page := range []string{
 					diffdoc.Comment(c, diffdoc.CommentOptions{Limit: limit}), diffdoc.CombinedComment([]comparison.Leg{{Name: name, Comparison: c}, {Comparison: c}}, diffdoc.CommentOptions{Limit: limit}),
 				} {

@@ -22,7 +22,7 @@ var (
 // draws no more than the newest nights of the newest series, whatever there is.
 func TestPageOfManyRuns(t *testing.T) {
 	const branches = 40
-	runs := 2_000
+	runs := 1_000
 	if longtest.On() {
 		runs = 100_000
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/gate/history"
 	"github.com/nsys-llm/explain/gate/history/historytest"
 )
@@ -21,7 +22,7 @@ func TestWritersOfOneSecond(t *testing.T) {
 	r := history.Keep(historytest.Report(t, historytest.Capture{Seed: 1, Steps: 3}))
 	onEach(t, func(t *testing.T, place string) {
 		open(t, place)
-		const writers = 32
+		writers := longtest.N(12, 32)
 		var wg sync.WaitGroup
 		for i := range writers {
 			wg.Go(func() {

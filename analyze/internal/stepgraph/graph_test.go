@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 const us = 1_000
@@ -70,7 +71,7 @@ func TestLaunchesThatWaitForRoom(t *testing.T) {
 // Whatever a capture holds, a replay without a change gives every unit its time; a path from any piece of work leaves no
 // time out and ends where it was told to; time without compute is all of it.
 func TestAnyCaptureIsReplayed(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(longtest.N(20, 60)) {
 		c := open(t, anything(seed).WriteTB(t))
 		u := every(c, 3)
 		for i, ns := range c.Replay(c.span, u, &stepgraph.Change{}) {

@@ -8,12 +8,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // What one pass over the work gives is what looking at every nanosecond gives: classes, gaps, sums up to any moment, and
 // what ran on any device.
 func TestSweepAgainstLooking(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(longtest.N(20, 60)) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		b, th := one()
 		names := []string{"gemm", "ncclKernel"}

@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 func shared(tb testing.TB, trace string) string {
@@ -196,7 +197,7 @@ func exists(path string) bool {
 func TestShiftedTimeChangesNothing(t *testing.T) {
 	for name, src := range sources(t) {
 		want := summary(find(t, src, ""), 0)
-		for _, shift := range []int64{12_345_678_901, -9_000_000_000} {
+		for _, shift := range longtest.Some([]int64{-9_000_000_000, 12_345_678_901}, 1) {
 			if got := summary(find(t, rewritten(t, src, tracetest.ShiftTime(shift)), ""), shift); got != want {
 				t.Errorf("%s, shifted by %d:\n%s\nwant\n%s", name, shift, got, want)
 			}
@@ -222,7 +223,7 @@ func TestCutCaptureKeepsPeriodAndSignature(t *testing.T) {
 	}
 	d := &whole.Timeline.Devices[0]
 	from, to := d.Start(0), d.Start(d.Len()-1)
-	for _, share := range [][2]float64{{0.05, 1}, {0.13, 0.9}, {0.31, 0.77}, {0, 0.5}, {0.5, 1}, {0.41, 0.83}} {
+	for _, share := range longtest.Some([][2]float64{{0.05, 1}, {0.13, 0.9}, {0.31, 0.77}, {0, 0.5}, {0.5, 1}, {0.41, 0.83}}, 3) {
 		at := func(x float64) int64 { return from + int64(x*float64(to-from)) }
 		r := find(t, rewritten(t, src, tracetest.Cut(at(share[0]), at(share[1]))), "")
 		if r.Period.Kernels != 117 || len(r.Groups) != 1 || r.Groups[0].Signature != whole.Groups[0].Signature || r.Name != whole.Name {
@@ -239,7 +240,7 @@ func TestCutCaptureKeepsPeriodAndSignature(t *testing.T) {
 
 // One kernel of 2 µs more at every k-th step of a real trace, on the stream of the others: the units stay where they are.
 func TestKernelOfEveryKthStepOfRealTraces(t *testing.T) {
-	for _, name := range []string{"cs336_hoponga_exp2024_2", "cs336zx_2_7B_clean", "nsysai_h100_2gpu_1s", "rodinia_report2_native"} {
+	for _, name := range longtest.Some([]string{"cs336zx_2_7B_clean", "cs336_hoponga_exp2024_2", "rodinia_report2_native", "nsysai_h100_2gpu_1s"}, 2) {
 		src := shared(t, name)
 		in := load(t, src, "")
 		whole := search(in, nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 func htmlPage(t tb, d doc.Document) *html.Node {
@@ -196,6 +197,7 @@ func TestHostileTextInHTML(t *testing.T) {
 }
 
 func TestAnyTextInHTML(t *testing.T) {
+	longtest.Draws(t, 30)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.String().Draw(t, "name")
 		d := hostilePage(name, name)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 func terminal(t tb, d doc.Document, o render.TerminalOptions) string {
@@ -101,6 +102,7 @@ func checkTerminal(t tb, name, text string, width int) {
 }
 
 func TestHostileTextInATerminal(t *testing.T) {
+	longtest.Draws(t, 30)
 	for _, name := range hostile {
 		for _, text := range hostile {
 			checkTerminal(t, name, text, 80)

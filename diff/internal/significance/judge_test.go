@@ -457,7 +457,7 @@ func TestSharesWithoutWidth(t *testing.T) {
 func TestJudgeIsNeverWrongInItself(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	values := []float64{0, 1, 1e-9, 1e18, -1, math.NaN(), math.Inf(1), 5}
-	for range 1000 {
+	for range longtest.N(300, 1000) {
 		var numbers []significance.Number
 		for range 1 + rng.IntN(4) {
 			side := func() []significance.Capture {

@@ -99,13 +99,10 @@ func TestHiddenGraphsAreARow(t *testing.T) {
 // On real traces categories and libraries each sum to the kernel time, and so do counts.
 func TestCategoriesSumToKernels(t *testing.T) {
 	for trace := range oracle(t, "cuda_gpu_kern_sum") {
-		res, err := analyze.Run(t.Context(), realTrace(trace), analyze.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := sectiontest.ReportOf(t, realTrace(trace))
 		for _, id := range []string{"kernel.total_time", "kernel.count"} {
 			for _, label := range []string{"category", "library"} {
-				if got, want := sumBy(res.Report, id, label), *res.Report.Find(id, nil).Value; got != want {
+				if got, want := sumBy(r, id, label), *r.Find(id, nil).Value; got != want {
 					t.Errorf("%s: %s by %s sums to %v, want %v", trace, id, label, got, want)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // twoRanks runs an all-reduce and an all-gather on two devices, in µs:
@@ -142,20 +143,16 @@ func TestExposedCommunicationSums(t *testing.T) {
 			}
 		}
 	}
-	for seed := range uint64(10) {
+	for seed := range uint64(longtest.N(4, 10)) {
 		check("random", sectiontest.Analyse(t, newRandomTrace(seed, 0).builder, analyze.Options{}).Report)
 	}
-	serving := sectiontest.Analyse(t, tracetest.Serving(), analyze.Options{}).Report
+	serving := sectiontest.ReportOf(t, "../../../../testdata/serving.sqlite")
 	check("serving", serving)
 	if serving.Find("comm.wait_time", report.Labels{"device": "0"}) == nil {
 		t.Error("the ranks of the serving trace run in lockstep: their collectives pair")
 	}
 	for trace := range oracle(t, "cuda_gpu_kern_sum") {
-		res, err := analyze.Run(t.Context(), realTrace(trace), analyze.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(trace, res.Report)
+		check(trace, sectiontest.ReportOf(t, realTrace(trace)))
 	}
 }
 

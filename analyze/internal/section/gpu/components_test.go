@@ -90,11 +90,7 @@ func TestComponentsWithHiddenGraphs(t *testing.T) {
 
 func TestComponentsSumToKernels(t *testing.T) {
 	for trace := range oracle(t, "cuda_gpu_kern_sum") {
-		res, err := analyze.Run(t.Context(), realTrace(trace), analyze.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := res.Report
+		r := sectiontest.ReportOf(t, realTrace(trace))
 		if got, want := sumBy(r, "component.gpu_time", "component"), *r.Find("kernel.total_time", nil).Value; got != want {
 			t.Errorf("%s: components sum to %v, want %v", trace, got, want)
 		}

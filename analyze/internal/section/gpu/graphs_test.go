@@ -116,8 +116,8 @@ func TestGraphsByNodeWithIDs(t *testing.T) {
 }
 
 func TestGraphsModesAgree(t *testing.T) {
-	node := sectiontest.Analyse(t, tracetest.Serving(), analyze.Options{}).Report
-	whole := sectiontest.Analyse(t, tracetest.ServingGraphMode(), analyze.Options{}).Report
+	node := sectiontest.ReportOf(t, "../../../../testdata/serving.sqlite")
+	whole := sectiontest.ReportOf(t, "../../../../testdata/serving_graph.sqlite")
 	a, b := node.Find("graph.launches", report.Labels{}), whole.Find("graph.launches", report.Labels{})
 	if a == nil || b == nil || *a.Value != *b.Value || *a.Value == 0 {
 		t.Fatalf("graph launches: %+v by node, %+v as a whole", a, b)

@@ -216,7 +216,7 @@ func TestMemcpyWithoutTables(t *testing.T) {
 			t.Errorf("%s (%s), want %s", s.Status, s.Reason, c.want)
 		}
 	}
-	r = sectiontest.Analyse(t, tracetest.ServingGraphMode(), analyze.Options{}).Report
+	r = sectiontest.ReportOf(t, "../../../../testdata/serving_graph.sqlite")
 	if s := sectiontest.SectionOf(t, r, "memcpy"); s.Status != report.Partial || !strings.Contains(s.Reason, "--cuda-graph-trace=graph") {
 		t.Errorf("with graphs traced as a whole: %s (%s)", s.Status, s.Reason)
 	}

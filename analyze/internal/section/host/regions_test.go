@@ -12,7 +12,7 @@ import (
 // Every region's time is the inclusive GPU time of the ranges of its name, unless it nests inside itself, and no region has
 // more than the region around it where that encloses all of it.
 func TestRegions(t *testing.T) {
-	r := sectiontest.Analyse(t, tracetest.Serving(), analyze.Options{}).Report
+	r := sectiontest.ReportOf(t, "../../../../testdata/serving.sqlite")
 	sectiontest.WantStatus(t, r, "regions", report.OK, "")
 	rows := sectiontest.FindTable(t, r, "regions", "regions").Rows
 	sectiontest.Metric(t, r, float64(len(rows)), "region.count")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -24,6 +25,20 @@ func AnalyseFile(tb testing.TB, path string, opt analyze.Options) *analyze.Resul
 		tb.Fatal(err)
 	}
 	return res
+}
+
+// once are the reports of ReportOf, by path.
+var once sync.Map
+
+// ReportOf is the report of a capture as it is, for tests that only read it: each file is analysed once.
+func ReportOf(tb testing.TB, path string) *report.Report {
+	tb.Helper()
+	if r, ok := once.Load(path); ok {
+		return r.(*report.Report)
+	}
+	r := AnalyseFile(tb, path, analyze.Options{}).Report
+	once.Store(path, r)
+	return r
 }
 
 // Analyse writes the trace and runs the analyzer on it.

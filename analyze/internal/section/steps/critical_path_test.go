@@ -196,9 +196,9 @@ func TestPathGoesThroughTheLateRank(t *testing.T) {
 // Reasons sum to idle time of cause dependency, causes to the time without compute, of devices and of units, and parts of
 // paths to units, to the ns.
 func TestSumsOfWaitsClose(t *testing.T) {
-	paths := append(append(longtest.Captures(t), longtest.Ranks(t)...), tracetest.Tiny().WriteTB(t), tracetest.Serving().WriteTB(t), tracetest.ServingGraphMode().WriteTB(t), steps(20).WriteTB(t))
+	paths := append(append(longtest.Captures(t), longtest.Ranks(t)...), tracetest.Tiny().WriteTB(t), "../../../../testdata/serving.sqlite", tracetest.ServingGraphMode().WriteTB(t), steps(20).WriteTB(t))
 	for i, path := range paths {
-		r := sectiontest.AnalyseFile(t, path, analyze.Options{}).Report
+		r := sectiontest.ReportOf(t, path)
 		if i%2 == 1 && r.Unit.Kind != "none" { // of a narrowed window too
 			opt := analyze.Options{}
 			opt.Window.Steady = true

@@ -205,6 +205,7 @@ func stepCloses(t testing.TB, r *report.Report) {
 
 // TestPositionsClose lays out random steps on up to three streams, some with a kernel more or less, and looks at the sums.
 func TestPositionsClose(t *testing.T) {
+	longtest.Draws(t, 30)
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		b := tracetest.New()
@@ -265,7 +266,7 @@ func TestPositionsCloseOnRealTraces(t *testing.T) {
 	}
 	n := 0
 	for _, path := range paths {
-		r := sectiontest.AnalyseFile(t, path, analyze.Options{}).Report
+		r := sectiontest.ReportOf(t, path)
 		stepCloses(t, r)
 		if r.Unit.Steps != nil {
 			n++
@@ -278,7 +279,7 @@ func TestPositionsCloseOnRealTraces(t *testing.T) {
 
 // TestPositionsOfServing: CUDA graphs traced by node are kernels of the sequence, traced as a whole one position.
 func TestPositionsOfServing(t *testing.T) {
-	r := sectiontest.Analyse(t, tracetest.Serving(), analyze.Options{}).Report
+	r := sectiontest.ReportOf(t, "../../../../testdata/serving.sqlite")
 	stepCloses(t, r)
 	main := r.Unit.Steps.List[0]
 	if main.Units != 16 || main.Kernels != 16*71 || len(main.Name) != 71 {
@@ -287,7 +288,7 @@ func TestPositionsOfServing(t *testing.T) {
 	if len(r.Unit.Steps.List) != 4 { // the other rank, prefill and mixed steps
 		t.Errorf("%d steps", len(r.Unit.Steps.List))
 	}
-	whole := sectiontest.Analyse(t, tracetest.ServingGraphMode(), analyze.Options{}).Report
+	whole := sectiontest.ReportOf(t, "../../../../testdata/serving_graph.sqlite")
 	stepCloses(t, whole)
 	list, _ := whole.Unit.Steps.List[0].Positions()
 	if len(list) != 6 || whole.Unit.Steps.Names[list[0].Name] != "[CUDA graph]" {

@@ -204,7 +204,7 @@ func TestUnitTimeIsAccountedFor(t *testing.T) {
 	}
 	for _, f := range longtest.Captures(t) {
 		t.Run(filepath.Base(f), func(t *testing.T) {
-			if r := sectiontest.AnalyseFile(t, f, analyze.Options{}).Report; r.Unit.Kind != "none" {
+			if r := sectiontest.ReportOf(t, f); r.Unit.Kind != "none" {
 				closes(t, r)
 			} else if r.Find("unit.time", nil) != nil || r.Unit.Why == "" {
 				t.Error("a unit's time without a unit")
@@ -219,7 +219,7 @@ func TestUnitOfMFU(t *testing.T) {
 	if _, err := os.Stat(dir); err != nil {
 		t.Skip("no shared/traces: the real traces are not part of the project")
 	}
-	before := sectiontest.AnalyseFile(t, filepath.Join(dir, "nsysai_mfu_2gpu_before.sqlite"), analyze.Options{}).Report
+	before := sectiontest.ReportOf(t, filepath.Join(dir, "nsysai_mfu_2gpu_before.sqlite"))
 	after := sectiontest.AnalyseFile(t, filepath.Join(dir, "nsysai_mfu_2gpu_after.sqlite"), analyze.Options{}).Report
 	for _, device := range []string{"0", "1"} {
 		l := report.Labels{"device": device}
@@ -288,7 +288,7 @@ func unitSection(tb testing.TB, r *report.Report) *report.Section {
 }
 
 func TestUnitByPhase(t *testing.T) {
-	r := sectiontest.Analyse(t, tracetest.Serving(), analyze.Options{}).Report
+	r := sectiontest.ReportOf(t, "../../../../testdata/serving.sqlite")
 	sectiontest.Metric(t, r, 16, "unit.count", "phase", "decode", "batch", "16")
 	sectiontest.Metric(t, r, 4, "unit.count", "phase", "prefill", "batch", "1", "tokens", "512")
 	sectiontest.Metric(t, r, 4, "unit.count", "phase", "prefill", "batch", "1", "tokens", "2048")
@@ -305,7 +305,7 @@ func TestUnitByPhase(t *testing.T) {
 		t.Errorf("a prefill of 2048 tokens takes %v ns, one of 512 %v", *large.Value, *small.Value)
 	}
 
-	whole := sectiontest.Analyse(t, tracetest.ServingGraphMode(), analyze.Options{}).Report
+	whole := sectiontest.ReportOf(t, "../../../../testdata/serving_graph.sqlite")
 	sectiontest.Metric(t, whole, 5, "unit.kernels")
 	sectiontest.Metric(t, whole, 6, "unit.launches")
 	sectiontest.Metric(t, whole, 1, "kernel.count_per_unit", "kernel", "[CUDA graph]")
