@@ -26,14 +26,14 @@ type Acceptance struct {
 // If that fails, it returns an error: the comment should then offer no label.
 func (s *Session) Accept(ctx context.Context, legs []comparison.Leg, a Acceptance) error {
 	now := newRecord(legs)
-	number := s.Number
-	if number == 0 && s.Run.Push != nil {
-		number = s.Run.Push.Queued
+	number := s.Of.Number
+	if number == 0 && s.Of.Run.Push != nil {
+		number = s.Of.Run.Push.Queued
 	}
 	if a.Label == "" || number == 0 || !s.token {
 		return nil
 	}
-	now.Pull, now.Key, now.Head, now.Run = number, CleanKey(s.key), s.HeadSHA(), s.stamp().RunID
+	now.Pull, now.Key, now.Head, now.Run = number, CleanKey(s.key), s.Of.HeadSHA(), s.Of.stamp().RunID
 	if now.Verdict == comparison.Fail || now.Verdict == comparison.Inconclusive {
 		l, why := a.accepted(ctx, s, number, now)
 		switch {
@@ -45,13 +45,13 @@ func (s *Session) Accept(ctx context.Context, legs []comparison.Leg, a Acceptanc
 			s.o.Say("the label " + a.Label + " accepts nothing here: " + why)
 		}
 	}
-	if s.Number == 0 || !commit().MatchString(now.Head) {
+	if s.Of.Number == 0 || !commit().MatchString(now.Head) {
 		return nil // a group of a merge queue: nobody reads it and sets a label
 	}
 	if len(now.Failed) > maxFailed {
 		return fmt.Errorf("%d gates failed, more than a label can accept", len(now.Failed))
 	}
-	return s.client.writeRecord(ctx, now, s.Run.URL(), "explain: "+string(now.Verdict))
+	return s.client.writeRecord(ctx, now, s.Of.Run.URL(), "explain: "+string(now.Verdict))
 }
 
 // accepted is the label that accepts a verdict. If it is nil, the text says why; empty if there is no such label.
@@ -70,7 +70,7 @@ func (a *Acceptance) accepted(ctx context.Context, s *Session, number int, now *
 	if ok, why := a.may(ctx, s, l.By); !ok {
 		return nil, l.By + " may not set it" + why
 	}
-	pull := s.Pull
+	pull := s.Of.Pull
 	if pull == nil {
 		if pull, err = s.client.pull(ctx, number); err != nil {
 			return nil, err.Error()
@@ -152,7 +152,7 @@ func (c *client) isOne(ctx context.Context, login, who string) (bool, error) {
 
 // owns reports whether somebody owns the file by the CODEOWNERS at the base.
 func (a *Acceptance) owns(ctx context.Context, s *Session, login string) (bool, error) {
-	ref, change := s.Base()
+	ref, change := s.Of.Base()
 	if !change || ref == "" {
 		return false, fmt.Errorf("the base, whose CODEOWNERS says who may, is not known")
 	}

@@ -145,7 +145,7 @@ func TestAccept(t *testing.T) {
 		}
 		st := open(t, run, sc)
 		var said strings.Builder
-		s := &Session{subject: subject{Run: run, Number: run.Number, Pull: run.Pull}, client: st.client, key: "k", token: true,
+		s := &Session{Of: Subject{Run: run, Number: run.Number, Pull: run.Pull}, client: st.client, key: "k", token: true,
 			o: SessionOptions{Say: func(line string) { said.WriteString(line + "\n") }}}
 		c.accept.Label = "perf:accept"
 		if err := s.Accept(context.Background(), []comparison.Leg{{Comparison: c.now}}, c.accept); err != nil {
@@ -157,7 +157,7 @@ func TestAccept(t *testing.T) {
 		if !c.want && !strings.Contains(said.String(), "the label perf:accept accepts nothing here: ") {
 			t.Errorf("%s: it does not say why: %q", c.why, &said)
 		}
-		if wrote := len(st.srv.Checks()) - len(c.checks); (wrote == 1) != (s.Number != 0) {
+		if wrote := len(st.srv.Checks()) - len(c.checks); (wrote == 1) != (s.Of.Number != 0) {
 			t.Errorf("%s: %d records written", c.why, wrote)
 		}
 	}
@@ -166,7 +166,7 @@ func TestAccept(t *testing.T) {
 // TestAcceptSaysWhatItLacks: a token that may not keep what was judged is told so, and the verdict stands.
 func TestAcceptSaysWhatItLacks(t *testing.T) {
 	st := open(t, pullRun(), gatetest.Scenario{Denied: []string{"checks: write"}, Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a")}}})
-	s := &Session{subject: subject{Run: st.run, Number: 7, Pull: st.run.Pull}, client: st.client, key: "k", token: true, o: SessionOptions{Say: func(string) {}}}
+	s := &Session{Of: Subject{Run: st.run, Number: 7, Pull: st.run.Pull}, client: st.client, key: "k", token: true, o: SessionOptions{Say: func(string) {}}}
 	c := slower(map[string]float64{"step": 1.1})
 	if err := s.Accept(context.Background(), []comparison.Leg{{Comparison: c}}, Acceptance{Label: "perf:accept"}); err == nil || !strings.Contains(err.Error(), "checks: write") || c.Verdict != comparison.Fail {
 		t.Errorf("%v, %s", err, c.Verdict)

@@ -4,7 +4,7 @@
 // A step of a workflow holds one [Session]:
 //
 //	s, err := gate.Open(options)            // run, event, subject: what GITHUB_* and the payload say
-//	err = s.Run.CheckTrusted()              // trusted: no token beside a stranger's code
+//	err = s.Of.Run.CheckTrusted()           // trusted: no token beside a stranger's code
 //	err = s.Connect(ctx)                    // client, transport: the API, with the token on its host only
 //	file, err := (&Pins{Session: s}).Read(…) // pinned: what decides, as it is at the base of the change
 //	base, err := s.Baseline(ctx, …)         // baseline, artifact, zip: what to compare with

@@ -53,7 +53,7 @@ const maxPinned = 32 << 20
 func (l *Pins) at() (ref string, here bool, err error) {
 	change := false
 	if ref = l.Ref; ref == "" && l.Session != nil {
-		ref, change = l.Session.Base()
+		ref, change = l.Session.Of.Base()
 	}
 	if change && ref == "" {
 		return "", false, UnreadError{fmt.Errorf(
@@ -128,7 +128,7 @@ func fileOf(ctx context.Context, s *Session, name, ref string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel, err := filepath.Rel(s.Run.Workspace, full)
+	rel, err := filepath.Rel(s.Of.Run.Workspace, full)
 	if err != nil || strings.HasPrefix(rel, "..") {
 		return nil, fmt.Errorf("%s is not in the checkout", name)
 	}
@@ -139,15 +139,15 @@ func fileOf(ctx context.Context, s *Session, name, ref string) ([]byte, error) {
 // since the job may have checked out the base to measure it; else the local file; else, in a job without a checkout,
 // from GitHub.
 func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
-	if s != nil && s.Run.Event == "pull_request" && s.Run.SHA != "" {
-		if b, err := gitfile.Show(ctx, path, s.Run.SHA, maxPinned); err == nil {
+	if s != nil && s.Of.Run.Event == "pull_request" && s.Of.Run.SHA != "" {
+		if b, err := gitfile.Show(ctx, path, s.Of.Run.SHA, maxPinned); err == nil {
 			return b, nil
 		}
 	}
 	b, err := limit.Text.ReadFile(path)
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
-	if errors.Is(err, os.ErrNotExist) && s != nil && s.HeadSHA() != "" {
-		return fileOf(ctx, s, path, s.HeadSHA())
+	if errors.Is(err, os.ErrNotExist) && s != nil && s.Of.HeadSHA() != "" {
+		return fileOf(ctx, s, path, s.Of.HeadSHA())
 	}
 	return b, err
 }

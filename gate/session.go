@@ -43,8 +43,8 @@ type SessionOptions struct {
 //
 // Telling a result never fails: the log and the summary say what GitHub refused, and the verdict stands.
 type Session struct {
-	subject
-	Title string // of the comment; empty for the only one of its job
+	Of    Subject // what is judged
+	Title string  // of the comment; empty for the only one of its job
 
 	o      SessionOptions
 	client *client
@@ -61,7 +61,7 @@ func Open(o SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{subject: subject{Run: run, Number: cmp.Or(o.Number, run.Number)}, Title: o.Key, o: o, key: o.Key,
+	s := &Session{Of: Subject{Run: run, Number: cmp.Or(o.Number, run.Number)}, Title: o.Key, o: o, key: o.Key,
 		log: newStepLog(o.Out, o.Getenv, o.Say)}
 	if s.key == "" {
 		s.Title = legName(o.Getenv("EXPLAIN_MATRIX"))
@@ -82,8 +82,8 @@ func (s *Session) Claim(commandLine string) error {
 	if temp == "" {
 		return nil
 	}
-	job := sha256.Sum256([]byte(s.Run.Job + s.o.Getenv("EXPLAIN_MATRIX")))
-	own := fmt.Sprintf("%d.%d.%x %x", s.Run.ID, s.Run.Attempt, job, sha256.Sum256([]byte(commandLine)))
+	job := sha256.Sum256([]byte(s.Of.Run.Job + s.o.Getenv("EXPLAIN_MATRIX")))
+	own := fmt.Sprintf("%d.%d.%x %x", s.Of.Run.ID, s.Of.Run.Attempt, job, sha256.Sum256([]byte(commandLine)))
 	for what, taken := range map[string]string{"comment-key": CleanKey(s.key), "out": CleanKey(s.o.Folder)} {
 		name := filepath.Join(temp, "explain-"+what+"-"+taken)
 		before, err := os.ReadFile(name)
@@ -122,12 +122,12 @@ func (s *Session) Connect(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.client, err = newClient(s.Run, token, http.DefaultTransport, inRealTime(s.o.Say)); err != nil {
+	if s.client, err = newClient(s.Of.Run, token, http.DefaultTransport, inRealTime(s.o.Say)); err != nil {
 		return err
 	}
-	if s.Pull = s.Run.Pull; s.Pull == nil && s.Number != 0 {
-		if s.Pull, err = s.client.pull(ctx, s.Number); err != nil {
-			s.o.Say(fmt.Sprintf("pull request %d: %s", s.Number, err))
+	if s.Of.Pull = s.Of.Run.Pull; s.Of.Pull == nil && s.Of.Number != 0 {
+		if s.Of.Pull, err = s.client.pull(ctx, s.Of.Number); err != nil {
+			s.o.Say(fmt.Sprintf("pull request %d: %s", s.Of.Number, err))
 		}
 	}
 	return nil
@@ -136,8 +136,8 @@ func (s *Session) Connect(ctx context.Context) error {
 // Baseline finds the artifact of a branch that is nearest to the head: see [client.baseline]. If there is none, the
 // error is [NoBaseline], which says whether there could have been one.
 func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Baseline, error) {
-	_, change := s.Base()
-	q := baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.HeadSHA(), Again: !change}
+	_, change := s.Of.Base()
+	q := baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.Of.HeadSHA(), Again: !change}
 	return s.client.baseline(ctx, q)
 }
 
@@ -150,11 +150,11 @@ func (s *Session) Evidence(ctx context.Context, artifact, branch string) (*Basel
 // Moved is the present head of the pull request if that is not the measured one; empty if it is, or if GitHub does not
 // say.
 func (s *Session) Moved(ctx context.Context) string {
-	if s.Pull == nil || !s.token {
+	if s.Of.Pull == nil || !s.token {
 		return ""
 	}
-	now, err := s.client.pull(ctx, s.Number)
-	if err != nil || now.HeadSHA == s.HeadSHA() {
+	now, err := s.client.pull(ctx, s.Of.Number)
+	if err != nil || now.HeadSHA == s.Of.HeadSHA() {
 		return ""
 	}
 	return now.HeadSHA
@@ -169,7 +169,7 @@ func (s *Session) NeverRan(ctx context.Context, branch string) (bool, error) {
 // Finished finds the pull requests of the run that triggered this one: several can have one head. If there is nothing
 // to judge, it returns none and the log says why. The event must be workflow_run.
 func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
-	t := s.Run.Trigger
+	t := s.Of.Run.Trigger
 	if t.Event != "pull_request" {
 		s.o.Say("the run that has finished was for " + t.Event + ", not for a pull request: nothing to comment on")
 		return nil, nil
@@ -190,11 +190,11 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 	var run int64
 	var files []File
 	var err error
-	if s.Run.Trigger != nil {
-		run = s.Run.Trigger.RunID
+	if s.Of.Run.Trigger != nil {
+		run = s.Of.Run.Trigger.RunID
 		files, err = s.client.runArtifact(ctx, run, artifact)
-	} else if run, files, err = s.client.headArtifact(ctx, s.Pull, artifact); err == nil {
-		s.measured = run
+	} else if run, files, err = s.client.headArtifact(ctx, s.Of.Pull, artifact); err == nil {
+		s.Of.measured = run
 	}
 	if err != nil {
 		return nil, fmt.Errorf("artifact %s of run %d: %w", artifact, run, err)
@@ -219,7 +219,7 @@ func (s *Session) FailedJob(ctx context.Context) (name, url string) {
 	if !s.token {
 		return "", ""
 	}
-	jobs, _, err := s.client.api.Actions.ListWorkflowJobs(ctx, s.client.owner, s.client.repo, s.Measures(), &github.ListWorkflowJobsOptions{
+	jobs, _, err := s.client.api.Actions.ListWorkflowJobs(ctx, s.client.owner, s.client.repo, s.Of.Measures(), &github.ListWorkflowJobsOptions{
 		Filter: "latest", ListOptions: github.ListOptions{PerPage: perPage}})
 	if err != nil {
 		s.o.Say(s.client.trouble("list the jobs of the run", needArtifacts, err).Error())
@@ -242,7 +242,7 @@ func Reads(ctx context.Context, s *Session) error {
 	_, _, contents := c.api.Repositories.ListCommits(ctx, c.owner, c.repo, &github.CommitsListOptions{ListOptions: one})
 	_, _, pulls := c.api.PullRequests.List(ctx, c.owner, c.repo, &github.PullRequestListOptions{ListOptions: one})
 	_, _, runs := c.api.Actions.ListRepositoryWorkflowRuns(ctx, c.owner, c.repo, &github.ListWorkflowRunsOptions{ListOptions: one})
-	_, _, checks := c.api.Checks.ListCheckRunsForRef(ctx, c.owner, c.repo, s.Run.SHA, &github.ListCheckRunsOptions{ListOptions: one})
+	_, _, checks := c.api.Checks.ListCheckRunsForRef(ctx, c.owner, c.repo, s.Of.Run.SHA, &github.ListCheckRunsOptions{ListOptions: one})
 	var wrong []error
 	for _, asked := range []struct {
 		what, needs string

@@ -62,9 +62,9 @@ func sessionOf(t *testing.T, srv *gatetest.Server, o SessionOptions) (s *Session
 // has a key of its own.
 func TestSessionReadsThePullRequest(t *testing.T) {
 	s, _, _ := sessionOf(t, gatetest.New(gatetest.Scenario{}), SessionOptions{Mode: Always, Folder: "prefill"})
-	base, change := s.Base()
-	if s.Number != 7 || base != sha("b") || !change || s.BaseBranch() != "main" || s.Title != "h100" {
-		t.Errorf("#%d, base %s of %s, title %q", s.Number, base, s.BaseBranch(), s.Title)
+	base, change := s.Of.Base()
+	if s.Of.Number != 7 || base != sha("b") || !change || s.Of.BaseBranch() != "main" || s.Title != "h100" {
+		t.Errorf("#%d, base %s of %s, title %q", s.Of.Number, base, s.Of.BaseBranch(), s.Title)
 	}
 	if s.key != "performance-gate-h100-decode-prefill" {
 		t.Errorf("key %q", s.key)
@@ -82,7 +82,7 @@ func TestSessionTells(t *testing.T) {
 	s, said, outputs := sessionOf(t, srv, SessionOptions{Mode: Always})
 	text := func(int) string { return "step is slower" }
 	r := &Result{Comparison: &comparison.Comparison{Verdict: comparison.Fail}, ExitCode: 1, Comment: text, Summary: text}
-	r.Folder = filepath.Join(s.Run.Workspace, "gate")
+	r.Folder = filepath.Join(s.Of.Run.Workspace, "gate")
 	s.Tell(context.Background(), r)
 	b, err := os.ReadFile(outputs)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestSessionTells(t *testing.T) {
 			t.Errorf("outputs lack %q:\n%s", want, b)
 		}
 	}
-	if strings.Contains(string(b), s.Run.Workspace) {
+	if strings.Contains(string(b), s.Of.Run.Workspace) {
 		t.Errorf("an output is not relative to the workspace:\n%s", b)
 	}
 	comments := srv.Comments()

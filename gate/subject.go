@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// subject is what is judged: a pull request, or a commit.
-type subject struct {
+// Subject is what is judged: a pull request, or a commit.
+type Subject struct {
 	Run    *Run
 	Number int   // of the pull request; 0 if there is none
 	Pull   *Pull // nil if there is none, or GitHub does not show it
@@ -15,7 +15,7 @@ type subject struct {
 }
 
 // HeadSHA is the commit that was measured; empty if it is not known.
-func (s *subject) HeadSHA() string {
+func (s *Subject) HeadSHA() string {
 	if sha := s.Run.HeadSHA(); sha != "" || s.Pull == nil {
 		return sha
 	}
@@ -25,7 +25,7 @@ func (s *subject) HeadSHA() string {
 // Base is the ref at which deciding files are read: the commit, or the branch, at the base of the change. If no change
 // is judged (a schedule, or the push that begins a repository), the checkout decides. If GitHub does not name the base
 // of a change, ref is empty.
-func (s *subject) Base() (ref string, change bool) {
+func (s *Subject) Base() (ref string, change bool) {
 	r := s.Run
 	branch, onBranch := strings.CutPrefix(r.Ref, "refs/heads/")
 	aside := onBranch && r.DefaultBranch != "" && branch != r.DefaultBranch
@@ -49,7 +49,7 @@ func (s *subject) Base() (ref string, change bool) {
 
 // BaseBranch is the branch to compare with: the base of the pull request, or the branch of the run. It is empty if the
 // event has neither.
-func (s *subject) BaseBranch() string {
+func (s *Subject) BaseBranch() string {
 	switch {
 	case s.Pull != nil:
 		return s.Pull.BaseRef
@@ -65,7 +65,7 @@ func (s *subject) BaseBranch() string {
 }
 
 // stamp of the numbers. It knows the head even if the event names a pull request by number only.
-func (s *subject) stamp() stamp {
+func (s *Subject) stamp() stamp {
 	st := s.Run.stamp()
 	st.HeadSHA = s.HeadSHA()
 	if s.measured != 0 { // the gate of that run may still be to come, and counts as new as this
@@ -75,10 +75,10 @@ func (s *subject) stamp() stamp {
 }
 
 // Measures is the run whose measurements are judged: this one, or on workflow_run the one that has finished.
-func (s *subject) Measures() int64 { return s.stamp().RunID }
+func (s *Subject) Measures() int64 { return s.stamp().RunID }
 
 // against names the base of a verdict: two pull requests with one head have two bases.
-func (s *subject) against() string {
+func (s *Subject) against() string {
 	if s.Pull == nil {
 		return ""
 	}
@@ -86,4 +86,4 @@ func (s *subject) against() string {
 }
 
 // On switches to a pull request: one of those with the head that was measured.
-func (s *subject) On(pull *Pull) { s.Pull, s.Number = pull, pull.Number }
+func (s *Subject) On(pull *Pull) { s.Pull, s.Number = pull, pull.Number }

@@ -30,9 +30,9 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	for _, o := range [][2]string{
 		{"regressions", strconv.Itoa(regressed)}, {"improvements", strconv.Itoa(improved)},
 		{"inconclusive", strconv.Itoa(unsettled)},
-		{"comparison-json", s.Run.inWorkspace(r.Folder, "comparison.json")},
-		{"comment-markdown", s.Run.inWorkspace(r.Folder, "comment.md")},
-		{"report-dir", s.Run.inWorkspace(r.Folder, "reports")},
+		{"comparison-json", s.Of.Run.inWorkspace(r.Folder, "comparison.json")},
+		{"comment-markdown", s.Of.Run.inWorkspace(r.Folder, "comment.md")},
+		{"report-dir", s.Of.Run.inWorkspace(r.Folder, "reports")},
 		{"baseline-sha", r.BaseSHA}, {"baseline-source", r.BaseSource},
 	} {
 		s.log.output(o[0], o[1])
@@ -100,7 +100,7 @@ func (s *Session) post(ctx context.Context, w comment) {
 	s.comment(ctx, w)
 	if s.worst == "" || comparison.Rank(w.Verdict) > comparison.Rank(s.worst) {
 		s.worst = w.Verdict
-		s.setStatus(ctx, shown[w.Verdict].state, string(w.Verdict)+s.against())
+		s.setStatus(ctx, shown[w.Verdict].state, string(w.Verdict)+s.Of.against())
 	}
 }
 
@@ -109,11 +109,11 @@ func (s *Session) post(ctx context.Context, w comment) {
 func (s *Session) Pending(ctx context.Context) { s.setStatus(ctx, "pending", "being judged") }
 
 func (s *Session) setStatus(ctx context.Context, state, text string) {
-	sha := s.HeadSHA()
+	sha := s.Of.HeadSHA()
 	if s.o.Status == "" || !s.token || sha == "" {
 		return
 	}
-	status := commitStatus{SHA: sha, State: state, Context: s.o.Status, Text: "explain: " + text, URL: s.Run.URL()}
+	status := commitStatus{SHA: sha, State: state, Context: s.o.Status, Text: "explain: " + text, URL: s.Of.Run.URL()}
 	if why := s.client.setStatus(ctx, status); why != "" {
 		s.o.Say("status: " + why)
 	}
@@ -121,13 +121,13 @@ func (s *Session) setStatus(ctx context.Context, state, text string) {
 
 // comment updates the comment, and says in the log and the summary if it could not.
 func (s *Session) comment(ctx context.Context, w comment) {
-	if s.Number == 0 || s.o.Mode == Never {
+	if s.Of.Number == 0 || s.o.Mode == Never {
 		return
 	}
 	why := "no token: set GITHUB_TOKEN for this step (env: GITHUB_TOKEN: ${{ github.token }})"
 	if s.token {
-		w.Key, w.Mode, w.Stamp = s.key, s.o.Mode, s.stamp()
-		posted := s.client.upsert(ctx, s.Number, w)
+		w.Key, w.Mode, w.Stamp = s.key, s.o.Mode, s.Of.stamp()
+		posted := s.client.upsert(ctx, s.Of.Number, w)
 		if posted.ID != 0 {
 			s.log.output("comment-id", strconv.FormatInt(posted.ID, 10))
 			s.log.output("comment-url", posted.URL)

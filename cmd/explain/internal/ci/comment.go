@@ -92,7 +92,7 @@ func (f *commentFlags) run(ctx context.Context, e *cmdenv.Env, args []string) er
 // comment reads the comparisons and posts a comment on them.
 func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Session, args []string) error {
 	switch {
-	case s != nil && s.Run.Trigger != nil:
+	case s != nil && s.Of.Run.Trigger != nil:
 		return usage.Errorf("on workflow_run explain trusts nothing that a change says about itself: use explain gate, " +
 			"which judges " +
 			"the reports of its run")

@@ -144,7 +144,7 @@ func (f *gateFlags) run(cmd *cobra.Command, e *cmdenv.Env) error {
 			one.out = filepath.Join(f.out, fmt.Sprintf("pull-%d", pull.Number))
 		}
 		if pull != nil {
-			session.On(pull)
+			session.Of.On(pull)
 		}
 		if got := one.once(cmd, e, session); err == nil || comparison.Rank(verdictOf(got)) > comparison.Rank(verdictOf(err)) {
 			err = got
@@ -201,9 +201,9 @@ func (f *gateFlags) due(cmd *cobra.Command, s *gate.Session) ([]*gate.Pull, erro
 	}
 	s.Pending(cmd.Context())
 	switch {
-	case s.Run.Trigger == nil:
-		return []*gate.Pull{s.Pull}, nil
-	case s.Run.Action == "requested" || s.Run.Action == "in_progress":
+	case s.Of.Run.Trigger == nil:
+		return []*gate.Pull{s.Of.Pull}, nil
+	case s.Of.Run.Action == "requested" || s.Of.Run.Action == "in_progress":
 		return nil, nil // still being measured: pending is all there is to report
 	}
 	return s.Finished(cmd.Context())
@@ -369,7 +369,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	at.Policy = source
 	j.options.AcceptLabel, j.options.Reproduce, j.options.Today = f.github.label, f.reproduce(s != nil, len(j.base.reports)), opt.Today
 	notes := slices.Concat([]string{f.pins.Said()}, base.notes, before.Notes)
-	if s != nil && s.Run.Trigger != nil {
+	if s != nil && s.Of.Run.Trigger != nil {
 		at.Artifact = f.artifact
 		notes = append(notes, "Measured by a run of the change's own code, judged here: only its numbers are trusted.")
 	}
@@ -383,7 +383,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	} else {
 		if now := s.Moved(ctx); now != "" {
 			j.options.Notes = slices.Insert(j.options.Notes, 0,
-				[]doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
+				[]doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.Of.HeadSHA())),
 					doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
 		}
 		if err := s.Accept(ctx, []comparison.Leg{{Comparison: j.c}}, f.github.acceptance(f.rules.Policy)); err != nil {

@@ -41,12 +41,12 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 	switch {
 	case len(f.head) > 0:
 		return nil
-	case s == nil || s.Run.Trigger == nil && (s.Run.Event != "pull_request" || f.artifact == defaultArtifact):
+	case s == nil || s.Of.Run.Trigger == nil && (s.Of.Run.Event != "pull_request" || f.artifact == defaultArtifact):
 		return usage.Errorf("name what to judge: explain gate --head FILE [--base FILE]")
 	}
 	files, err := s.Measured(ctx, f.artifact)
-	if errors.Is(err, gate.ErrNotFound) && s.Run.Trigger == nil {
-		s.Number = 0 // the measuring run will comment
+	if errors.Is(err, gate.ErrNotFound) && s.Of.Run.Trigger == nil {
+		s.Of.Number = 0 // the measuring run will comment
 		return gate.UnreadError{Err: err}
 	}
 	if err != nil {
@@ -82,14 +82,14 @@ func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 	if s == nil {
 		return nil
 	}
-	want, attempt, first := s.Measures(), int64(0), true
+	want, attempt, first := s.Of.Measures(), int64(0), true
 	for _, r := range reports {
 		by := r.Trace.Run
 		switch {
 		case by == nil && attempt != 0, by != nil && attempt == 0 && !first:
 			return fmt.Errorf("some of the reports name this run and others name none: empty the folder that they are in before measuring")
-		case by != nil && s.Pull != nil && by.Base != "" && by.Base != s.Pull.BaseRef:
-			return fmt.Errorf("the report of %s was measured for the base %s, and the base is %s now", render.Visible(r.Trace.Name), render.Visible(by.Base), render.Visible(s.Pull.BaseRef))
+		case by != nil && s.Of.Pull != nil && by.Base != "" && by.Base != s.Of.Pull.BaseRef:
+			return fmt.Errorf("the report of %s was measured for the base %s, and the base is %s now", render.Visible(r.Trace.Name), render.Visible(by.Base), render.Visible(s.Of.Pull.BaseRef))
 		case by != nil && by.ID != want:
 			return fmt.Errorf("the report of %s was made by run %d, and run %d is judged: measuring failed, or left reports of an "+
 				"earlier run where its own should be. What another run measured is a baseline-artifact", render.Visible(r.Trace.Name), by.ID, want)
@@ -109,7 +109,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 	if len(f.base) > 0 {
 		inputs, err := input.Captures("--base", f.base)
 		source := "files of this job"
-		if s != nil && s.Run.Trigger != nil {
+		if s != nil && s.Of.Run.Trigger != nil {
 			source = "as the change's own run measured it"
 		}
 		return baseline{inputs: inputs, source: source, sha: f.baseCommit}, err
@@ -155,7 +155,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 		if none == policy.NotNamed {
 			none = policy.Lost
 			if s != nil {
-				never, err := s.NeverRan(ctx, s.BaseBranch())
+				never, err := s.NeverRan(ctx, s.Of.BaseBranch())
 				if err != nil {
 					why += "; whether the base branch has ever run this workflow is not known: " + err.Error()
 				} else if never {
@@ -179,7 +179,7 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 		if err := f.trustedHistory(ctx, s, dir); err != nil {
 			return nil, err
 		}
-		if ref, _ := s.Base(); commit == "" && commitText.MatchString(ref) {
+		if ref, _ := s.Of.Base(); commit == "" && commitText.MatchString(ref) {
 			commit = ref
 		}
 	}
@@ -204,7 +204,7 @@ func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir str
 		if store != "" {
 			return usage.Errorf("--history and --history-artifact exclude each other")
 		}
-		branch := cmp.Or(f.baselineBranch, s.BaseBranch())
+		branch := cmp.Or(f.baselineBranch, s.Of.BaseBranch())
 		found, err := s.Evidence(ctx, f.historyArtifact, branch)
 		if none, ok := errors.AsType[*gate.NoBaseline](err); ok && none.NeverRan {
 			return nil // no run can have made one yet
@@ -226,7 +226,7 @@ func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir str
 	if gitfile.Tracked(ctx, store) {
 		return usage.Errorf("--history %s is a file of the repository, which the change can edit: keep it in an artifact or a branch of its own", store)
 	}
-	if _, change := s.Base(); change && f.policyRef != gate.HeadRef {
+	if _, change := s.Of.Base(); change && f.policyRef != gate.HeadRef {
 		return gate.UnreadError{Err: fmt.Errorf("--history %s lies in the workspace, where the change, or a cache that it "+
 			"can write, may have put it, so it is not trusted: name the artifact of a run on the base branch with "+
 			"--history-artifact", store)}
@@ -257,9 +257,9 @@ func (f *gateFlags) fromArtifact(ctx context.Context, s *gate.Session) (baseline
 			"--baseline-artifact finds an artifact in GitHub Actions, and this is not one of its jobs: " +
 				"name the files with --base")
 	}
-	branch := cmp.Or(f.baselineBranch, s.BaseBranch())
+	branch := cmp.Or(f.baselineBranch, s.Of.BaseBranch())
 	if branch == "" {
-		return baseline{}, usage.Errorf("the event %s has no base branch: name one with --baseline-branch", s.Run.Event)
+		return baseline{}, usage.Errorf("the event %s has no base branch: name one with --baseline-branch", s.Of.Run.Event)
 	}
 	found, err := s.Baseline(ctx, f.baselineArtifact, branch)
 	if err != nil {
@@ -272,7 +272,7 @@ func (f *gateFlags) fromArtifact(ctx context.Context, s *gate.Session) (baseline
 	case len(reports) == 0:
 		return baseline{}, &gate.NoBaseline{Reason: found.Source + " holds no report.json"}
 	}
-	b := baseline{reports: reports, source: found.Source, sha: found.SHA, run: s.Run.RunURL(found.RunID)}
+	b := baseline{reports: reports, source: found.Source, sha: found.SHA, run: s.Of.Run.RunURL(found.RunID)}
 	for _, warning := range found.Warnings {
 		b.notes = append(b.notes, "Baseline: "+warning)
 	}

@@ -87,7 +87,7 @@ func (f *githubFlags) session(ctx context.Context, e *cmdenv.Env, folder string)
 	case err != nil:
 		return nil, err
 	}
-	if err = s.Run.CheckTrusted(); err != nil && !f.allowUnsafe {
+	if err = s.Of.Run.CheckTrusted(); err != nil && !f.allowUnsafe {
 		err = usage.Error{Err: err}
 	} else {
 		err = s.Connect(ctx)
@@ -149,7 +149,7 @@ func (f *githubFlags) provenance(s *gate.Session) diffrender.CommentOptions {
 	if s == nil {
 		return diffrender.CommentOptions{Provenance: at}
 	}
-	at.HeadSHA, at.RunURL = s.HeadSHA(), s.Run.URL()
-	at.PageURL = cmp.Or(f.reportURL, s.Run.ArtifactsURL())
+	at.HeadSHA, at.RunURL = s.Of.HeadSHA(), s.Of.Run.URL()
+	at.PageURL = cmp.Or(f.reportURL, s.Of.Run.ArtifactsURL())
 	return diffrender.CommentOptions{Title: s.Title, Provenance: at}
 }
