@@ -69,7 +69,7 @@ func (f *Until) Decide(r *capturesession.Session) (*Decider, error) {
 	if err != nil {
 		return nil, usage.Errorf("--tolerance %s: %w", f.tolerance, err)
 	}
-	d := &Decider{test: test, until: f, out: r.Out, say: r.Say, began: time.Now(), last: time.Now()}
+	d := &Decider{test: test, until: f, out: r.Want.Out, say: r.Say, began: time.Now(), last: time.Now()}
 	r.Decide = d.pair
 	return d, nil
 }

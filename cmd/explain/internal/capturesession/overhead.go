@@ -19,7 +19,7 @@ import (
 // measureOverhead runs the load once more without the profiler and records what profiling cost. Its errors become
 // notes, since the capture is complete without it.
 func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
-	if !r.Overhead || run.Interrupted || r.soft.Err() != nil {
+	if !r.Want.Overhead || run.Interrupted || r.soft.Err() != nil {
 		return
 	}
 	client, err := run.Unprofiled(job)

@@ -18,9 +18,9 @@ func (r *Session) plan(programs [][]string) error {
 		}
 	}
 	if r.Unusable != "" {
-		add("# " + r.Unusable + ": these are the commands for nsys " + r.Nsys.Version)
+		add("# " + r.Unusable + ": these are the commands for nsys " + r.Want.Nsys.Version)
 	} else {
-		add("# nsys " + r.Nsys.Version)
+		add("# nsys " + r.Want.Nsys.Version)
 	}
 	port := 8000
 	if r.Of != nil && r.Of.Port != 0 {
@@ -29,34 +29,34 @@ func (r *Session) plan(programs [][]string) error {
 		add("# each port is replaced by a free one")
 	}
 	for side, program := range programs {
-		dir := filepath.Join(r.Out, r.subfolder(side, 1))
-		steps, err := capture.Plan(r.job(program), port, dir)
+		dir := filepath.Join(r.Want.Out, r.Want.subfolder(side, 1))
+		steps, err := capture.Plan(r.Want.job(program), port, dir)
 		if err != nil {
 			return err
 		}
 		add(steps...)
-		if r.Overhead {
+		if r.Want.Overhead {
 			add("# the same load once more, without nsys")
 		}
 		var evidence []string
 		if r.Of != nil {
 			add(r.Of.plan(dir)...)
-			evidence = r.Of.evidence(len(r.Window.Client) > 0)
+			evidence = r.Of.evidence(len(r.Want.Window.Client) > 0)
 		}
-		if r.NoReport {
+		if r.Want.NoReport {
 			continue
 		}
-		if r.Of == nil && r.Window.Triggered() {
+		if r.Of == nil && r.Want.Window.Triggered() {
 			add("# with --server-log " + capture.Shell([]string{filepath.Join(dir, "logs", "server.log")}) +
 				" where that is the log of an inference server:")
 		}
-		add(capture.Shell(r.reportCommand(dir, evidence)))
+		add(capture.Shell(r.Want.reportCommand(dir, evidence)))
 	}
-	if r.Repeat > 1 {
-		add(fmt.Sprintf("# all of it %d times", r.Repeat))
+	if r.Want.Repeat > 1 {
+		add(fmt.Sprintf("# all of it %d times", r.Want.Repeat))
 	}
-	if r.Pair {
-		add(capture.Shell(r.diffCommand()))
+	if r.Want.Pair {
+		add(capture.Shell(r.Want.diffCommand()))
 	}
 	_, err := fmt.Fprint(r.Stdout, b.String())
 	return err

@@ -98,7 +98,7 @@ func (r *Session) facts(job *capture.Job) *capture.Facts {
 	f := &capture.Facts{Job: job, RunID: r.ID, Version: r.Analysis.Version, When: r.Began, Config: r.Config}
 	if r.Of != nil {
 		f.NCU = r.Of.NCUVersion
-		if len(r.Window.Client) == 0 {
+		if len(r.Want.Window.Client) == 0 {
 			f.Load = r.Of.sent()
 		}
 	}

@@ -28,10 +28,10 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
-	r.NsysName = cmp.Or(r.NsysName, status.Nsys)
-	r.Unit, r.NoReport = cmp.Or(r.Unit, status.Unit), r.NoReport || status.NoReport
-	r.Analysis.Unit = r.Unit
-	if r.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
+	r.Want.NsysName = cmp.Or(r.Want.NsysName, status.Nsys)
+	r.Want.Unit, r.Want.NoReport = cmp.Or(r.Want.Unit, status.Unit), r.Want.NoReport || status.NoReport
+	r.Analysis.Unit = r.Want.Unit
+	if r.Want.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
 		return err
 	}
 	defer capture.Watch("")()
@@ -43,10 +43,10 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 			return fmt.Errorf("%w; %s is as it was", capture.DiskFull(dir, err), dir)
 		}
 	}
-	if err := moveResumed(dir, r.Out, found); err != nil {
+	if err := moveResumed(dir, r.Want.Out, found); err != nil {
 		return fmt.Errorf("%w; the capture is in %s", err, dir)
 	}
-	if r.Repeat = 1; len(found) > 1 {
+	if r.Want.Repeat = 1; len(found) > 1 {
 		r.result = nil // each result is in its folder
 	}
 	return r.wrote(nil)
@@ -54,7 +54,7 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 
 // resumeTo returns the folder for the resumed captures, which must be free.
 func (r *Session) resumeTo(dir, name string, found []string) (string, error) {
-	out := r.Out
+	out := r.Want.Out
 	switch base, failed := strings.CutSuffix(dir, ".failed"); {
 	case out != "":
 	case name != "" && name == filepath.Base(name):
@@ -81,12 +81,12 @@ func (r *Session) finish(ctx context.Context, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	find := func() (*capture.Nsys, error) {
-		return capture.FindNsys(ctx, cmp.Or(r.NsysName, r.Getenv("NSYS"), "nsys"))
+		return capture.FindNsys(ctx, cmp.Or(r.Want.NsysName, r.Getenv("NSYS"), "nsys"))
 	}
 	if err := run.Resume(find); err != nil {
 		return err
 	}
-	if !r.NoReport {
+	if !r.Want.NoReport {
 		if r.result, err = r.report(run); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ type Options struct {
 
 // Session is one call of explain capture.
 type Session struct {
-	Options
+	Want     Options
 	Of       *Server       // the server to start; nil: explain capture -- COMMAND
 	ID       string        // of the run
 	Config   yaml.MapSlice // every option with its value, for config.yaml
@@ -82,14 +82,14 @@ func (r *Options) job(program []string) *capture.Job {
 // Run makes every capture of the call, into one folder. The comparison is that of a pair, whose verdict the caller
 // turns into an exit code; it is nil if there is none.
 func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Comparison, error) {
-	if r.DryRun {
+	if r.Want.DryRun {
 		return nil, r.plan(programs)
 	}
 	// before the folder is claimed: what this ends may still write its recording
 	if names := capture.EndStale(); names != "" {
 		r.Say("Note: ended processes that an earlier, killed capture left running: " + names)
 	}
-	folder, err := capture.NewFolder(r.Out, r.Force)
+	folder, err := capture.NewFolder(r.Want.Out, r.Want.Force)
 	if errors.Is(err, capture.ErrExists) || errors.Is(err, capture.ErrTaken) || errors.Is(err, capture.ErrAlien) {
 		return nil, usage.Error{Err: err}
 	}
@@ -103,38 +103,38 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
-	err = (&capture.Status{Out: filepath.Base(r.Out), NoReport: r.NoReport, Unit: r.Unit, Nsys: r.nsysNamed()}).Write(folder.Stage)
-	if err == nil {
+	status := &capture.Status{Out: filepath.Base(r.Want.Out), NoReport: r.Want.NoReport, Unit: r.Want.Unit, Nsys: r.nsysNamed()}
+	if err = status.Write(folder.Stage); err == nil {
 		err = r.captures(folder, programs)
 	}
 	if errors.Is(err, errStopped) { // with all that was recorded in its place
 		if err := folder.Done(); err != nil {
 			return nil, r.failed(folder, err)
 		}
-		return nil, fmt.Errorf("%w: %s holds what was recorded up to then", capture.ErrInterrupted, r.Out)
+		return nil, fmt.Errorf("%w: %s holds what was recorded up to then", capture.ErrInterrupted, r.Want.Out)
 	}
-	if err == nil && !r.several() {
+	if err == nil && !r.Want.several() {
 		err = folder.Done()
 	}
 	if err != nil {
 		return nil, r.failed(folder, err)
 	}
 	var compared *comparison.Comparison
-	if r.Pair {
+	if r.Want.Pair {
 		compared, err = r.compare()
 	}
-	if r.several() {
+	if r.Want.several() {
 		err = errors.Join(err, folder.Done())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; the captures are in %s", capture.DiskFull(filepath.Dir(r.Out), err), r.Out)
+		return nil, fmt.Errorf("%w; the captures are in %s", capture.DiskFull(filepath.Dir(r.Want.Out), err), r.Want.Out)
 	}
 	return compared, r.wrote(compared)
 }
 
 // nsysNamed returns the requested nsys, with an absolute path if it has one; empty: the one on PATH.
 func (r *Session) nsysNamed() string {
-	name := cmp.Or(r.NsysName, r.Getenv("NSYS"))
+	name := cmp.Or(r.Want.NsysName, r.Getenv("NSYS"))
 	if full, err := filepath.Abs(name); err == nil && strings.ContainsRune(name, filepath.Separator) {
 		return full
 	}
@@ -160,7 +160,7 @@ var errStopped = errors.New("stopped")
 
 // captures runs the programs in turns. Each of several captures is in its place as soon as it is whole.
 func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
-	for i := 1; i <= r.Repeat; i++ {
+	for i := 1; i <= r.Want.Repeat; i++ {
 		var pair [2]*report.Report
 		for turn := range programs {
 			side := turn
@@ -171,7 +171,7 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			if i > 1 || turn > 0 {
 				r.cool()
 			}
-			sub := r.subfolder(side, i)
+			sub := r.Want.subfolder(side, i)
 			dir := filepath.Join(folder.Stage, sub)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return err
@@ -180,7 +180,7 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			if stopped != nil && !errors.Is(stopped, errStopped) {
 				return stopped
 			}
-			if r.several() {
+			if r.Want.several() {
 				if err := folder.Keep(sub); err != nil {
 					return err
 				}
@@ -200,7 +200,7 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			return err
 		}
 		if last {
-			r.Repeat = i
+			r.Want.Repeat = i
 		}
 	}
 	return nil
@@ -208,11 +208,11 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 
 // cool waits between two captures of a pair, unless the user wants the recording to end.
 func (r *Session) cool() {
-	if !r.Pair || r.Cooldown <= 0 {
+	if !r.Want.Pair || r.Want.Cooldown <= 0 {
 		return
 	}
 	select {
-	case <-time.After(r.Cooldown):
+	case <-time.After(r.Want.Cooldown):
 	case <-r.soft.Done():
 	}
 }
@@ -238,7 +238,7 @@ func (r *Session) one(dir string, program []string) error {
 	if err != nil {
 		return err
 	}
-	job := r.job(program)
+	job := r.Want.job(program)
 	if r.Of != nil {
 		job.Send = r.Of.sender(run, r.Analysis.Version)
 	}
@@ -275,7 +275,7 @@ func (r *Session) record(run *capture.Run, job *capture.Job) (*analyze.Result, e
 			return nil, err
 		}
 	}
-	if r.NoReport {
+	if r.Want.NoReport {
 		return nil, nil
 	}
 	if s != nil && s.Measure && !run.Interrupted {
@@ -288,12 +288,12 @@ func (r *Session) record(run *capture.Run, job *capture.Job) (*analyze.Result, e
 
 // compare compares the captures of both sides and writes comparison/ into the folder.
 func (r *Session) compare() (*comparison.Comparison, error) {
-	sides := r.sides()
+	sides := r.Want.sides()
 	c, err := r.Compare(sides[0], sides[1])
 	if err != nil {
 		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
 	}
-	return c, output.Write(r.hard, filepath.Join(r.Out, "comparison"), output.Comparison(c, diffdoc.Links{}))
+	return c, output.Write(r.hard, filepath.Join(r.Want.Out, "comparison"), output.Comparison(c, diffdoc.Links{}))
 }
 
 // sides are the folders of a pair's captures.
@@ -316,7 +316,7 @@ func (r *Session) wrote(compared *comparison.Comparison) error {
 		return err
 	}
 	if r.result != nil && r.result.Report.Window.Length == 0 {
-		return fmt.Errorf("nothing was recorded (%s): %s", r.Out, r.nothingAdvice())
+		return fmt.Errorf("nothing was recorded (%s): %s", r.Want.Out, r.Want.nothingAdvice())
 	}
 	return nil
 }
@@ -334,11 +334,11 @@ func (r *Session) programsFailed() error {
 	switch {
 	case first == nil:
 		return nil
-	case r.several():
+	case r.Want.several():
 		return fmt.Errorf("%w; %d of %d programs ended like this; their traces "+
-			"are kept in %s", first, failed, len(r.programs), r.Out)
+			"are kept in %s", first, failed, len(r.programs), r.Want.Out)
 	}
-	return fmt.Errorf("%w; its trace is kept in %s", first, r.Out)
+	return fmt.Errorf("%w; its trace is kept in %s", first, r.Want.Out)
 }
 
 // nothingAdvice returns what to change if nothing was recorded.
@@ -356,21 +356,21 @@ func (r *Options) nothingAdvice() string {
 
 func (r *Session) tell(compared *comparison.Comparison) error {
 	switch {
-	case r.Quiet:
+	case r.Want.Quiet:
 		return nil
 	case compared != nil:
 		opt := r.Terminal
 		if err := diffdoc.WriteText(r.Stdout, compared, opt); err != nil {
 			return err
 		}
-	case r.result != nil && r.Repeat == 1:
-		return output.Terminal(r.Stdout, r.result, r.Out, r.Terminal) // which ends in where it is
+	case r.result != nil && r.Want.Repeat == 1:
+		return output.Terminal(r.Stdout, r.result, r.Want.Out, r.Terminal) // which ends in where it is
 	}
-	text := "Wrote " + render.Visible(r.Out) + "\n"
-	if r.Repeat > 1 && !r.Pair {
+	text := "Wrote " + render.Visible(r.Want.Out) + "\n"
+	if r.Want.Repeat > 1 && !r.Want.Pair {
 		var dirs []string
-		for i := 1; i <= r.Repeat; i++ {
-			dirs = append(dirs, filepath.Join(r.Out, r.subfolder(0, i)))
+		for i := 1; i <= r.Want.Repeat; i++ {
+			dirs = append(dirs, filepath.Join(r.Want.Out, r.Want.subfolder(0, i)))
 		}
 		text += "How much captures of this program differ: explain policy init " + render.Visible(strings.Join(dirs, " ")) +
 			" --noise noise.json\n"

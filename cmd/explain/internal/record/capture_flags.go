@@ -150,7 +150,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		}
 		f.Nsys = capture.Newest()
 	}
-	r.Options = f.Options
+	r.Want = f.Options
 	r.Config = config(cmd)
 	return r, nil
 }
@@ -190,7 +190,7 @@ func (f *captureFlags) session(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 	f.Trace.GraphsAsked = cmd.Flags().Changed("graph-trace")
 	f.Cooldown = f.until.Cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.FailOn, f.rules.Policy, f.rules.Noise
-	r := &capturesession.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
+	r := &capturesession.Session{Want: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {
 		if !f.Quiet {
 			fmt.Fprintln(e.Err, render.Visible(text))
