@@ -45,16 +45,6 @@ func Testdata(name ...string) string { return Root(append([]string{"testdata"}, 
 // Shared is the path of a file beside the repository, which stands without it: tests skip where it is not there.
 func Shared(name ...string) string { return Root(append([]string{"..", "shared"}, name...)...) }
 
-// SharedTrace is the path of a real capture; the test is skipped where it is not there.
-func SharedTrace(t testing.TB, name string) string {
-	t.Helper()
-	path := Shared("traces", name+".sqlite")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("the real traces are not part of the project: ", err)
-	}
-	return path
-}
-
 // Traces are all traces of testdata, and a sample of the real ones where they are there: all of them with -long.
 func Traces(t testing.TB) []string {
 	t.Helper()
