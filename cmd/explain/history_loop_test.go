@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/gate/history"
 	"github.com/nsys-llm/explain/gate/history/historytest"
 )
@@ -190,6 +191,9 @@ for f in $d/*.json; do mkdir -p "$EXPLAIN_OUT"; mv $f "$EXPLAIN_OUT/report.json"
 	}
 	checkSchema(t, "bisect", read(t, filepath.Join(work, "bisect", "bisect.json")))
 
+	if !longtest.On() {
+		return
+	}
 	// Captures are shared both ways: a search begins with those of the nights and of searches before it, and what it makes is in
 	// the history, in a branch that no check of all branches takes for nights.
 	few := filepath.Join(work, "few.db")
