@@ -70,6 +70,7 @@ func TestReproduceIsNotCut(t *testing.T) {
 func TestCombinedComment(t *testing.T) {
 	calm := difftest.Regression()
 	calm.Verdict, calm.Gates, calm.Answer = comparison.Pass, []comparison.Gate{}, comparison.Answer{Direction: comparison.Unchanged}
+	calm.Counts.GatesChecked = 0
 	calm.Fill()
 	legs := []comparison.Leg{{Name: "a100", Comparison: calm}, {Name: "h100 | `x`", Comparison: difftest.Regression()}, {Name: "b200", Comparison: difftest.Different()}}
 	golden(t, "combined.comment.md", []byte(diffdoc.CombinedComment(legs, surroundings())))

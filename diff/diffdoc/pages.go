@@ -406,18 +406,16 @@ func gatesText(c *comparison.Comparison) string {
 		return "A study has no verdict: no gate was asked."
 	}
 	n := map[comparison.Verdict]int64{}
-	checked := int64(0)
 	for i := range c.Gates {
 		if g := &c.Gates[i]; g.Checked() {
 			n[g.Verdict]++
-			checked++
 		}
 	}
 	passed := "passed"
 	if why := decisive(c); why != nil && why.Code == comparison.SameCapture {
 		passed = "passed, which proves nothing, since base and head are not two captures"
 	}
-	text := wording.Count(checked, "gate") + " checked"
+	text := wording.Count(c.Counts.GatesChecked, "gate") + " checked"
 	sep := ": "
 	for _, v := range []struct {
 		verdict comparison.Verdict
@@ -435,7 +433,7 @@ func gatesText(c *comparison.Comparison) string {
 			}
 		}
 	}
-	if left := int64(len(c.Gates)) - checked; left > 0 {
+	if left := int64(len(c.Gates)) - c.Counts.GatesChecked; left > 0 {
 		text += "; " + unit.Int(left) + " had nothing to judge"
 		if !c.Comparable && !c.FirstRun() {
 			text += ", since the sides are not comparable"

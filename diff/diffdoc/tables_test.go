@@ -304,6 +304,11 @@ func TestCountsOfGatesSum(t *testing.T) {
 				Verdict: rapid.SampledFrom([]comparison.Verdict{comparison.Pass, comparison.Warn, comparison.Fail, comparison.Inconclusive}).Draw(t, "verdict"),
 				Code:    rapid.SampledFrom([]comparison.Code{"", comparison.WideInterval, comparison.MissingMetric, comparison.TooFewUnits}).Draw(t, "code")})
 		}
+		for i := range c.Gates {
+			if c.Gates[i].Checked() {
+				c.Counts.GatesChecked++
+			}
+		}
 		counted, left, _ := strings.Cut(gatesText(c), ";")
 		var n []int
 		for _, s := range number.FindAllString(counted, -1) {
@@ -342,6 +347,7 @@ func TestBudgetsAloneSayWhatTheyJudged(t *testing.T) {
 	for _, m := range []string{"unit.time.p50", "unit.time.p50", "gpu.idle_ratio", "a", "b", "c"} {
 		c.Gates = append(c.Gates, comparison.Gate{Metric: m, Verdict: comparison.Pass, CountsAs: comparison.Pass})
 	}
+	c.Counts.GatesChecked = 6
 	if got := checkedText(c); got != "6 gates checked: 6 passed. Judged on the head alone: unit.time.p50, gpu.idle_ratio, a, b and 1 more." {
 		t.Error(got)
 	}
