@@ -59,17 +59,35 @@ func (p *Policy) Explain(subject string, known []MetricFacts) (
 				}
 			}
 			for k := range list {
-				old := &list[k].Rule
-				if old.Level != comparison.LevelOff &&
-					(v.Level == comparison.LevelOff || v.Budgeted() == old.Budgeted()) &&
-					(len(asked.Labels) > 0 || v.selectsAll(old)) {
-					list[k].By = v.Name()
-				}
+				list[k].overrule(&v, len(asked.Labels) > 0)
 			}
 			list = append(list, e)
 		}
 	}
 	return asked.subject(), list, p.Ignores(asked.Labels["kernel"]), nil
+}
+
+// overrule notes that a later rule judges in place of this one, if it surely selects the same number.
+func (e *Explanation) overrule(later *Rule, surely bool) {
+	if e.Rule.Level != comparison.LevelOff && (later.Level == comparison.LevelOff || later.Budgeted() == e.Rule.Budgeted()) &&
+		(surely || later.selectsAll(&e.Rule)) {
+		e.By = later.Name()
+	}
+}
+
+// ExplainRule finds the rules with an id, in their order, and which later ones judge in their place.
+func (p *Policy) ExplainRule(id string) (list []Explanation) {
+	for i := range p.Rules {
+		for _, v := range p.Rules[i].Each() {
+			for k := range list {
+				list[k].overrule(&v, false)
+			}
+			if p.Rules[i].ID == id {
+				list = append(list, Explanation{Rule: v, Preset: i < p.presetRules})
+			}
+		}
+	}
+	return list
 }
 
 // RuleIDs are the ids of the rules in their order, each once: outputs name rules by them.
@@ -189,15 +207,33 @@ func (r *Rule) Does() string {
 	case r.Budgeted():
 		return verb + " unless it is " + r.Threshold() + ", with or without a baseline"
 	}
-	text := verb + " beyond " + r.Threshold()
+	text := verb + " beyond " + r.limits()
 	if r.Improve {
 		text = verb + " unless it changes for the better: " + r.Threshold()
 	}
 	if r.Milder != nil {
-		text += ", warns beyond " + r.Milder.Threshold()
+		text += ", warns beyond " + r.Milder.limits()
 	}
 	for _, field := range slices.Sorted(maps.Keys(r.When)) {
 		text += ", if " + field + " is like " + r.When[field]
+	}
+	return text
+}
+
+// limits is the threshold in words: a change has to exceed all its parts.
+func (r *Rule) limits() string {
+	if rel, abs, both := strings.Cut(r.Threshold(), ","); both {
+		return "both " + rel + " and " + abs
+	}
+	return r.Threshold()
+}
+
+// FloorText says how large a noise floor a change of a duration has to exceed as well, if nobody measured the noise.
+func (p *Policy) FloorText() string {
+	text := fmt.Sprintf("noise floor of a duration: %.3g %% (assumed unless measured: explain policy init)", 100*comparison.DefaultFloor)
+	if p.Stats.Floor > 0 {
+		text = fmt.Sprintf("noise floor of the unit's time: %.3g %%, of other durations: %.3g %% (assumed unless measured)",
+			100*p.Stats.Floor, 100*comparison.DefaultFloor)
 	}
 	return text
 }
@@ -223,8 +259,8 @@ func (p *Policy) Summary() string {
 	s := &p.Stats
 	parts = append(parts, fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
 		wording.Count(s.MinCaptures, "capture")))
-	if s.Floor > 0 {
-		parts = append(parts, fmt.Sprintf("noise floor of the unit's time %.3g %%", 100*s.Floor))
+	if p.Changes() > 0 {
+		parts = append(parts, p.FloorText())
 	}
 	if s.MaxOverhead > 0 {
 		parts = append(parts, fmt.Sprintf("profiling may cost %.3g %%", 100*s.MaxOverhead))

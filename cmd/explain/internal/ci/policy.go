@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -140,7 +142,7 @@ func newPolicyExplain(e *cmdenv.Env) *cobra.Command {
 			if err != nil {
 				return usage.Error{Err: err}
 			}
-			return explainRules(e.Out, from, metric, list, ignored)
+			return explainRules(e.Out, p, from, metric, list, ignored)
 		},
 	}
 	cmd.Flags().StringVar(&path, "policy", "", "the policy `FILE` to ask, instead of the default rules")
@@ -152,14 +154,18 @@ func newPolicyExplain(e *cmdenv.Env) *cobra.Command {
 func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 	var out cmdenv.Lines
 	out.Add("rule %s, of %s", id, from)
-	for i := range p.Rules {
-		if p.Rules[i].ID != id {
-			continue
+	list := p.ExplainRule(id)
+	for i := range list {
+		x, more := &list[i], ""
+		if x.Preset && x.By != "" {
+			more = " of the preset"
 		}
-		for _, r := range p.Rules[i].Each() {
-			out.Add("  %s %s", r.Selects(), r.Does())
+		if x.By != "" {
+			more = "not" + more + ", since rule " + x.By + " comes later and selects it too: "
 		}
+		out.Add("  %s%s %s", more, x.Rule.Selects(), x.Rule.Does())
 	}
+	addFloor(&out, p, list)
 	for i := range p.Waivers {
 		if slices.Contains(p.Waivers[i].Rules, id) {
 			out.Add("  %s", p.Waivers[i].String())
@@ -168,8 +174,20 @@ func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 	return out.To(w)
 }
 
+// addFloor says what a change has to exceed besides its rule, if one of the rules judges the change of a duration.
+func addFloor(out *cmdenv.Lines, p *policy.Policy, list []policy.Explanation) {
+	for i := range list {
+		r := &list[i]
+		facts, err := policy.Facts(r.Rule.Metric, rulesfile.MetricFacts())
+		if err == nil && facts.Unit == report.Nanoseconds && r.By == "" && r.Rule.Level != comparison.LevelOff && !r.Rule.Budgeted() {
+			out.Add("  and beyond the %s", p.FloorText())
+			return
+		}
+	}
+}
+
 // explainRules prints the rules that select a number, starting with the one that judges it.
-func explainRules(w io.Writer, from, metric string, list []policy.Explanation, ignored bool) error {
+func explainRules(w io.Writer, p *policy.Policy, from, metric string, list []policy.Explanation, ignored bool) error {
 	var out cmdenv.Lines
 	out.Add("%s, by %s", metric, from)
 	switch {
@@ -194,5 +212,6 @@ func explainRules(w io.Writer, from, metric string, list []policy.Explanation, i
 			out.Add("    %s", r.Waivers[k].String())
 		}
 	}
+	addFloor(&out, p, list)
 	return out.To(w)
 }

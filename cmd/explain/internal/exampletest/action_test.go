@@ -321,21 +321,61 @@ var callsExplain = regexp.MustCompile(`(?m)^\s*(explain|"?\$EXPLAIN"?) `)
 // reusable are the inputs of the reusable workflow.
 func reusable(t *testing.T) map[string]bool {
 	t.Helper()
+	names := map[string]bool{}
+	for name := range reusableInputs(t) {
+		names[name] = true
+	}
+	return names
+}
+
+// workflowInput is an input of the reusable workflow.
+type workflowInput struct {
+	Description string      `yaml:"description"`
+	Default     interface{} `yaml:"default"`
+}
+
+// TestPageListsTheWorkflow: the page on the gate has a row for each input of gate.yml that is not passed on to the action, in
+// words and defaults of the file, and says how a runner is labelled.
+func TestPageListsTheWorkflow(t *testing.T) {
+	gate, _ := docs.ByName("gate")
+	of, _, _ := strings.Cut(gate.Text, "## Inputs\n")
+	_, of, _ = strings.Cut(of, "## Inputs of gate.yml\n")
+	action := readAction(t)
+	rows := 0
+	for name, in := range reusableInputs(t) {
+		if _, passed := action.Inputs[name]; passed && name != "command" && name != "working-directory" {
+			continue
+		}
+		value := ""
+		if text := fmt.Sprint(in.Default); in.Default != nil && text != "" {
+			value = "`" + text + "`"
+		}
+		rows++
+		if row := fmt.Sprintf("| `%s` | %s | %s |\n", name, value, in.Description); !strings.Contains(of, row) {
+			t.Errorf("the page lacks the row\n%s", row)
+		}
+	}
+	if listed := strings.Count(of, "\n| `"); listed != rows {
+		t.Errorf("the page lists %d inputs, gate.yml has %d of its own", listed, rows)
+	}
+	if !strings.Contains(of, "`self-hosted` and `gpu`") {
+		t.Error("the page does not say how to label a runner")
+	}
+}
+
+func reusableInputs(t *testing.T) map[string]workflowInput {
+	t.Helper()
 	var w struct {
 		On struct {
 			Call struct {
-				Inputs map[string]interface{} `yaml:"inputs"`
+				Inputs map[string]workflowInput `yaml:"inputs"`
 			} `yaml:"workflow_call"`
 		} `yaml:"on"`
 	}
 	if err := yaml.Unmarshal(explaintest.Read(t, "../../../../.github/workflows/gate.yml"), &w); err != nil || len(w.On.Call.Inputs) < 5 {
 		t.Fatalf("%v: %v", w.On.Call.Inputs, err)
 	}
-	names := map[string]bool{}
-	for name := range w.On.Call.Inputs {
-		names[name] = true
-	}
-	return names
+	return w.On.Call.Inputs
 }
 
 // TestExampleWorkflows: their inputs are the action's, no expression of a stranger's text reaches a script, and nothing has
