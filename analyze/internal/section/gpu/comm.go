@@ -255,7 +255,7 @@ func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64)
 }
 
 // synchronising are the device's communication kernels that start in the window and in which no device can finish
-// before all have begun, as indexes into its work.
+// before all have begun, as indexes into its work: of two devices, also what they send each other.
 func synchronising(in *kit.Input, device int) []int {
 	var list []int
 	d := &in.Timeline.Devices[device]
@@ -264,6 +264,10 @@ func synchronising(in *kit.Input, device int) []int {
 			continue
 		}
 		switch collective(in, d, j) {
+		case kernelname.CollSendRecv:
+			if len(in.Timeline.Devices) == 2 { // with each other
+				list = append(list, j)
+			}
 		case kernelname.CollAllReduce, kernelname.CollAllGather, kernelname.CollReduceScatter, kernelname.CollAllToAll,
 			kernelname.CollBarrier:
 			list = append(list, j)
@@ -280,6 +284,10 @@ func collective(in *kit.Input, d *timeline.Device, work int) string {
 // devices. It is nil unless the n-th collective of one device is the n-th of every other: numbers and kinds are equal,
 // and the kernels overlap in time.
 func commWaits(in *kit.Input) []int64 {
+	return kit.Once(in, "comm_waits", func() []int64 { return pairedWaits(in) })
+}
+
+func pairedWaits(in *kit.Input) []int64 {
 	devices := in.Timeline.Devices
 	if len(devices) < 2 {
 		return nil

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -120,6 +121,31 @@ func TestAPairApartWaitsNoLongerThanItRuns(t *testing.T) {
 	l := sectiontest.Look(t, b, analyze.Options{})
 	sectiontest.Metric(t, l.Report, (39*10+50)*sectiontest.Us, "comm.wait_time", "device", "0")
 	sectiontest.Metric(t, l.Report, 0, "comm.wait_time", "device", "1")
+}
+
+// What two devices send each other waits for the later one. Of three devices it is unknown who sends to whom.
+func TestTwoDevicesWaitForEachOther(t *testing.T) {
+	for devices, want := range map[int64]bool{2: true, 3: false} {
+		b := tracetest.New()
+		for d := range devices {
+			th := b.Process(100+d, "p").Thread(100+d, "")
+			for i := range int64(10) {
+				at := (100*i + 10*d) * sectiontest.Us
+				th.Launch("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", at, at+1, tracetest.Kernel{Place: tracetest.Place{Device: d}, Start: at, End: at + 50*sectiontest.Us})
+			}
+		}
+		l := sectiontest.Look(t, b, analyze.Options{})
+		advice := strings.Join(sectiontest.FindingOf(l.Report, "exposed_comm").Advice, " ")
+		if strings.Contains(advice, "column Waiting") != want || strings.Contains(advice, "a report of all ranks") == want {
+			t.Errorf("%d devices: %s", devices, advice)
+		}
+		if !want {
+			sectiontest.NoMetric(t, l.Report, "comm.wait_time", "device", "0")
+			continue
+		}
+		sectiontest.Metric(t, l.Report, 10*10*sectiontest.Us, "comm.wait_time", "device", "0")
+		sectiontest.Metric(t, l.Report, 0, "comm.wait_time", "device", "1")
+	}
 }
 
 func TestNoCommunication(t *testing.T) {
