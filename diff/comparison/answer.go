@@ -182,6 +182,26 @@ func (r *AnswerRow) Text() string {
 	return text
 }
 
+// Brief is Text in at most so many words. It leaves out the least useful first: what else goes with the cause, then its
+// place; what goes with it first stays as long as anything does. "…" stands for what was left out at the end.
+func (r *AnswerRow) Brief(words int) string {
+	for _, where := range []string{r.Where, ""} {
+		for n := len(r.With); n > 0 || n == len(r.With); n-- {
+			b := AnswerRow{What: r.What, Where: where, With: r.With[:n]}
+			text := b.Text()
+			if n < len(r.With) {
+				text += " …"
+			}
+			if len(strings.Fields(text)) <= words {
+				return text
+			}
+		}
+	}
+	b := AnswerRow{What: r.What, With: r.With[:min(1, len(r.With))]}
+	fields := strings.Fields(b.Text())
+	return strings.TrimRight(strings.Join(fields[:min(words, len(fields))], " "), ",:;") + " …"
+}
+
 // RestText is what the rows leave; empty if that is nothing.
 func (a *Answer) RestText() string {
 	if a.Rest == nil || math.Abs(Value(a.Rest)) < 0.5 || len(a.Rows) == 0 {

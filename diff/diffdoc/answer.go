@@ -29,11 +29,11 @@ func sidesOf(a *comparison.Answer) []doc.Span {
 	return doc.Spans(doc.Strong(text))
 }
 
-// causeList has a line for each cause, and one for the rest.
-func causeList(a *comparison.Answer) (l doc.List) {
+// causeList has a line for each cause, of at most so many words, and one for the rest.
+func causeList(a *comparison.Answer, words int) (l doc.List) {
 	for i := range a.Rows {
 		r := &a.Rows[i]
-		l.Add(doc.Strong(unit.Delta(r.Delta, report.Nanoseconds)).With(deltaTone(r.Delta)), " "+r.Text())
+		l.Add(doc.Strong(unit.Delta(r.Delta, report.Nanoseconds)).With(deltaTone(r.Delta)), " "+r.Brief(words))
 	}
 	if rest := a.RestText(); rest != "" {
 		l.Add(doc.Text(rest + " the rest").With(doc.Muted))

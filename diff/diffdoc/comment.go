@@ -1,6 +1,7 @@
 package diffdoc
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -194,7 +195,7 @@ func (p commentPage) whyFolded() []doc.Block {
 func (p commentPage) headlineOnly() doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), verdictWord(p.c.Verdict))})
-	d.Add(causeList(&p.c.Answer))
+	d.Add(causeList(&p.c.Answer, math.MaxInt))
 	d.Add(leftOut()...)
 	return d
 }

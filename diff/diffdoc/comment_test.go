@@ -415,3 +415,40 @@ func TestATypicalCommentIsShort(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 }
+
+// In a comment a cause keeps what goes with it, which says what to look at, and loses its place first.
+func TestCausesKeepTheirReason(t *testing.T) {
+	row := comparison.AnswerRow{What: "GPU idle, host slower", Where: "(+1.292 ms before kernels #62-#80 in every step, +891.3 µs in 4 hiccups in 14 steps, up to 6.646 ms before kernel #38)",
+		With: []string{"host time in cudaMemsetAsync +423.8 µs per unit (+784.1 % per call)", "host time in cudaLaunchKernel +315.7 µs per unit (+38.3 % per call)"}}
+	for words, want := range map[int]string{
+		99: row.Text(),
+		46: row.What + " " + row.Where + ": " + row.With[0] + " …",
+		29: row.What + ": " + row.With[0] + ", " + row.With[1],
+		18: row.What + ": " + row.With[0] + " …",
+		10: "GPU idle, host slower: host time in cudaMemsetAsync +423.8 µs …",
+	} {
+		if got := row.Brief(words); got != want {
+			t.Errorf("%d words: %q, want %q", words, got, want)
+		}
+	}
+	short := comparison.AnswerRow{What: "exposed communication", Where: "before #60 in every step of the capture"}
+	if got := short.Brief(4); got != "exposed communication" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The first of the failed gates is about the number in the title: here the mean changed more than the median.
+func TestTheTitleIsTheFirstGate(t *testing.T) {
+	c := difftest.Regression()
+	for i := range c.Primary {
+		if r := &c.Primary[i]; r.Metric == "unit.time.mean" {
+			r.Head, r.Delta, r.Ratio = new(12e6), new(2e6), new(1.2)
+		}
+	}
+	row, _ := c.Headline()
+	_, table, _ := strings.Cut(diffdoc.Comment(c, surroundings()), "| --- | --: | --: | --: | --- |\n")
+	first, _, _ := strings.Cut(table, "\n")
+	if row == nil || row.Metric != "unit.time.mean" || !strings.Contains(first, "`unit.time.mean`") {
+		t.Errorf("the title is of %v, the first gate %q", row, first)
+	}
+}

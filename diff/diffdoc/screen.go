@@ -29,13 +29,9 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 		rank   int // higher ranks are folded first
 		blocks []doc.Block
 	}
-	causes := causeList(&p.c.Answer)
-	for i := range causes.Items {
-		causes.Items[i].Spans = clipSpans(causes.Items[i].Spans, causeWords)
-	}
 	accept, reproduce := p.next()
 	parts := []part{
-		{0, doc.Some(causes)},
+		{0, doc.Some(causeList(&p.c.Answer, causeWords))},
 		{1, doc.Some(failing(p.c))},
 		{3, p.notes()},
 		{4, doc.Some(doc.P(clipTo(sentence(notes(p.c)), causeText)))},
@@ -61,7 +57,7 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 	return first, folded
 }
 
-// causeWords bounds the words in the line of a cause.
+// causeWords bounds the words in the line of a cause, without its size.
 const causeWords = 16
 
 // wordCount counts the words of some blocks.
@@ -74,32 +70,26 @@ func wordCount(blocks []doc.Block) (n int) {
 	return n
 }
 
-// clipSpans keeps the first words of a line.
-func clipSpans(spans []doc.Span, most int) []doc.Span {
-	var out []doc.Span
-	for _, s := range spans {
-		fields := strings.Fields(s.Text)
-		if len(fields) > most {
-			s.Text = strings.TrimRight(strings.Join(fields[:most], " "), ",:;") + " …"
-			if strings.HasPrefix(spans[len(out)].Text, " ") {
-				s.Text = " " + s.Text
-			}
-			return append(out, s)
-		}
-		most -= len(fields)
-		out = append(out, s)
-	}
-	return out
-}
-
-// failing lists the gates that decided the verdict, unless it is a pass.
+// failing lists the gates that decided the verdict, unless it is a pass: first the one whose number the title states.
 func failing(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "failing", Columns: doc.Cols("Gate", ">Base", ">Head", ">Change", "Limit")}
 	if !c.Comparable && !c.FirstRun() {
 		return t
 	}
 	more := 0
-	for _, g := range standing(c) {
+	gates := standing(c)
+	if row, _ := c.Headline(); row != nil {
+		slices.SortStableFunc(gates, func(a, b *comparison.Gate) int {
+			switch {
+			case a.Of(row) == b.Of(row):
+				return 0
+			case a.Of(row):
+				return -1
+			}
+			return 1
+		})
+	}
+	for _, g := range gates {
 		switch {
 		case g.Base == nil && g.Head == nil:
 		case len(t.Rows) == screenRows:
