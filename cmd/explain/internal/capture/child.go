@@ -333,8 +333,9 @@ func killTree(child int, marker string) {
 
 // endProgram ends the programs under nsys but not nsys, which completes the recording once they are gone: if
 // interrupted, nsys waits for daemons of the program, and the recording is lost. After a second interrupt it kills the
-// programs and gives nsys little time. If no program was ever seen under nsys, it stops the child instead.
-func (c *child) endProgram(hard context.Context, grace, complete time.Duration) {
+// programs and gives nsys little time. If no program was ever seen under nsys, it stops the child instead. If recording
+// is false, there is none to complete.
+func (c *child) endProgram(hard context.Context, recording bool, grace, complete time.Duration) {
 	asked := map[int]bool{}
 	grown, twice := time.After(grace), hard.Done()
 	for force := false; c.running(); {
@@ -367,6 +368,10 @@ func (c *child) endProgram(hard context.Context, grace, complete time.Duration) 
 		c.stop(grace)
 		return
 	}
+	work := "end"
+	if recording {
+		work = "complete the recording"
+	}
 	for limit, said := complete, "; once more to give up"; ; {
 		if twice = hard.Done(); hard.Err() != nil {
 			limit, said, twice = min(complete, giveUpLimit), "", nil
@@ -375,7 +380,7 @@ func (c *child) endProgram(hard context.Context, grace, complete time.Duration) 
 		if !c.running() {
 			return
 		}
-		c.book.say(fmt.Sprintf("Waiting at most %s for nsys to complete the recording%s", limit, said))
+		c.book.say(fmt.Sprintf("Waiting at most %s for nsys to %s%s", limit, work, said))
 		select {
 		case <-twice:
 			continue

@@ -160,13 +160,17 @@ func (r *Run) wait(c *child, j *Job) error {
 			c.stop(min(j.Grace, giveUpLimit))
 			return limit.Late("nsys", complete)
 		case <-over:
-			c.endProgram(r.hard, j.Grace, complete)
+			c.endProgram(r.hard, j.Window.begun(c.start), j.Grace, complete)
 			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
 				j.Limit)
 		case <-r.soft.Done():
 			r.Interrupted = true
-			r.say("Interrupted: ending the recording; once more to give up")
-			c.endProgram(r.hard, j.Grace, complete)
+			begun, what := j.Window.begun(c.start), "program"
+			if begun {
+				what = "recording"
+			}
+			r.say("Interrupted: ending the " + what + "; once more to give up")
+			c.endProgram(r.hard, begun, j.Grace, complete)
 			return nil
 		}
 	}
@@ -247,7 +251,7 @@ func (r *Run) session(j *Job) error {
 	err = c.drive(r.soft, p)
 	if r.soft.Err() != nil && !opened { // nsys 2024.2 stays, interrupted or asked to shut down, while a daemon lives
 		r.Interrupted = r.hard.Err() == nil
-		c.endProgram(r.hard, j.Grace, giveUpLimit)
+		c.endProgram(r.hard, false, j.Grace, giveUpLimit)
 		return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
 	}
 	if r.soft.Err() != nil && r.hard.Err() == nil {
@@ -289,7 +293,7 @@ func (r *Run) endSession(j *Job, c *child, session string) {
 	if c.running() {
 		r.Note("the server did not end when it was asked to, and was ended by force")
 	}
-	c.endProgram(r.hard, j.Grace, j.Grace)
+	c.endProgram(r.hard, recorded(r.Dir), j.Grace, j.Grace)
 	c.kill()
 }
 

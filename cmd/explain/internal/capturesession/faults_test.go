@@ -314,6 +314,7 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 		{name: "whole run", args: []string{"--no-report", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: leavesWhole},
 		{name: "window", args: []string{"--no-report", "--ready", "ready", "--client", "sh -c 'touch flag; sleep 60'", "--", "sh", "-c", "touch ready; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: leavesWhole},
 		{name: "before the window", args: []string{"--ready", "never", "--duration", "5s", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted before anything was recorded"},
+		{name: "before the delay is over", args: []string{"--delay", "60s", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted before anything was recorded"},
 		{name: "twice", args: []string{"--grace", "30s", "--", "sh", "-c", "trap '' INT TERM; touch flag; while :; do sleep 0.2; done"}, flag: "flag", signals: 2, says: "interrupted", keeps: leavesRecording},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -342,6 +343,9 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 			code := explaintest.Exit(t, c.Wait())
 			if code != cmdenv.Input || !strings.Contains(errs.String(), "explain: "+x.says) {
 				t.Errorf("exit code %d; said:\n%s", code, errs.String())
+			}
+			if strings.HasPrefix(x.name, "before") && (strings.Contains(errs.String(), "ending the recording") || strings.Contains(errs.String(), "complete the recording")) {
+				t.Errorf("nothing was recorded; said:\n%s", errs.String())
 			}
 			checkLeft(t, c, dir, x.keeps)
 		})
