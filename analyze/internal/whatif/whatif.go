@@ -325,7 +325,7 @@ func (in *Input) longest() string {
 		return ""
 	}
 	name := in.Kinds[slices.Index(sums, slices.Max(sums))].Display
-	return strings.ReplaceAll(wording.Shorten(name, mostName), "…", "*")
+	return strings.ReplaceAll(wording.ShortenTo(name, mostName, mostName/3), "…", "*")
 }
 
 // stepsOf sums up the units of one kind; nil if none was replayed.

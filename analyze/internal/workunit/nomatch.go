@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // NoMatchError says that no name in the capture matches --unit.
@@ -77,10 +79,7 @@ func nearestNames(expr string, names []string) []string {
 	})
 	var best []string
 	for _, x := range list[:min(len(list), maxNearest)] {
-		if runes := []rune(x.name); len(runes) > maxName {
-			x.name = string(runes[:maxName]) + "…"
-		}
-		best = append(best, x.name)
+		best = append(best, wording.ShortenTo(x.name, maxName, maxName/4))
 	}
 	return best
 }

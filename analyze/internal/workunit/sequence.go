@@ -10,6 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // minTracks is the share of all compute time that tracks with an anchor must have.
@@ -106,8 +108,8 @@ func (f *Search) bySequence() *Result {
 	}
 	why := fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and no kernel of %d starts work that repeats", longest)
 	if closest != nil && closest.units >= minRepeats {
-		why += fmt.Sprintf(": units that start at %s come closest, and those alike hold %.2f of the compute time",
-			name.text(closest.names), closest.covered)
+		why += fmt.Sprintf(": units that start at %s come closest, and those of equal work hold only %.0f %% of the compute time",
+			name.text(closest.names), 100*closest.covered)
 	}
 	return &Result{Kind: KindNone, Why: why}
 }
@@ -116,7 +118,7 @@ func (f *Search) bySequence() *Result {
 func (s *symbols) text(names []int32) string {
 	list := make([]string, len(names))
 	for i, n := range names {
-		list[i] = s.name[n]
+		list[i] = "`" + wording.Shorten(strings.ReplaceAll(s.name[n], "`", "'"), maxName) + "`"
 	}
 	return strings.Join(list, " → ")
 }

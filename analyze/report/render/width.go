@@ -5,6 +5,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/width"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // runeWidth is the number of terminal columns of a visible character: 0, 1 or 2. A character of ambiguous East Asian
@@ -39,6 +41,9 @@ func fit(s string, columns int) string {
 	}
 	if columns < 1 {
 		return ""
+	}
+	if s = wording.Shorten(s, columns); textWidth(s) <= columns { // unless characters are wide
+		return s
 	}
 	r := []rune(s)
 	head, used := 0, 0

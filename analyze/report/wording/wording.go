@@ -3,6 +3,7 @@ package wording
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -44,11 +45,31 @@ func Means(per string, counts ...float64) string {
 
 const averaged = " on average"
 
-// Shorten keeps the start and the end of s, with … between them, so that it has at most limit characters. Names of
-// kernels differ at both ends. A limit below 1 means none.
-func Shorten(s string, limit int) string { return ShortenTo(s, limit, limit-limit*2/3-1) }
+// Shorten is the one way in which names are shortened for people, to at most limit characters; a limit below 1 means
+// none. Of a template it first drops what all kernels have and none differs in: namespaces, casts, the return type and
+// parameters. If that is not enough, it keeps the start and the end, with … between them.
+func Shorten(s string, limit int) string {
+	if limit >= 1 && utf8.RuneCountInString(s) > limit && strings.Contains(s, "<") {
+		s = plainTemplate(s)
+	}
+	return ShortenTo(s, limit, limit-limit*2/3-1)
+}
 
-// ShortenTo is Shorten with the number of characters to keep at the end.
+var (
+	qualifiers = regexp.MustCompile(`(?:\b[A-Za-z_]\w*|<unnamed>|\(anonymous namespace\)|\{anonymous\})::`)
+	casts      = regexp.MustCompile(`\((?:bool|char|short|int|long|(?:unsigned |signed )(?:char|short|int|long))\)(-?\w)`)
+)
+
+// plainTemplate is a kernel's name without namespaces, casts, return type and parameters.
+func plainTemplate(s string) string {
+	s = casts.ReplaceAllString(qualifiers.ReplaceAllString(strings.TrimPrefix(s, "void "), ""), "$1")
+	if at := strings.LastIndex(s, ">("); at > 0 && strings.HasSuffix(s, ")") && !strings.ContainsAny(s[at+2:], "<>{}[]") {
+		s = s[:at+1]
+	}
+	return s
+}
+
+// ShortenTo only cuts: it keeps tail characters at the end.
 func ShortenTo(s string, limit, tail int) string {
 	if limit < 1 || utf8.RuneCountInString(s) <= limit {
 		return s

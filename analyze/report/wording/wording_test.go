@@ -59,3 +59,17 @@ func TestEdits(t *testing.T) {
 		}
 	}
 }
+
+// Names of kernels that differ in their middle still do when they are shortened.
+func TestShortenedKernelsDiffer(t *testing.T) {
+	for name, want := range map[string]string{
+		"void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, std::array<char *, (unsigned long)1>>(int, T2, T3)":          "vectorized_elementwise_kernel<4, FillFunctor<float>, array<char *, 1>>",
+		"void at::native::vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, (int)3>>(int, T2, T3)":          "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, Array<char*, 3>>",
+		"void at::native::<unnamed>::cunn_SoftMaxForward<(int)4, float, float, float, at::native::<unnamed>::SoftMaxForwardEpilogue>(T4 *, const T2 *, int)": "cunn_SoftMaxForward<4, float, float, float, SoftMaxForwardEpilogue>",
+		"a range that somebody wrote: execute::model with a long long long long long long long text":                                                         "a range that somebody wrote: execute::model with a…long long long long text",
+	} {
+		if got := Shorten(name, 75); got != want {
+			t.Errorf("%q\nwant %q", got, want)
+		}
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // IdleSite is the main cause of the judged idle time, and its place.
@@ -203,11 +205,7 @@ func threadNamed(name, without string) string {
 
 // quoted is a name of the capture as prose marks it, cut where it is long.
 func quoted(name string) string {
-	name = strings.ReplaceAll(name, "`", "'")
-	if r := []rune(name); len(r) > maxPlace {
-		name = string(r[:maxPlace/2]) + "…" + string(r[len(r)-maxPlace/2:])
-	}
-	return "`" + name + "`"
+	return "`" + wording.Shorten(strings.ReplaceAll(name, "`", "'"), maxPlace) + "`"
 }
 
 const maxPlace = 80 // characters of a name in a title
