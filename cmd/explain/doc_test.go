@@ -26,6 +26,10 @@ var documented = strings.Split("analyze bisect bubble calibrate capture comment 
 	"rank_experts rank_straggler report scrub since steady step straggler stream suspected TP tpot ttft unit unknown "+
 	"waiver warn whatif window --fail-on --steady", " ")
 
+// printedLabels are phrases in outputs that newcomers asked for.
+var printedLabels = []string{"its own code", "other calls", "transfer in SendRecv", "files of this job", "Peak TFLOPs", "Peak TFLOPs of device 0", "Due to that", "Passed on by", "alike",
+	"equal work", "Waiting", "kernel ncclDevKernel_SendRecv"}
+
 // TestEveryShownNameIsExplained takes every id, title and label from reports and comparisons, as data and as text, and asks explain
 // doc for each. -args -long takes all captures.
 func TestEveryShownNameIsExplained(t *testing.T) {
@@ -38,6 +42,7 @@ func TestEveryShownNameIsExplained(t *testing.T) {
 		}
 	}
 	add("asked by strangers", documented...)
+	add("a label", printedLabels...)
 	asked := func(args ...string) []byte {
 		var out, errs bytes.Buffer
 		if code := run(context.Background(), args, quietEnv(&out, &errs, "")); code == exitUsage || code == exitInput {

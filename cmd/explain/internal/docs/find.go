@@ -68,6 +68,14 @@ func Find(name string) []Entry {
 	if one, ok := strings.CutSuffix(name, "s"); ok && len(list) == 0 && len(one) > 3 { // waivers
 		return Find(one)
 	}
+	for rest := name; len(list) == 0; { // transfer in SendRecv, Peak TFLOPs of device 0
+		at := strings.LastIndex(rest, " ")
+		if at < 0 || rest != name && !strings.Contains(rest[:at], " ") {
+			break
+		}
+		rest = rest[:at]
+		list = index()[strings.ToLower(rest)]
+	}
 	return list[:min(len(list), maxEntries)]
 }
 
