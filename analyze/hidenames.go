@@ -147,9 +147,9 @@ var partWords = map[string]string{kernelname.CompAttention: "attn", kernelname.C
 // ncclKernel matches the names of NCCL's own kernels, which are public.
 var ncclKernel = regexp.MustCompile(`^nccl(?:Dev)?Kernel_[A-Z]\w*(?:\(|$)`)
 
-// HideKernels replaces the name of a kernel by letters, as [HideNames] does that of a range. Names that keep matches and
-// those of NCCL's kernels stay. After the letters stands the category and the collective that the name tells, so that
-// the copy's times of them are the same; its library, precision and tile are gone.
+// HideKernels replaces the name of a kernel by letters, as [HideNames] does that of a range. Names that keep matches
+// and those of NCCL's kernels stay. Beside the letters stand the category and the collective that the name tells, so
+// that the copy's times of them are the same; its library, precision and tile are gone.
 func HideKernels(keep *regexp.Regexp) func(name string) string {
 	hidden := map[string]string{}
 	return func(name string) string {

@@ -99,8 +99,8 @@ type Shown struct {
 }
 
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
-// numbers, without what payloads and events of plugins say. Names lose what looks like a token, and are written as shown
-// says. out must not exist; if there is an error, what is there is no capture.
+// numbers, without what payloads and events of plugins say. Names lose what looks like a token, and are written as
+// shown says. out must not exist; if there is an error, what is there is no capture.
 func Scrub(ctx context.Context, path, out string, shown Shown, opt Options) (done Scrubbed, err error) {
 	in := source.NewInput(ctx, path, opt.input())
 	defer in.Cleanup()

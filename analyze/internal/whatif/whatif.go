@@ -112,8 +112,8 @@ type set struct {
 	p50   float64
 }
 
-// sets returns the kept units of each kind on the device that a report judges, the one with the longest median: the main
-// kind first, then those with the most time.
+// sets returns the kept units of each kind on the device that a report judges, the one with the longest median: the
+// main kind first, then those with the most time.
 func sets(r *workunit.Result) []set {
 	type key struct{ group, index int32 }
 	all := map[key]*set{}

@@ -108,7 +108,8 @@ func (f *Search) bySequence() *Result {
 	}
 	why := fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and no kernel of %d starts work that repeats", longest)
 	if closest != nil && closest.units >= minRepeats {
-		why += fmt.Sprintf(": units that start at %s come closest, and those of equal work hold only %.0f %% of the compute time",
+		why += fmt.Sprintf(": units that start at %s come closest, and "+
+			"those of equal work hold only %.0f %% of the compute time",
 			name.text(closest.names), 100*closest.covered)
 	}
 	return &Result{Kind: KindNone, Why: why}

@@ -57,13 +57,14 @@ func Shorten(s string, limit int) string {
 
 var (
 	qualifiers = regexp.MustCompile(`(?:\b[A-Za-z_]\w*|<unnamed>|\(anonymous namespace\)|\{anonymous\})::`)
-	casts      = regexp.MustCompile(`\((?:bool|char|short|int|long|(?:unsigned |signed )(?:char|short|int|long))\)(-?\w)`)
+	casts      = regexp.MustCompile(`\((?:bool|(?:unsigned |signed )?(?:char|short|int|long))\)(-?\w)`)
 )
 
 // plainTemplate is a kernel's name without namespaces, casts, return type and parameters.
 func plainTemplate(s string) string {
 	s = casts.ReplaceAllString(qualifiers.ReplaceAllString(strings.TrimPrefix(s, "void "), ""), "$1")
-	if at := strings.LastIndex(s, ">("); at > 0 && strings.HasSuffix(s, ")") && !strings.ContainsAny(s[at+2:], "<>{}[]") {
+	at := strings.LastIndex(s, ">(")
+	if at > 0 && strings.HasSuffix(s, ")") && !strings.ContainsAny(s[at+2:], "<>{}[]") {
 		s = s[:at+1]
 	}
 	return s

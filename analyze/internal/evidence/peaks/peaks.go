@@ -97,9 +97,9 @@ func (d *Device) Flops(dtype string) *float64 {
 // noBF16 reports whether the tensor cores are older than bf16, which came with tf32.
 func (d *Device) noBF16() bool { return d.tera.tf32 == 0 && d.tera.fp8 == 0 }
 
-// OverFP32 is how many times faster than FP32 a GPU runs FP16 and TF32 on tensor cores; 0 if that is not known, for TF32
-// also if it has none. A GeForce RTX of the 30 series or later that is not in the table has the ratios of all that are:
-// they run FP16 twice as fast, and TF32 as fast.
+// OverFP32 is how many times faster than FP32 a GPU runs FP16 and TF32 on tensor cores; 0 if that is not known, for
+// TF32 also if it has none. A GeForce RTX of the 30 series or later that is not in the table has the ratios of all
+// that are: they run FP16 twice as fast, and TF32 as fast.
 func OverFP32(name string) (half, tf32 float64) {
 	d := Lookup(name)
 	if d == nil || d.tera.fp32 == 0 {

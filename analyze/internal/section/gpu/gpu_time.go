@@ -172,13 +172,14 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 		).Costs(s.Worth(s.Copy), s.CopyClaim())
 	}
 	if s.Share(s.Comm) >= exposedCommShare {
+		const slowest = "A communication kernel also waits for the slowest rank: the communication section says which "
 		who := "its column Waiting says which device waits."
 		if commWaits(in) == nil {
 			who = "which rank is late, a report of all ranks says (explain ranks/*.sqlite)."
 		}
 		out.FindAs("exposed_comm", "Communication is not hidden behind compute: "+unit.Percent(s.Share(s.Comm)),
 			stepRefs(s, "unit.exposed_comm_time", "gpu.exposed_comm_time"),
-			"A communication kernel also waits for the slowest rank: the communication section says which collective it is; "+who,
+			slowest+"collective it is; "+who,
 			"Overlap it (two-batch overlap, a lower tensor-parallel degree); for small messages a custom all-reduce or NVLS kernels instead of NCCL.",
 		).Costs(s.Worth(s.Comm), s.CommClaim())
 	}

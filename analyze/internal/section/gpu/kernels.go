@@ -277,8 +277,8 @@ func kernelRefs(in *kit.Input, s *kit.Step, name int) []report.MetricRef {
 	return []report.MetricRef{kit.Ref("kernel.total_time", "kernel", full), kit.Ref("kernel.share", "kernel", full)}
 }
 
-// fp32Finding names matrix arithmetic in FP32 without tensor cores, if the GPU has them. It is worth what the rates that
-// NVIDIA states for the GPU allow, at an efficiency that stays; all of the time if they are not known.
+// fp32Finding names matrix arithmetic in FP32 without tensor cores, if the GPU has them. It is worth what the rates
+// that NVIDIA states for the GPU allow, at an efficiency that stays; all of the time if they are not known.
 func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if in.Trace.GPU(s.Device.ID).CapMajor < 7 { // no tensor cores
 		return
@@ -304,7 +304,8 @@ func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if keep != "" {
 		advice = append(advice, keep)
 	}
-	if f := arithmetic(in, out, s, "fp32_math", "Matrix arithmetic in FP32, without tensor cores, takes ", kernelname.FP32Math, advice...); f != nil {
+	const title = "Matrix arithmetic in FP32, without tensor cores, takes "
+	if f := arithmetic(in, out, s, "fp32_math", title, kernelname.FP32Math, advice...); f != nil {
 		f.Leaves(leaves)
 	}
 }
@@ -320,7 +321,8 @@ func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 }
 
 // arithmetic makes a finding of the kernels whose names tell a type; nil if there are none.
-func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, are func(string, *kernelname.Info) bool, advice ...string) *kit.Finding {
+func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string,
+	are func(string, *kernelname.Info) bool, advice ...string) *kit.Finding {
 	top := -1
 	claims, ns := s.KernelClaims(func(n int) bool {
 		if n >= len(in.Kinds) || !are(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) {

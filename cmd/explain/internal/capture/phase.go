@@ -124,7 +124,8 @@ func (b *book) client(w *Window) Sender {
 		if w.Warmup > 0 {
 			select {
 			case err := <-ended:
-				return cmp.Or(err, fmt.Errorf("the client ended within the warm-up of %s, before the recording began: lower --warmup", w.Warmup))
+				return cmp.Or(err, fmt.Errorf("the client ended within the warm-up of %s, before the recording began: "+
+					"lower --warmup", w.Warmup))
 			case <-time.After(w.Warmup):
 			}
 			if err := l.Open(ctx); err != nil {

@@ -138,7 +138,10 @@ func NewLoad(err io.Writer, quiet, verbose bool) *Load {
 
 // Update shows the progress of the load.
 func (p *Load) Update(at load.Progress) {
-	text := map[string]string{"wait": "waiting for the server (--health-timeout)", "warm-up": "warm-up", "load": "load"}[at.Stage]
+	text := at.Stage
+	if text == "wait" {
+		text = "waiting for the server (--health-timeout)"
+	}
 	if at.Stage != "wait" {
 		text += fmt.Sprintf(": %d", at.Done)
 		if at.Total > 0 {

@@ -84,8 +84,10 @@ was interrupted, 4 --pair: inconclusive, or not decided.`,
 	fl.StringVar(&f.Window.NVTX, "nvtx", "",
 		"record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
 	fl.StringVar(&f.Window.Ready, "ready", "", "begin to record when this `URL` answers 200, or this file exists")
-	fl.DurationVar(&f.Window.Warmup, "warmup", 0, "with --ready: begin to record this `TIME` later, or after the start of --client, whose load warms up")
-	fl.DurationVar(&f.Window.Duration, "duration", 0, "record for this `TIME` (whole seconds, except with --ready); with --client at most, and end the client then")
+	fl.DurationVar(&f.Window.Warmup, "warmup", 0,
+		"with --ready: begin to record this `TIME` later, or after the start of --client, whose load warms up")
+	fl.DurationVar(&f.Window.Duration, "duration", 0,
+		"record for this `TIME` (whole seconds, except with --ready); with --client at most, and end the client then")
 	fl.DurationVar(&f.Limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.Pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
 	f.until.Register(fl)

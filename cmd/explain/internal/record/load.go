@@ -35,10 +35,11 @@ func newLoad(e *cmdenv.Env) *cobra.Command {
 measures time to first token, time between tokens, time to the end of the answer, tokens per second,
 and failures by kind.
 
-It waits until /health answers, 10 minutes at most (--health-timeout), asks /v1/models which model is served, sends the warm-up requests,
-and then the load: in a closed loop (--concurrency) the next request is sent when an answer arrives;
-in an open loop (--rate) requests are due at random moments with that mean rate, whatever the server
-does. Latencies count from the moment a request was due. Failed requests are not retried.
+It waits until /health answers, 10 minutes at most (--health-timeout), asks /v1/models which model
+is served, sends the warm-up requests, and then the load: in a closed loop (--concurrency) the next
+request is sent when an answer arrives; in an open loop (--rate) requests are due at random moments
+with that mean rate, whatever the server does. Latencies count from the moment a request was due.
+Failed requests are not retried.
 
 What it sends: --load-mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or
 mixed; or the prompts of --dataset, a file of JSON lines ({"prompt": …} or {"messages": […]}, with

@@ -49,11 +49,13 @@ a prompt. --names says how names are written:
   all:REGEX
 
 IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
-		Example: "  explain scrub trace.sqlite shareable.sqlite\n  explain scrub --names all trace.sqlite shareable.sqlite",
-		Args:    cmdenv.Args(2, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
+		Example: "  explain scrub trace.sqlite shareable.sqlite\n" +
+			"  explain scrub --names all trace.sqlite shareable.sqlite",
+		Args: cmdenv.Args(2, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
+		RunE: func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
 	}
-	cmd.Flags().StringVar(&names, "names", names, "hide names: `HOW` is keep, hash (ranges and threads), all (kernels too), hash:REGEX or all:REGEX")
+	cmd.Flags().StringVar(&names, "names", names,
+		"hide names: `HOW` is keep, hash (ranges and threads), all (kernels too), hash:REGEX or all:REGEX")
 	cmdenv.Force(cmd.Flags(), &force)
 	cmdenv.Complete(cmd, "names", []string{"keep", "hash", "all"})
 	return cmd
@@ -76,7 +78,8 @@ func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool)
 	bar := progress.New(e.Err, false, false)
 	var done analyze.Scrubbed
 	err = atomicfile.Path(out, over, func(name string) (err error) {
-		done, err = analyze.Scrub(cmd.Context(), in, name, shown, analyze.Options{Getenv: e.Getenv, Progress: bar.Update})
+		opt := analyze.Options{Getenv: e.Getenv, Progress: bar.Update}
+		done, err = analyze.Scrub(cmd.Context(), in, name, shown, opt)
 		return err
 	})
 	bar.Stop()
@@ -107,12 +110,14 @@ func shownNames(names string) (shown analyze.Shown, how string, err error) {
 		return shown, "names of kernels and ranges are as they were", nil
 	}
 	if mode != "hash" && mode != "all" {
-		return shown, "", usage.Errorf("--names %q is not keep, hash (hide ranges and threads) or all (kernels too); hash:REGEX and all:REGEX keep what matches", names)
+		return shown, "", usage.Errorf("--names %q is not keep, hash (hide ranges and threads) or all (kernels too); "+
+			"hash:REGEX and all:REGEX keep what matches", names)
 	}
 	var keep *regexp.Regexp
 	if some {
 		if keep, err = regexp.Compile(pattern); err != nil {
-			return shown, "", usage.Errorf("--names %s: what follows %s: is no regular expression: %w", names, mode, err)
+			return shown, "", usage.Errorf("--names %s: what follows %s: is no regular expression: %w", names,
+				mode, err)
 		}
 	}
 	shown.Personal, how = analyze.HideNames(keep), "names of ranges and threads are hidden"

@@ -211,7 +211,8 @@ func page(r *analyze.WhatIfResult) doc.Document {
 			if !s.Replayed {
 				gain += ", not replayed"
 			}
-			t.Row(change, doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens)), unit.Int(x.N), unit.Format(x.Time, "ns"), gain, unit.Format(x.UpTo, "ns"))
+			t.Row(change, doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens)), unit.Int(x.N),
+				unit.Format(x.Time, "ns"), gain, unit.Format(x.UpTo, "ns"))
 		}
 	}
 	d.Add(t, remediesOf(r))
@@ -223,9 +224,10 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		fit += " What launched " + unit.Percent(p.Unlaunched) + " of the GPU work is not known."
 	}
 	if p.Fits {
-		d.Add(doc.P("The gain is the mean over the steps of "+judged(r)+", whose median step is the longest; up to is the upper end of its "+
-			"95 % interval, which a real change rarely reaches. Gains overlap: do not add them. A finding of a report is worth no more than the time that it is "+
-			"about (idle time after waits, exposed communication), so it can be worth less."), doc.P(fit))
+		d.Add(doc.P("The gain is the mean over the steps of "+judged(r)+", whose median step is the longest; "+
+			"up to is the upper end of its 95 % interval, which a real change rarely reaches. Gains overlap: "+
+			"do not add them. A finding of a report is worth no more than the time that it is about (idle time "+
+			"after waits, exposed communication), so it can be worth less."), doc.P(fit))
 	} else {
 		d.Add(doc.Note{Kind: doc.Caution,
 			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: the capture lacks a part of what held steps back. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})
