@@ -91,7 +91,7 @@ var rooms = []room{
 		"analyze/internal/trace analyze/internal/trace/span analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",
 		"analyze/internal/trace analyze/internal/timeline analyze/internal/interval analyze/internal/kernelname analyze/report/order " +
-			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
+			"analyze/report/wording analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/stepgraph", "what waits for what",
 		"analyze/internal/trace analyze/internal/timeline analyze/internal/interval analyze/internal/stat " +
 			"analyze/internal/parallel analyze/internal/spill analyze/internal/workunit", noSQL},
