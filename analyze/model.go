@@ -267,9 +267,9 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	return append(kept, others)
 }
 
-// citeKept leaves in findings and remarks only numbers that are in the report: one that the input does not state, or that
-// a limit (--kernel-limit, --top) kept out, is not cited. A metric that no section declares is a mistake of a section, and
-// stays for the writer to refuse.
+// citeKept leaves in findings and remarks only numbers that are in the report: one that the input does not state, or
+// that a limit (--kernel-limit, --top) kept out, is not cited. A metric that no section declares is a mistake of a
+// section, and stays for the writer to refuse.
 func citeKept(r *report.Report) {
 	kept, declared := make(map[string]bool, len(r.Metrics)), map[string]bool{}
 	for i := range r.Metrics {

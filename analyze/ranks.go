@@ -269,8 +269,8 @@ func (c *comms) calls(launched int32) []int {
 	return list[max(0, min(from, end-1)):end]
 }
 
-// sides finds the ranks that a kernel sends to and receives from, and returns its kind of call: an AllToAll if these are
-// all others. In any other call, a side with more than one rank counts as unknown.
+// sides finds the ranks that a kernel sends to and receives from, and returns its kind of call: an AllToAll if these
+// are all others. In any other call, a side with more than one rank counts as unknown.
 func (c *comms) sides(call *ranks.Call, list []int, local int64) string {
 	to, from := map[int64]bool{}, map[int64]bool{}
 	for _, i := range list {

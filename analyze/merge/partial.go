@@ -38,8 +38,8 @@ type Head struct {
 	Session int64  `json:"session"` // when it began, ns since 1970 by the host's clock; 0: unknown
 	// From is [fromReport] if only the capture's report is available; empty: its trace was there.
 	From string `json:"from,omitempty"`
-	// These decide which captures of many are kept whole: the number of ranks, the median of its slowest main step in ns,
-	// and the total time of its kernels in ns.
+	// These decide which captures of many are kept whole: the number of ranks, the median of its slowest main step in
+	// ns, and the total time of its kernels in ns.
 	Ranks   int64   `json:"ranks,omitempty"`
 	Step    float64 `json:"step,omitempty"`
 	Kernels int64   `json:"kernels,omitempty"`

@@ -119,8 +119,8 @@ func (list captures) oneTime() error {
 	return nil
 }
 
-// study combines the ranks of the run. Ranks are sorted by number, unknown ones last, so that the first clock is that of
-// the first rank.
+// study combines the ranks of the run. Ranks are sorted by number, unknown ones last, so that the first clock is that
+// of the first rank.
 func (f *fold) study() *runFold {
 	x := &runFold{world: -1}
 	base := int64(math.MaxInt64)

@@ -238,8 +238,8 @@ func (s *rankSection) heat() {
 	}
 }
 
-// shown returns the ranks that have metrics of their own, or a row in the heat map: all if they are few, else those that
-// others waited for longest.
+// shown returns the ranks that have metrics of their own, or a row in the heat map: all if they are few, else those
+// that others waited for longest.
 func (x *runFold) shown(n int) map[int]bool {
 	order := make([]int, len(x.ranks))
 	for i := range order {

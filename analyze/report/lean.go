@@ -11,8 +11,8 @@ import (
 //
 // Labels and sources of different metrics are shared after that: who changes one clones it first.
 type Lean struct {
-	// Reads says which metrics will be looked at; findings, which may cite others, and the units that pages show go with
-	// those that will not. Nil: all are kept.
+	// Reads says which metrics will be looked at; findings, which may cite others, and the units that pages show go
+	// with those that will not. Nil: all are kept.
 	Reads func(*Metric) bool
 
 	mu      sync.Mutex

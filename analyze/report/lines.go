@@ -8,9 +8,9 @@ import (
 	"reflect"
 )
 
-// WriteLines writes what v points to as a JSON object with one field, and one element of its lists of objects, per line,
-// so that diffs of two files are readable and the same object always gives the same bytes. An object whose field is
-// tagged lines:"true" is written likewise. Text is not HTML-escaped: kernel names can be searched for.
+// WriteLines writes what v points to as a JSON object with one field, and one element of its lists of objects, per
+// line, so that diffs of two files are readable and the same object always gives the same bytes. An object whose field
+// is tagged lines:"true" is written likewise. Text is not HTML-escaped: kernel names can be searched for.
 func WriteLines(w io.Writer, v any) error {
 	var b bytes.Buffer
 	if err := lines(&b, reflect.ValueOf(v).Elem()); err != nil {

@@ -45,8 +45,8 @@ var (
 	Sum = Merge{How: HowSum}
 	Max = Merge{How: HowMax}
 	Min = Merge{How: HowMin}
-	// Device is of one GPU: a metric without the label device has no meaning for a run; a column holds the number of its
-	// GPU in the run, which identifies the row.
+	// Device is of one GPU: a metric without the label device has no meaning for a run; a column holds the number of
+	// its GPU in the run, which identifies the row.
 	Device = Merge{How: HowDevice}
 	// OneDevice is a column with the number in the run of the GPU that a row is of, unknown if it is of several.
 	OneDevice = Merge{How: HowOneDevice}

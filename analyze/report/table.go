@@ -106,7 +106,8 @@ const (
 	Moment Kind = "time" // a point in time, ns since the capture's own zero
 )
 
-// Cell is a null, an integer, a float, a string or a boolean. The zero value is null. Use [Cell.Equal] to compare cells.
+// Cell is a null, an integer, a float, a string or a boolean. The zero value is null. Use [Cell.Equal] to compare
+// cells.
 //
 // Why not any: a cell that is one of five things is checked when it is read, keeps int64 exact through JSON, and sorts
 // without reflection. Why a pointer: tables with a row per kernel name are most of a report's memory, and a cell takes

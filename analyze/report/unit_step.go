@@ -12,8 +12,8 @@ import (
 type UnitSteps struct {
 	Names      []string `json:"names"`      // of kernels, calls and ranges; what is written elsewhere is the place here
 	Categories []string `json:"categories"` // of kernels, by name; empty for what is none
-	// Stacks are the ranges that launching calls are inside of, by turns: the place of the range around it, in which they
-	// stand as pairs, or -1, and its place in Names. A range stands behind the one around it.
+	// Stacks are the ranges that launching calls are inside of, by turns: the place of the range around it, in which
+	// they stand as pairs, or -1, and its place in Names. A range stands behind the one around it.
 	Stacks []int64     `json:"stacks,omitempty"`
 	List   []*UnitStep `json:"list"`
 }
@@ -70,9 +70,9 @@ type UnitStep struct {
 
 	End  StepEnd `json:"end"`
 	Rest int64   `json:"rest"` // ns, sum
-	// Hiccups are, of the sampled units, single gaps and kernels that took Threshold longer than their median: position,
-	// part (0 the gap, 1 the kernel), Number of the unit, excess in ns by turns; the longest first. The position behind
-	// the last is the end.
+	// Hiccups are, of the sampled units, single gaps and kernels that took Threshold longer than their median:
+	// position, part (0 the gap, 1 the kernel), Number of the unit, excess in ns by turns; the longest first. The
+	// position behind the last is the end.
 	Hiccups     []int64 `json:"hiccups"`
 	HiccupCount int64   `json:"hiccup_count"` // also of those that there was no room for
 	Threshold   int64   `json:"threshold"`    // ns, 5 % of the median unit
@@ -223,9 +223,9 @@ type UnitShown struct {
 	Others  []UnitThread `json:"other_threads,omitempty"`
 	Ranges  []int64      `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut int64        `json:"left_out"` // events that there was no room for
-	// Origins are by piece of GPU work the place in Calls, and behind them in those of Others, of the call that launched
-	// it, or -1 if that is not among them, less the place before it, and the place in Names of the geometry of its
-	// launch, or -1. Absent if neither is known.
+	// Origins are by piece of GPU work the place in Calls, and behind them in those of Others, of the call that
+	// launched it, or -1 if that is not among them, less the place before it, and the place in Names of the geometry of
+	// its launch, or -1. Absent if neither is known.
 	Origins []int64 `json:"origins,omitempty"`
 	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
 	// What is too short to be drawn counts with what is before it. Absent if it is not known.
@@ -322,8 +322,8 @@ func (u *UnitShown) AddThread(name string, calls []UnitEvent) {
 // Events are the calls of the thread.
 func (t *UnitThread) Events() []UnitEvent { return unpackEvents(t.Calls, shownCall) }
 
-// packEvents writes events as width numbers each: the name, of four also the lane, the time since the start of the event
-// before, and the duration.
+// packEvents writes events as width numbers each: the name, of four also the lane, the time since the start of the
+// event before, and the duration.
 func packEvents(events []UnitEvent, width int) []int64 {
 	list, last := make([]int64, 0, width*len(events)), int64(0)
 	for _, e := range events {

@@ -61,8 +61,8 @@ func (r *rowsOfCalls) of(call int32) int32 {
 	return trace.None
 }
 
-// findOwn finds, for each call that may have waited for its own work, or for room for it, its first piece of work; quick
-// is [builder.quickest].
+// findOwn finds, for each call that may have waited for its own work, or for room for it, its first piece of work;
+// quick is [builder.quickest].
 func (b *builder) findOwn(quick []int64) (own rowsOfCalls) {
 	for di := range b.g.Timeline.Devices {
 		d := &b.g.Timeline.Devices[di]

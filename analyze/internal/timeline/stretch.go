@@ -27,7 +27,8 @@ func (d *Device) From(moment int64) int {
 	return sort.Search(d.Len(), func(i int) bool { return d.Start(i) >= moment })
 }
 
-// EndsBefore is when the last work of each class ends of what starts before a moment: no earlier than the window starts.
+// EndsBefore is when the last work of each class ends of what starts before a moment: no earlier than the window
+// starts.
 func (d *Device) EndsBefore(moment int64) [Idle]int64 { return d.endsBefore(d.From(moment)) }
 
 // endsBefore is EndsBefore of the i-th piece.
@@ -58,9 +59,9 @@ func endsOf(d *Device) [][Idle]int64 {
 	return list
 }
 
-// Visit goes through a stretch: it visits every gap that overlaps it, and every piece of work that starts in it and takes
-// time, both in order, a gap before the work that ends it. ends is when the last work of each class ends of what comes
-// before; Visit returns it for the end of the stretch. The gap is the visitor's until it returns.
+// Visit goes through a stretch: it visits every gap that overlaps it, and every piece of work that starts in it and
+// takes time, both in order, a gap before the work that ends it. ends is when the last work of each class ends of what
+// comes before; Visit returns it for the end of the stretch. The gap is the visitor's until it returns.
 func (s *Stretches) Visit(stretch interval.Interval, gap func(g *Gap, ends *[Idle]int64),
 	piece func(i int, start, end int64, ends *[Idle]int64)) (ends [Idle]int64) {
 	i := s.d.From(stretch.Start)

@@ -19,11 +19,11 @@ import (
 // If Resolved is false, the graph does not explain enough of the units, and no replay is believed. A change then has
 // its face value, which is reported as not replayed: the GPU time that nothing else covers, or the idle time.
 type Ceilings struct {
-	// Error is the median error of a unit that is replayed with typical latencies instead of measured ones, as a share of
-	// its time.
+	// Error is the median error of a unit that is replayed with typical latencies instead of measured ones, as a share
+	// of its time.
 	Error float64
-	// Unknown is the unexplained share of the units' critical paths, 0 to 1; OnHost is the share on the host, in its calls
-	// and in latencies; Bare is what units gain without these, as a share of their time.
+	// Unknown is the unexplained share of the units' critical paths, 0 to 1; OnHost is the share on the host, in its
+	// calls and in latencies; Bare is what units gain without these, as a share of their time.
 	Unknown, OnHost, Bare float64
 	// Unlaunched is the share of the GPU work, 0 to 1, whose launching call is unknown.
 	Unlaunched float64
@@ -126,8 +126,8 @@ type Gained struct {
 	N    int
 	Time float64 // mean of the units as they were, ns
 	Mean float64 // what they gain, ns per unit, from 0 to Time
-	// Interval is the 95 % interval of the gain, in ns per unit: that of its share of the units' time, by a bootstrap of
-	// blocks of consecutive units, times the mean; nil for fewer than 8 units.
+	// Interval is the 95 % interval of the gain, in ns per unit: that of its share of the units' time, by a bootstrap
+	// of blocks of consecutive units, times the mean; nil for fewer than 8 units.
 	Interval *[2]float64
 	UpTo     float64 // the upper end of the interval, or the mean if there is none
 }

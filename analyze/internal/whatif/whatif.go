@@ -46,8 +46,8 @@ type Replay struct {
 	// time.
 	Error float64 `json:"error"`
 	// Fits is true if the ceilings can be believed: the error is at most 1 %; at most 25 % of the units' critical paths
-	// are unknown; at most 25 % of their work has no known call; and the share of the paths that lies on the host, in its
-	// calls and in latencies is within 10 points of the gain of a replay without these.
+	// are unknown; at most 25 % of their work has no known call; and the share of the paths that lies on the host, in
+	// its calls and in latencies is within 10 points of the gain of a replay without these.
 	Fits    bool    `json:"fits"`
 	Unknown float64 `json:"unknown_path"` // share of the paths, 0 to 1
 	// Unlaunched is the share of the GPU work, 0 to 1, whose launching call is unknown.
@@ -63,8 +63,8 @@ type Replay struct {
 	Threads         int64 `json:"thread_waits"`
 	InferredThreads int64 `json:"inferred_thread_waits"`
 	// WorkWaits counts waits of threads for the end of GPU work without a CUDA call, ProcessWaits waits for another
-	// process: both are inferred. LockWaits counts those of all four kinds that are for Python's lock; null if the capture
-	// does not name such waits.
+	// process: both are inferred. LockWaits counts those of all four kinds that are for Python's lock; null if the
+	// capture does not name such waits.
 	WorkWaits    int64  `json:"work_waits"`
 	ProcessWaits int64  `json:"process_waits"`
 	LockWaits    *int64 `json:"lock_waits"`
@@ -313,7 +313,8 @@ func (in *Input) Usual() [][]Change {
 	return list
 }
 
-// longest is the kernel with most time, communication apart, as a pattern of its displayed name; empty if there is none.
+// longest is the kernel with most time, communication apart, as a pattern of its displayed name; empty if there is
+// none.
 func (in *Input) longest() string {
 	k, sums := &in.Trace.Kernels, make([]int64, len(in.Kinds))
 	for i := range k.Len() {

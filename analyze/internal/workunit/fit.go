@@ -10,9 +10,9 @@ type fit struct {
 	names []int32
 	skip  int32   // see gram
 	pos   []int32 // where units start
-	// inside is the probability that two random moments from the first to the last start lie in units of one kind: the sum
-	// of the squared shares of the kinds that recur. It is the mean of that over time and over kernels, so that neither
-	// many short kernels nor a few long ones decide alone.
+	// inside is the probability that two random moments from the first to the last start lie in units of one kind: the
+	// sum of the squared shares of the kinds that recur. It is the mean of that over time and over kernels, so that
+	// neither many short kernels nor a few long ones decide alone.
 	inside  float64
 	filled  float64  // share of the compute time from the first to the last start in units of kinds that recur
 	index   float64  // inside, for the whole capture

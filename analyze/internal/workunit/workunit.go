@@ -66,8 +66,8 @@ type Result struct {
 	Groups  []Group
 	Primary int // index into Groups: in the phase with the most kept time, the group with the most; or -1
 
-	// Coverage is the share of the compute time, 0 to 1, that lies in kept units, warm-up units, and units that an end of
-	// the capture cut.
+	// Coverage is the share of the compute time, 0 to 1, that lies in kept units, warm-up units, and units that an end
+	// of the capture cut.
 	Coverage float64
 	Period   Period // of the kernel sequence, if it was searched
 	// Anchors are up to three anchors for cutting units, best first, if the units were found in the kernel sequence.
@@ -77,8 +77,8 @@ type Result struct {
 	Timeline *timeline.Timeline
 	// Of gives, for each device of Timeline, the unit of each piece of work.
 	Of []Members
-	// Between does the same for work launched after the unit's marker ended and before the next began, such as an engine's
-	// sampling: it runs in the unit's time or later, but belongs to no unit. It may be nil.
+	// Between does the same for work launched after the unit's marker ended and before the next began, such as an
+	// engine's sampling: it runs in the unit's time or later, but belongs to no unit. It may be nil.
 	Between []Members
 	between owned // until the search is done
 }
@@ -101,8 +101,8 @@ type Unit struct {
 
 	// Number counts the units of a process on a device from 0, by start, in every state.
 	Number int32
-	// Signature hashes the unit's work: its kernels with their launch geometry, and its copies and fills with their bytes,
-	// with the number of each, in any order. Equal work has equal signatures in every capture.
+	// Signature hashes the unit's work: its kernels with their launch geometry, and its copies and fills with their
+	// bytes, with the number of each, in any order. Equal work has equal signatures in every capture.
 	Signature uint64
 
 	incomplete bool // the capture lacks events of it

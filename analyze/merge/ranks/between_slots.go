@@ -93,8 +93,8 @@ func (x *epochs) root(s slot, epochs []epoch) int {
 		start := func(m int) int64 { return x.m.Start(m, e.call(m, s)) }
 		end := func(m int) int64 { return x.m.End(m, e.call(m, s)) }
 		list := e.members(s)
-		// The two that end first, and the two that begin last: a broadcast's root must begin before anybody else leaves, and
-		// everybody must begin before a reduce's root leaves.
+		// The two that end first, and the two that begin last: a broadcast's root must begin before anybody else
+		// leaves, and everybody must begin before a reduce's root leaves.
 		first, last := outer(list, func(m int) int64 { return -end(m) }), outer(list, start)
 		for _, q := range list {
 			n[q]++

@@ -16,9 +16,9 @@ type Clock struct {
 	N       int  // number of collectives it was compared by; 0 for the first
 	// Messages is the number of messages it was compared by, if no collective links it to another clock.
 	Messages int
-	// P50 and P99 are the residual in ns. From collectives: the median and the 99th percentile of the absolute difference
-	// between the ends of matched ones, after the line was subtracted. From messages both are the same: half the range of
-	// offsets that causality allows, plus the residual of the other clock.
+	// P50 and P99 are the residual in ns. From collectives: the median and the 99th percentile of the absolute
+	// difference between the ends of matched ones, after the line was subtracted. From messages both are the same: half
+	// the range of offsets that causality allows, plus the residual of the other clock.
 	P50, P99 float64
 }
 

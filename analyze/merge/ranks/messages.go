@@ -19,8 +19,8 @@ const (
 	maxOpen = 10_000_000
 	// bins is the number of time bins; in each, only the message with the tightest bound counts.
 	bins = 64
-	// nearer: another order of messages is believed, or makes the plain one doubtful, if it puts a clock this many times
-	// nearer to what the hosts' own clocks state.
+	// nearer: another order of messages is believed, or makes the plain one doubtful, if it puts a clock this many
+	// times nearer to what the hosts' own clocks state.
 	nearer = 3
 )
 

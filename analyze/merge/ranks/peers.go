@@ -288,7 +288,8 @@ const (
 	waited = 2
 	// paired is the share of the kernels that waited whose other side must be found, for any to be believed.
 	paired = 0.8
-	// within is the smallest tolerance, in ns, for the ends of the two sides of a transfer, however exact the clocks are.
+	// within is the smallest tolerance, in ns, for the ends of the two sides of a transfer, however exact the clocks
+	// are.
 	within = 30_000
 )
 

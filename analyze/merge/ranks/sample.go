@@ -10,8 +10,8 @@ import (
 const (
 	// SampleSize is how many collectives of each communicator a sample takes by their numbers.
 	SampleSize = 64
-	// stretch is how many consecutive collectives a sample takes at a time: what a rank did between two of them is known,
-	// and captures that begin some collectives apart still share most of a stretch.
+	// stretch is how many consecutive collectives a sample takes at a time: what a rank did between two of them is
+	// known, and captures that begin some collectives apart still share most of a stretch.
 	stretch = 16
 	// byTime is how many additional stretches, of half the length, begin at times that all hosts share, multiples of
 	// markEvery ns since 1970: captures that begin many collectives apart share those.

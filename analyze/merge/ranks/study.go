@@ -34,8 +34,8 @@ type Result struct {
 	Ranks       []Rank // by member
 	Collectives int64
 	Unmatched   int64 // calls of members that are in no set
-	// Spread is how far apart the ends of a collective are, in ns: the median, the 99th percentile and the maximum, over
-	// collectives between known clocks.
+	// Spread is how far apart the ends of a collective are, in ns: the median, the 99th percentile and the maximum,
+	// over collectives between known clocks.
 	SpreadP50, SpreadP99, SpreadMax int64
 	Compared                        int64   // collectives behind the spread
 	Every                           int64   // chains use all collectives (1), every second one (2), …

@@ -30,8 +30,8 @@ type Track struct {
 	Local []int32  // by communicator: this rank's rank in it, plus 1; 0 unknown. Nil: all unknown
 	Acts  []string // what a rank does between collectives
 	Calls []Call   // by start
-	// Total is the number of collectives in each communicator, if the track holds a sample of them; the last entry is for
-	// those without a communicator. Nil: the track holds all.
+	// Total is the number of collectives in each communicator, if the track holds a sample of them; the last entry is
+	// for those without a communicator. Nil: the track holds all.
 	Total []int64
 
 	parts []Part

@@ -75,8 +75,8 @@ func (s Span) With(t Tone) Span {
 	return s
 }
 
-// Spans collects the parts of a text: Spans("a ", Name(n)). A part is a string of explain's own words, a [Span], several
-// of them or a [Cell].
+// Spans collects the parts of a text: Spans("a ", Name(n)). A part is a string of explain's own words, a [Span],
+// several of them or a [Cell].
 func Spans(parts ...any) []Span {
 	list := make([]Span, 0, len(parts))
 	for _, p := range parts {

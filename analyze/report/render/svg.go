@@ -151,7 +151,8 @@ func (f figure) xText(label string) string {
 	return f.p.names.short(label)
 }
 
-// shape is an element of a drawing: its attributes by name and value, of which empty ones are left out, and its content.
+// shape is an element of a drawing: its attributes by name and value, of which empty ones are left out, and its
+// content.
 func shape(name, inside markup, attributes ...markup) markup {
 	var b builder
 	b.put("<" + name)
@@ -219,8 +220,8 @@ func (p *page) legend(names []string, of func(i int, name string) markup) {
 	}
 }
 
-// legendOf writes a legend for any number of names. Names of one colour share an entry: a launch call delays a step both
-// on the path and as idle time.
+// legendOf writes a legend for any number of names. Names of one colour share an entry: a launch call delays a step
+// both on the path and as idle time.
 func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 	if len(names) == 0 {
 		return

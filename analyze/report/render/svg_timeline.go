@@ -36,8 +36,8 @@ type timeline struct {
 	least float64 // the smallest length of marks that are drawn individually
 }
 
-// drawTimeline draws lanes below each other, with their axis on top. Positions are percentages, so that it can be read at
-// any width and the script can widen it.
+// drawTimeline draws lanes below each other, with their axis on top. Positions are percentages, so that it can be read
+// at any width and the script can widen it.
 func drawTimeline(p *page, d *doc.Timeline) {
 	var lengths []float64
 	for i := range d.Lanes {

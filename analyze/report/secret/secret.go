@@ -103,7 +103,8 @@ func values(name string) string {
 	return head + values(rest)
 }
 
-// issued reports whether a token begins as no word does, so that it is one without a digit too: 3 % of GitLab's have none.
+// issued reports whether a token begins as no word does, so that it is one without a digit too: 3 % of GitLab's have
+// none.
 func issued(token string) bool {
 	for _, prefix := range []string{"-", "gl", "gh", "github_pat_", "nvapi-", "npm_", "pypi-"} {
 		if strings.HasPrefix(token, prefix) {

@@ -138,8 +138,8 @@ func thousands(number string) string {
 }
 
 // Percent writes a ratio as percent with one decimal, two where it is within a percent of 0 or of 100: "13.8 %",
-// "0.68 %", "99.97 %", "<0.01 %". Exactly 0 is "0 %", as is a negative ratio that rounds to it; 1, and more that rounds to
-// it, is "100 %".
+// "0.68 %", "99.97 %", "<0.01 %". Exactly 0 is "0 %", as is a negative ratio that rounds to it; 1, and more that rounds
+// to it, is "100 %".
 func Percent(ratio float64) string {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return "unknown"

@@ -42,9 +42,9 @@ const (
 	numFields
 )
 
-// quantity says how files name a field, and the unit that it requires. If several names are present, the first counts. A
-// raw page names metrics (gpu__time_duration.sum). A details page names most by labels (Duration), in the words of its
-// version; metrics that were requested one by one it names as a raw page does.
+// quantity says how files name a field, and the unit that it requires. If several names are present, the first counts.
+// A raw page names metrics (gpu__time_duration.sum). A details page names most by labels (Duration), in the words of
+// its version; metrics that were requested one by one it names as a raw page does.
 type quantity struct {
 	want  dim
 	names []string

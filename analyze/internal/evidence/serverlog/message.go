@@ -224,8 +224,8 @@ func retracted(r *reader, m message) bool {
 	return true
 }
 
-// preempted takes vLLM V0's warning, which it writes at every fiftieth preemption with their count: "… is preempted by …
-// total_num_cumulative_preemption=51".
+// preempted takes vLLM V0's warning, which it writes at every fiftieth preemption with their count: "… is preempted by
+// … total_num_cumulative_preemption=51".
 func preempted(r *reader, m message) bool {
 	if !bytes.Contains(m.text[:min(len(m.text), 300)], []byte(" is preempted by ")) {
 		return false

@@ -217,8 +217,8 @@ func (x *looks) visitors() []*timeline.Visitor {
 	return list
 }
 
-// look prepares the visit of one device. Unless it is split, nobody asks what its launching thread did: every device may
-// have waited for every call.
+// look prepares the visit of one device. Unless it is split, nobody asks what its launching thread did: every device
+// may have waited for every call.
 func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 	t := in.Trace
 	if !split {

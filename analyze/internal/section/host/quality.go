@@ -240,8 +240,8 @@ var doubted = []struct{ code, what string }{
 // incomplete lists the kinds of events that such a message says may be missing.
 var incomplete = []struct{ code, what string }{{"cuda_incomplete", "CUDA"}, {"nvtx_incomplete", "NVTX"}}
 
-// checkMessages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive it:
-// only missing events are evidence of loss.
+// checkMessages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive
+// it: only missing events are evidence of loss.
 func checkMessages(in *kit.Input, out *kit.Output) *checked {
 	list := in.Trace.Diagnostics
 	if len(list) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// checkLostKernels counts launches whose kernel is missing, which happens when buffers ran full, whether nsys reports it or
-// not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
+// checkLostKernels counts launches whose kernel is missing, which happens when buffers ran full, whether nsys reports
+// it or not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
 func checkLostKernels(in *kit.Input, out *kit.Output) *checked {
 	api := &in.Trace.API
 	if in.Trace.Kernels.Len() == 0 || api.Len() == 0 || !joins(in) {
@@ -79,8 +79,8 @@ func eachLaunch(in *kit.Input, lo, hi int, graphs bool, do func(call int)) {
 	}
 }
 
-// checkGraphLaunches counts launches of CUDA graphs under which no GPU time was recorded, which tracing by hardware causes:
-// the steps that they ran are missing from the capture. The last two may still be running when it stops.
+// checkGraphLaunches counts launches of CUDA graphs under which no GPU time was recorded, which tracing by hardware
+// causes: the steps that they ran are missing from the capture. The last two may still be running when it stops.
 func checkGraphLaunches(in *kit.Input, out *kit.Output) *checked {
 	t := in.Trace
 	if !launchesGraph(t) {

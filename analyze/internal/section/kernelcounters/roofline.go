@@ -183,8 +183,8 @@ func roofOf(d *ncu.Data, roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
 	return &ncu.Roof{}
 }
 
-// rooflineChart draws operations per second over operations per byte: a point per kernel under the device's ceilings. Each
-// ceiling rises with the memory bandwidth up to its flat part.
+// rooflineChart draws operations per second over operations per byte: a point per kernel under the device's ceilings.
+// Each ceiling rises with the memory bandwidth up to its flat part.
 func rooflineChart(points []*ncu.Kernel, roofs []ncu.Roof, out *kit.Output) {
 	if len(points) == 0 {
 		return

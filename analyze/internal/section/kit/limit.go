@@ -108,8 +108,8 @@ func newLeftOut(in *Input) leftOut {
 }
 
 // runEach runs the wanted sections, several at a time, and returns their outputs in the order of the list; nil is the
-// output of the others. If a finding quotes a device or process that is left out, the sections that emit the number run again and
-// keep it.
+// output of the others. If a finding quotes a device or process that is left out, the sections that emit the number run
+// again and keep it.
 func runEach(in *Input, list []*Section, wanted func(*Section) bool) []*Output {
 	in.left = newLeftOut(in)
 	outs := make([]*Output, len(list))

@@ -20,14 +20,15 @@ type Step struct {
 	Host                      [timeline.HostCauses]int64 // of Cause host
 	// HostLeft is Host without the time caused by reading values back, if that is reported separately.
 	HostLeft [timeline.HostCauses]int64
-	// Kernels is compute by kernel name, each moment given to the kernel that started first; whole CUDA graphs are last.
+	// Kernels is compute by kernel name, each moment given to the kernel that started first; whole CUDA graphs are
+	// last.
 	Kernels []int64
 	// Place of the launching thread while the device waited for it: idle time of the causes sync, host and launch,
 	// without the time caused by reading values back, if that is reported separately.
 	Where IdlePlace
-	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in the
-	// call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in a
-	// synchronous copy. ReadBacks counts the calls that read back.
+	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in
+	// the call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in
+	// a synchronous copy. ReadBacks counts the calls that read back.
 	ReadBack, Staged, Blocked int64
 	ReadBacks                 int64
 	ReadBackAt                string // the range that at least 30 % of that time is in, or empty
@@ -39,8 +40,8 @@ type Step struct {
 	// launched.
 	Short, Shorts int64
 	Behind        IdlePlace
-	// LongWait is the longest part of the idle time of cause dependency in one gap, and LongWaitNext what ran after it, a
-	// row of the device.
+	// LongWait is the longest part of the idle time of cause dependency in one gap, and LongWaitNext what ran after it,
+	// a row of the device.
 	LongWait     int64
 	LongWaitNext int32
 	// LongLaunch is the longest part of the idle time of cause launch that one call holds, LongCall its name's index.

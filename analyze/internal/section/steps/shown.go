@@ -215,8 +215,8 @@ func callCategory(in *kit.Input, i int) string {
 	return "call"
 }
 
-// shownRanges are the ranges open on a thread between two moments, cut at them, each below those around it; if there are
-// many, the longest.
+// shownRanges are the ranges open on a thread between two moments, cut at them, each below those around it; if there
+// are many, the longest.
 func shownRanges(in *kit.Input, thread int32, from, to int64, names *nameTable) []report.UnitEvent {
 	r := &in.Trace.Ranges
 	var list []report.UnitEvent

@@ -154,8 +154,8 @@ func (s *stepTimes) add(to *cells, unit, position int, ns int64) {
 	}
 }
 
-// durations adds up how long the kernels of a unit took and when they started. ran is, by position, the unit that it ran
-// in last, plus one.
+// durations adds up how long the kernels of a unit took and when they started. ran is, by position, the unit that it
+// ran in last, plus one.
 func (s *stepTimes) durations(u int, x *workunit.Unit, ran []int) {
 	for i := int(s.from[u]); i < int(s.from[u+1]); i++ {
 		p := s.position(i)
@@ -265,8 +265,8 @@ type hiccup struct {
 // maxHiccups bounds how many of them a report lists.
 const maxHiccups = 64
 
-// losses computes the medians, and finds the hiccups of the sampled units: times that exceed their median by a twentieth
-// of a unit.
+// losses computes the medians, and finds the hiccups of the sampled units: times that exceed their median by a
+// twentieth of a unit.
 func (s *stepTimes) losses() {
 	every := func(int64) bool { return true }
 	last := len(s.list) - 1

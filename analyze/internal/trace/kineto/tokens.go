@@ -198,7 +198,8 @@ func (t *tokens) skip() error {
 	}
 }
 
-// object calls each for every key of an object, which has to read or skip the value. A value of another kind is skipped.
+// object calls each for every key of an object, which has to read or skip the value. A value of another kind is
+// skipped.
 func (t *tokens) object(each func(key []byte) error) error {
 	if !t.take('{') {
 		return t.skip()

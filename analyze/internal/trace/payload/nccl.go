@@ -9,8 +9,8 @@ import (
 )
 
 // Head is the length in bytes of what precedes a payload of NVTX in exports of 2025 and 2026: domain, flags, schema and
-// flags of 32 bits each, then the bytes of the payload and in all, of 64 bits each, in little endian. Schema is where the
-// schema stands.
+// flags of 32 bits each, then the bytes of the payload and in all, of 64 bits each, in little endian. Schema is where
+// the schema stands.
 const (
 	Head   = 32
 	Schema = 8

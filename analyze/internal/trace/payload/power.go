@@ -19,9 +19,9 @@ type Power struct {
 // maxWatts is more than any GPU draws.
 const maxWatts = 1e5
 
-// PowerOf reads the power of GPUs from an event: a JSON object whose fields, or whose type, are named after power and its
-// unit. Values may be written as texts. A field without a unit is in milliwatts if its type is named after NVML, and else
-// left out: nobody knows whether it is in watts or milliwatts.
+// PowerOf reads the power of GPUs from an event: a JSON object whose fields, or whose type, are named after power and
+// its unit. Values may be written as texts. A field without a unit is in milliwatts if its type is named after NVML,
+// and else left out: nobody knows whether it is in watts or milliwatts.
 func PowerOf(kind, event string) (list []Power) {
 	var fields map[string]any
 	if json.Unmarshal([]byte(event), &fields) != nil {

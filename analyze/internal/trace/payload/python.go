@@ -8,10 +8,10 @@ import (
 // With --python-sampling nsys writes the Python stack of a thread as an NVTX mark in a domain of its own, whose payload
 // holds it; with --trace=python-gil a range for the time in which a thread has the interpreter's lock, and one for that
 // in which it waits for it. NVIDIA documents neither. The names are those of public analyses of such captures. The
-// payload is laid out as in nsys' JSON export, behind the head that payloads have in SQLite: 64 bits of unknown meaning,
-// the thread's state and the number of frames in 32 bits each, then by frame, the innermost first, the ids of the
-// function's and of the file's name and the line, in 64 bits each, in little endian. That SQLite has the same bytes is
-// inferred: no capture with such samples was at hand.
+// payload is laid out as in nsys' JSON export, behind the head that payloads have in SQLite: 64 bits of unknown
+// meaning, the thread's state and the number of frames in 32 bits each, then by frame, the innermost first, the ids of
+// the function's and of the file's name and the line, in 64 bits each, in little endian. That SQLite has the same bytes
+// is inferred: no capture with such samples was at hand.
 const (
 	PythonDomain   = "Python Periodic Sampling"
 	HoldingGIL     = "Holding GIL" // it is around whatever Python does, and says nothing about it

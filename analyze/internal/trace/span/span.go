@@ -105,8 +105,8 @@ func (f *Fit) Add(start, length int64) {
 // Builder makes a span.
 type Builder struct{ s Span }
 
-// Over returns a builder in the memory of two columns that spill.Make returned: [Builder.Put] may overwrite what lies at
-// or before the event's place in them. [Builder.Done] gives back the rest of their memory.
+// Over returns a builder in the memory of two columns that spill.Make returned: [Builder.Put] may overwrite what lies
+// at or before the event's place in them. [Builder.Done] gives back the rest of their memory.
 func (f *Fit) Over(a *spill.Arena, starts, lengths []uint32) *Builder {
 	s := Span{mask: wideMask, aside: map[int]times{}, base: make([]int64, 0, f.n>>blockShift+1),
 		low: spill.Narrow[uint32](a, starts, f.n)}
