@@ -134,7 +134,7 @@ func TestStudySaysWhatIsUnknown(t *testing.T) {
 		{"engine", nil, text("vLLM 0.9.1"), "engine (unknown on the base, not checked: explain report --server-log reads it)"},
 		{"engine", text("vLLM 0.9.1"), text("vLLM 0.9.1"), "engine (the same on both sides: vLLM 0.9.1)"},
 		{"engine", text("vLLM 0.9.1"), text("vLLM 0.10.0"), "engine (vLLM 0.9.1 → vLLM 0.10.0)"},
-		{"parallelism", nil, nil, "parallelism (1 → 1 GPU; explain report --server-log reads the settings)"},
+		{"parallelism", nil, nil, "parallelism (1 → 1 GPUs; explain report --server-log reads the settings)"},
 		{"dtype", nil, nil, "dtype (unknown on both sides, not checked)"},
 		{"batch", nil, nil, "batch"},
 	} {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
-	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Study is a comparison of sides that differ on purpose. It has no verdict, and no gate is asked.
@@ -49,8 +48,7 @@ func (s *Study) About() string {
 		switch {
 		case f.Name == StudyBatch || f.Name == StudyWork: // no field of the environment
 		case f.Base == "" && f.Head == "" && f.Name == "parallelism" && s.BaseGPUs > 0 && s.HeadGPUs > 0:
-			text += fmt.Sprintf(" (%d → %s; explain report --server-log reads the settings)", s.BaseGPUs,
-				wording.Count(s.HeadGPUs, "GPU"))
+			text += fmt.Sprintf(" (%d → %d GPUs; explain report --server-log reads the settings)", s.BaseGPUs, s.HeadGPUs)
 		case f.Base == "" && f.Head == "":
 			text += " (unknown on both sides, not checked" + known(f.Name) + ")"
 		case f.Base == "":

@@ -207,12 +207,12 @@ func (r *Rule) Does() string {
 	case r.Budgeted():
 		return verb + " unless it is " + r.Threshold() + ", with or without a baseline"
 	}
-	text := verb + " beyond " + r.limits()
+	text := verb + " beyond " + limits(r)
 	if r.Improve {
 		text = verb + " unless it changes for the better: " + r.Threshold()
 	}
 	if r.Milder != nil {
-		text += ", warns beyond " + r.Milder.limits()
+		text += ", warns beyond " + limits(r.Milder)
 	}
 	for _, field := range slices.Sorted(maps.Keys(r.When)) {
 		text += ", if " + field + " is like " + r.When[field]
@@ -221,7 +221,7 @@ func (r *Rule) Does() string {
 }
 
 // limits is the threshold in words: a change has to exceed all its parts.
-func (r *Rule) limits() string {
+func limits(r *Rule) string {
 	if rel, abs, both := strings.Cut(r.Threshold(), ","); both {
 		return "both " + rel + " and " + abs
 	}

@@ -49,6 +49,8 @@ type Checked struct {
 	Creep  *change.Creep  `json:"creep"`  // null: the level does not creep
 	// Sees is the smallest change for the worse, a share, that its noise lets five nights show; null: 40 nights or more
 	Sees *float64 `json:"sees"`
+	// Blind reports whether a series has too few nights to show a change of mostUnseen
+	Blind bool `json:"blind"`
 
 	told  *change.Told
 	least float64
@@ -218,6 +220,7 @@ func (s *Series) checked(o change.Options) Checked {
 		}
 		c.Sees = new(math.Expm1(x))
 	}
+	c.Blind = !c.Enough || c.Sees != nil && math.Abs(*c.Sees) > mostUnseen
 	switch n := c.Noise; {
 	case n.Nights < LeastNights:
 	case n.Odd > mostOdd:
@@ -227,9 +230,6 @@ func (s *Series) checked(o change.Options) Checked {
 	}
 	return c
 }
-
-// Blind reports whether a series has too few nights to show a change of [mostUnseen].
-func (c *Checked) Blind() bool { return !c.Enough || c.Sees != nil && math.Abs(*c.Sees) > mostUnseen }
 
 // borders returns the changes of the environment of a series.
 func (c *Checked) borders(epochs map[string]Workload) []Border {

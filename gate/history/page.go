@@ -49,7 +49,7 @@ func checkHead(c *Checks) (d doc.Document) {
 		switch {
 		case !x.Enough:
 			short++
-		case x.Blind():
+		case x.Blind:
 			blind++
 		}
 	}
@@ -103,8 +103,8 @@ func noiseList(series []Checked) doc.List {
 			break
 		}
 		spans := doc.Spans(doc.Name(c.Of()), ", "+c.Branch+": "+noiseText(&c.Noise))
-		if text := c.fewText(); text != "" {
-			spans = append(spans, doc.Text("; "+text).With(map[bool]doc.Tone{true: doc.Warn}[c.Blind()]))
+		if text := fewText(c); text != "" {
+			spans = append(spans, doc.Text("; "+text).With(map[bool]doc.Tone{true: doc.Warn}[c.Blind]))
 		}
 		if text := habits(c); text != "" {
 			spans = append(spans, doc.Text("; "+text).With(doc.Warn))
@@ -138,12 +138,12 @@ func noiseText(n *change.Noise) string {
 }
 
 // fewText says what the few nights of a series can show; empty: it has many.
-func (c *Checked) fewText() string {
+func fewText(c *Checked) string {
 	if c.Sees == nil {
 		return ""
 	}
 	seen := fmt.Sprintf("%d nights at %s would show", change.SlowNights, unit.Change(*c.Sees))
-	if !c.Blind() {
+	if !c.Blind {
 		return seen
 	}
 	return fmt.Sprintf("%d nights are too few to see %s, ", c.Nights, unit.Change(math.Copysign(mostUnseen, *c.Sees))) + seen
@@ -285,7 +285,7 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs m
 	}
 	blocks := []doc.Block{doc.Heading{Level: 2, ID: "of-" + id, Spans: title}}
 	noise := noiseText(&x.Noise)
-	for _, text := range []string{x.fewText(), habits(x)} {
+	for _, text := range []string{fewText(x), habits(x)} {
 		if text != "" {
 			noise += "; " + text
 		}

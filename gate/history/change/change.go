@@ -150,7 +150,7 @@ func Read(values []float64, o Options) *Told {
 			f.learn(t, none)
 			c, ok = f.best()
 		case !ok && t < fewNights:
-			c, ok = f.few()
+			c, ok = few(f)
 		case !ok && c.at > 0 && t < shortSeries: // in so few nights the step itself looks like noise
 			f.learn(t, c.at)
 			if c, ok = f.best(); !ok || c.p > f.o.P*splitP {
@@ -360,22 +360,22 @@ func (f *finder) best() (c candidate, ok bool) {
 		return c, false
 	}
 	c.at, c.p = at[k], student.Beyond(shift, 0, c.se, l.df)
-	if c.p >= f.accepted(shift) {
+	if c.p >= f.o.accepted(shift) {
 		return c, false
 	}
-	return c, f.lasts(at[k:], c.before, moved)
+	return c, lasts(f, at[k:], c.before, moved)
 }
 
 // accepted is the p-value below which a change counts.
-func (f *finder) accepted(shift float64) float64 {
-	if shift < 0 != f.o.Falls {
-		return f.o.P * betterP
+func (o *Options) accepted(shift float64) float64 {
+	if shift < 0 != o.Falls {
+		return o.P * betterP
 	}
-	return f.o.P
+	return o.P
 }
 
 // lasts reports whether the newest nights have been at a new level for longer than excursions are.
-func (f *finder) lasts(at []int, before, moved float64) bool {
+func lasts(f *finder, at []int, before, moved float64) bool {
 	nights, size := f.lasting(at, before, moved)
 	stay := f.learned.stay(size)
 	return nights > stay || stay == 0 && (nights > 0 || len(f.learned.came) == 0)

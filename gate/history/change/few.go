@@ -9,7 +9,7 @@ import (
 // SlowNights are the nights of a new level after which it should have been found.
 const SlowNights = 5
 
-// In the first fewNights of a series its noise cannot be told from a step: [finder.few] takes it from the nights on
+// In the first fewNights of a series its noise cannot be told from a step: [few] takes it from the nights on
 // both sides of the step. The numbers come from the simulation of TestFewNights.
 const (
 	fewNights   = 40
@@ -21,7 +21,7 @@ const (
 )
 
 // few returns the most significant step of a stretch of few nights; ok is false if it is not certain, large and clean.
-func (f *finder) few() (c candidate, ok bool) {
+func few(f *finder) (c candidate, ok bool) {
 	f.y = f.y[:0]
 	for _, i := range f.at {
 		f.y = append(f.y, f.value(i))
@@ -29,18 +29,18 @@ func (f *finder) few() (c candidate, ok bool) {
 	best := 0
 	c.p = 1
 	for k := leastBefore; k <= len(f.y)-fewAfter; k++ {
-		if s := f.sides(k); s.p < c.p {
+		if s := sides(f, k); s.p < c.p {
 			c, best = s, k
 		}
 	}
 	moved := c.after - c.before
-	ok = c.p < f.accepted(moved) && math.Abs(moved) >= f.o.Least &&
+	ok = c.p < f.o.accepted(moved) && math.Abs(moved) >= f.o.Least &&
 		clean(f.y[:best], c.before, c.after) && clean(f.y[best:], c.after, c.before)
-	return c, ok && f.lasts(f.at[best:], c.before, moved)
+	return c, ok && lasts(f, f.at[best:], c.before, moved)
 }
 
 // sides returns the step at the k-th night of the stretch. Its p-value is that of a change beyond half the least one.
-func (f *finder) sides(k int) (c candidate) {
+func sides(f *finder, k int) (c candidate) {
 	c.at, c.before, c.after = f.at[k], mean(f.y[:k]), mean(f.y[k:])
 	last, sq, cross := 0.0, 0.0, 0.0
 	for i, v := range f.y {
@@ -69,7 +69,7 @@ func fewError(before, after, sq, rho float64) float64 {
 
 // sees returns the smallest change of the level, ln, that four of five such series show within [SlowNights] of it; 0 if
 // there are nights enough.
-func (f *finder) sees() float64 {
+func sees(f *finder) float64 {
 	if len(f.raw) >= fewNights {
 		return 0
 	}

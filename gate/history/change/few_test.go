@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
-// quiet are nights without a change. alarms counts the false ones that the rule before [finder.few] raised in 1000 such
+// quiet are nights without a change. alarms counts the false ones that the rule before [few] raised in 1000 such
 // series of 40 nights, and was is what it found of +5 % after five of them: it learned the noise as if there were no step.
 var quiet = []struct {
 	name    string
@@ -116,7 +116,7 @@ func TestSees(t *testing.T) {
 // TestSidesByHand: 0 2 0 2 0 | 9 11 9 11: levels 0.8 and 10, squares of 4.8 and 4 about them.
 func TestSidesByHand(t *testing.T) {
 	f := &finder{o: &Options{P: defaultP, Least: 1}, y: []float64{0, 2, 0, 2, 0, 9, 11, 9, 11}, at: []int{0, 1, 2, 3, 4, 5, 6, 7, 8}}
-	c := f.sides(5)
+	c := sides(f, 5)
 	// without correlation the variance is 8.8/7; neighbours differ, so that the correlation is that of the prior or less
 	low, high := math.Sqrt(8.8/7*(1./5+1./4)), math.Sqrt(8.8/7*1.3/0.7*(1./5+1./4))
 	if c.at != 5 || math.Abs(c.before-0.8) > 1e-12 || math.Abs(c.after-10) > 1e-12 || c.se < low || c.se > high {

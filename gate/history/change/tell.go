@@ -21,7 +21,7 @@ func (f *finder) tell() *Told {
 	if len(f.raw) == 0 {
 		return out
 	}
-	out.Sees = f.sees()
+	out.Sees = sees(f)
 	for i := range f.list {
 		if c := &f.list[i]; !c.Gone {
 			f.place(c)
