@@ -168,9 +168,16 @@ func readmeFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for i := range fleet {
-		if err := fleet[i].Build(tracetest.Schema("3.25.0")).Write(filepath.Join(dir, fmt.Sprintf("ranks/rank%d.sqlite", i))); err != nil {
+		name := filepath.Join(dir, fmt.Sprintf("ranks/rank%d.sqlite", i))
+		if err := fleet[i].Build(tracetest.Schema("3.25.0")).Write(name); err != nil {
 			t.Fatal(err)
 		}
+		put(t, filepath.Join(dir, fmt.Sprintf("base.rank%d.sqlite", i)), read(t, name), 0o644)
+		again := filepath.Join(dir, fmt.Sprintf("head.rank%d.sqlite", i))
+		if err := tracetest.Rewrite(name, again, tracetest.ScaleKernels(func(string) bool { return true }, 1.0001)); err != nil {
+			t.Fatal(err)
+		}
+		explaintest.AnotherSession(t, again, 200)
 	}
 	for name, content := range map[string][]byte{"a": serving, "b": edited["slow.sqlite"], "tp1": serving, "tp2": edited["slow.sqlite"]} {
 		put(t, filepath.Join(dir, name+".sqlite"), content, 0o644)
