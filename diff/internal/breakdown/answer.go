@@ -2,6 +2,7 @@ package breakdown
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -84,6 +85,9 @@ func (x *Parts) answer() {
 	}
 	if c.Has(comparison.GraphCaptureMismatch) && c.Depth == comparison.DepthUnit {
 		note("CUDA graphs hide kernels on one side: single kernels are not compared")
+	}
+	if x.Base.Foreign() || x.Head.Foreign() {
+		note(fmt.Sprintf("not every report has the kernels of GPU %d: single kernels are not compared", x.Chosen.Device))
 	}
 	note(x.Chosen.Moved)
 	if !slices.ContainsFunc(stories, func(s *story) bool { return s.what != "" }) {

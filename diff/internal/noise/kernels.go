@@ -34,6 +34,10 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 			continue
 		}
 		b, h := base[p.Base], head[p.Head]
+		if unsteady(x.Base, b.Name) || unsteady(x.Head, h.Name) {
+			x.C.Kernels[i].Why = "the report does not say how it varies on this GPU"
+			continue
+		}
 		n := x.Known.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, significance.Mean)
 		var ok, ok2 bool
 		n.Base, ok = kernelOf(x.Base, b.Name)
@@ -85,6 +89,11 @@ func (j Judged) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) {
 	return n, ok
 }
 
+// unsteady reports whether only several captures could show how a kernel's time varies, and there is one.
+func unsteady(s *side.Side, name string) bool {
+	return len(s.Views) == 1 && slices.ContainsFunc(s.Views[0].Work, func(w side.Work) bool { return w.Name == name && w.Spread < 0 })
+}
+
 // kernelOf returns a kernel's time per unit in each capture, ns; ok is false if a capture lacks it.
 func kernelOf(s *side.Side, name string) (list []significance.Capture, ok bool) {
 	for _, v := range s.Views {
@@ -93,7 +102,7 @@ func kernelOf(s *side.Side, name string) (list []significance.Capture, ok bool) 
 			return nil, false
 		}
 		w := &v.Work[at]
-		list = append(list, significance.Capture{Value: w.Time, N: int(w.Units), SD: w.Spread, Lag1: significance.Lag1(times(v.Units))})
+		list = append(list, significance.Capture{Value: w.Time, N: int(w.Units), SD: max(0, w.Spread), Lag1: significance.Lag1(times(v.Units))})
 	}
 	return list, true
 }

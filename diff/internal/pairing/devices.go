@@ -36,10 +36,10 @@ func devices(base, head *side.Side) []int64 {
 }
 
 // On returns both sides as seen on one device, or nil if a capture says too little of it. Host calls and copies are
-// known only for each report's own slowest device; if those devices differ, their counts prove nothing.
+// known only for each report's own slowest device; if that is another one anywhere, their counts prove nothing.
 func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	all := slices.Concat(base.Views, head.Views)
-	mixed := slices.ContainsFunc(all, func(v *side.View) bool { return v.Device() != all[0].Device() })
+	mixed := slices.ContainsFunc(all, func(v *side.View) bool { return v.Device() != device })
 	views := func(s *side.Side) *side.Side {
 		out := &side.Side{Captures: s.Captures}
 		for _, v := range s.Views {

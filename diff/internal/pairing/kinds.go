@@ -370,7 +370,7 @@ func (k *Kind) Variant(head *side.Side) *Kind {
 // Depth returns how far down units of the same work can be compared.
 func Depth(base, head *side.Side) comparison.Depth {
 	for _, v := range slices.Concat(base.Views, head.Views) {
-		if !v.HasWork || v.Hidden {
+		if !v.HasWork || v.Hidden || v.Foreign {
 			return comparison.DepthUnit
 		}
 	}

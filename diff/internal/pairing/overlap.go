@@ -196,6 +196,9 @@ func (x *Sides) Work() {
 		}
 	}
 	x.C.Unit.Overlap = &least
+	if x.Base.Foreign() || x.Head.Foreign() {
+		x.C.Depth = comparison.DepthUnit
+	}
 	switch {
 	case least >= OverlapNeeded:
 	case x.C.Comparable && tied(x.Base, x.Head) && !moreOfTheSame(b.Work, h.Work):

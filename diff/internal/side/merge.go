@@ -15,9 +15,12 @@ func Mean(s *report.Summary) (float64, bool) {
 }
 
 // Merged returns the kernels of a side: means over its captures, in the order in which captures first have them. A
-// kernel that a capture lacks counts as 0 there.
+// kernel that a capture lacks counts as 0 there. There are none if a capture has those of another device alone.
 func (s *Side) Merged() (list []Work, others Work) {
 	others = Work{Name: "(others)", Position: -1}
+	if s.Foreign() {
+		return nil, others
+	}
 	n := float64(len(s.Views))
 	for _, v := range s.Views {
 		for i := range v.Work {
@@ -42,6 +45,11 @@ func (s *Side) Merged() (list []Work, others Work) {
 		others.Alone += v.Others.Alone / n
 	}
 	return list, others
+}
+
+// Foreign reports whether a capture of the side has the kernels of another device than the one that is compared.
+func (s *Side) Foreign() bool {
+	return slices.ContainsFunc(s.Views, func(v *View) bool { return v.Foreign })
 }
 
 // MergedCategories returns the kernel categories of a side, merged in the same way.

@@ -1,6 +1,7 @@
 package side
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -127,6 +128,51 @@ func (v *View) sequence() *Sequence {
 		s.Hiccups = append(s.Hiccups, Hiccup{int(k.Hiccups[h]), int(k.Hiccups[h+1]), k.Hiccups[h+2], float64(k.Hiccups[h+3])})
 	}
 	return s
+}
+
+// kernelsOfStep takes the kernels of the view's device from its steps, which know of every kernel how often and how long
+// it ran, but not how it varied. It reports whether the report lists all kernels of all units of that device by name.
+func (v *View) kernelsOfStep() bool {
+	k := v.C.Report.Unit.Step(v.group.ID, v.Device())
+	if k == nil || k.Folded || k.Aligned != k.Kernels || k.Units != v.Time.N {
+		return false
+	}
+	list, err := k.Positions()
+	if err != nil {
+		return false
+	}
+	known, n, names, at := v.known(false), float64(k.Units), v.C.Report.Unit.Steps, map[int]int{}
+	var work []Work
+	for i := range list {
+		p := &list[i]
+		if _, ok := at[p.Name]; !ok {
+			name := names.Names[p.Name]
+			w, ok := known[name]
+			if !ok {
+				w = Work{Family: name, Canonical: name, Category: names.Categories[p.Name]}
+			}
+			w.Name, w.Position, w.Spread, w.Units = name, float64(i), -1, k.Units
+			at[p.Name] = len(work)
+			work = append(work, w)
+		}
+		w := &work[at[p.Name]]
+		w.Count += float64(p.Ran) / n
+		w.Time += float64(p.Time) / n
+		w.Alone += float64(p.Alone) / n
+	}
+	v.Work = byTime(work)
+	v.sumOthers()
+	v.categories = nil
+	for _, w := range v.Work {
+		i := slices.IndexFunc(v.categories, func(c Work) bool { return c.Name == w.Category })
+		if i < 0 {
+			i = len(v.categories)
+			v.categories = append(v.categories, Work{Name: w.Category, Category: w.Category})
+		}
+		c := &v.categories[i]
+		c.Count, c.Time, c.Alone = c.Count+w.Count, c.Time+w.Time, c.Alone+w.Alone
+	}
+	return v.Others.Alone >= 0
 }
 
 // scaled returns the sequence with all times multiplied by weight.

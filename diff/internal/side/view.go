@@ -43,11 +43,13 @@ type View struct {
 	Work                       []Work            // kernels, those with most time first
 	Others                     Work              // sum of the kernels that the report does not name
 	HasOthers, HasWork, Hidden bool              // hidden: CUDA graphs traced as a whole hide kernels
+	Foreign                    bool              // the report has kernels of another device alone: Work is of that one
 	categories                 []Work
 	Api                        []call
 	HasAPI                     bool
 	Copies                     []Copies
 	HasCopies                  bool
+	slowest                    bool
 	Units                      []UnitRow // kept units in run order, or a sample of them
 }
 
@@ -60,7 +62,7 @@ type Work struct {
 	Count    float64
 	Time     float64 // ns, durations
 	Alone    float64 // ns, exclusive
-	Spread   float64 // standard deviation of its time over units
+	Spread   float64 // standard deviation of its time over units; below 0 if unknown
 	Units    int64
 }
 
@@ -96,8 +98,9 @@ func NewView(c *Capture, at int) *View {
 	return newView(c, &c.Kinds[at], at, l, l)
 }
 
-// On returns what the capture says about the kind of unit on one device, or nil. Times are the device's; kernels and
-// calls are known for the slowest device alone, and the rest of the device's time counts as others.
+// On returns what the capture says about the kind of unit on one device, or nil. Times are the device's. Reports have
+// calls and copies of the slowest device alone, and list the kernels of some others in order; where they do not, the view
+// is foreign.
 func (v *View) On(device int64) *View {
 	if device == v.group.Device {
 		return v
@@ -107,13 +110,21 @@ func (v *View) On(device int64) *View {
 	at := slices.IndexFunc(v.C.Kinds, func(k Group) bool {
 		return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature
 	})
-	return newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
+	w := newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
+	if w == nil {
+		return nil
+	}
+	w = w.WithoutCalls()
+	if w.HasWork {
+		w.Foreign = !w.kernelsOfStep()
+	}
+	return w
 }
 
 // WithoutCalls returns the view without host calls and copies.
 func (v *View) WithoutCalls() *View {
 	w := *v
-	w.Api, w.HasAPI, w.Copies, w.HasCopies = nil, false, nil, false
+	w.Late, w.Api, w.HasAPI, w.Copies, w.HasCopies, w.slowest = nil, nil, false, nil, false, false
 	return &w
 }
 
@@ -125,7 +136,7 @@ func (v *View) Device() int64 { return v.group.Device }
 
 // newView reads the times under the labels l, and what describes the kind as a whole under the labels of.
 func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
-	v := &View{C: c, group: g, Labels: of}
+	v := &View{C: c, group: g, Labels: of, slowest: true}
 	v.Time = c.Summary("unit.time", l)
 	v.Busy, v.Idle = c.Summary("unit.gpu_busy", l), c.Summary("unit.gpu_idle", l)
 	v.Compute, v.Comm, v.Copied = c.Summary("unit.compute_time",
@@ -186,7 +197,7 @@ func (v *View) hostTime(l report.Labels) {
 func (v *View) IdleRanges() map[string]float64 {
 	times := map[string]float64{}
 	for _, m := range v.C.Metrics("unit.idle_range_time") {
-		if labelled(m.Labels, v.Labels, "range") && m.Value != nil {
+		if v.slowest && labelled(m.Labels, v.Labels, "range") && m.Value != nil {
 			times[m.Labels["range"]] = *m.Value
 		}
 	}
@@ -196,21 +207,7 @@ func (v *View) IdleRanges() map[string]float64 {
 // kernelsOf reads the group's kernels, of which the report keeps the largest: metrics hold their numbers, tables their
 // names and categories. When a kernel first runs and how it is launched is known only for the main group.
 func (v *View) kernelsOf(main bool) {
-	known := map[string]Work{}
-	t := v.C.Table("kernels", "kernels")
-	for i := range t.Len() {
-		name := t.Str(i, "kernel_name")
-		known[name] = Work{Category: t.Str(i, "category"), Family: name, Canonical: name, Position: -1}
-	}
-	t = v.C.Table("unit", "unit_kernels")
-	for i := range t.Len() {
-		w := Work{Category: t.Str(i, "category"), Family: t.Str(i, "family"), Canonical: t.Str(i, "canonical"),
-			Position: -1}
-		if main {
-			w.Position, w.Geometry = float64(t.Whole(i, "position")), t.Str(i, "geometry")
-		}
-		known[t.Str(i, "kernel_name")] = w
-	}
+	known := v.known(main)
 	for _, m := range v.C.Metrics("kernel.time_per_unit") {
 		if !labelled(m.Labels, v.Labels, "kernel") || m.Summary == nil {
 			continue
@@ -232,13 +229,35 @@ func (v *View) kernelsOf(main bool) {
 		}
 		v.Work = append(v.Work, w)
 	}
-	slices.SortFunc(v.Work, func(a, b Work) int {
-		return cmp.Or(cmp.Compare(max(b.Time, b.Alone), max(a.Time, a.Alone)), cmp.Compare(a.Name, b.Name))
-	})
+	v.Work = byTime(v.Work)
 	v.HasWork = len(v.Work) > 0
-	if !v.HasWork {
-		return
+	if v.HasWork {
+		v.sumOthers()
 	}
+}
+
+// known describes kernels by name, without numbers.
+func (v *View) known(main bool) map[string]Work {
+	known := map[string]Work{}
+	t := v.C.Table("kernels", "kernels")
+	for i := range t.Len() {
+		name := t.Str(i, "kernel_name")
+		known[name] = Work{Category: t.Str(i, "category"), Family: name, Canonical: name, Position: -1}
+	}
+	t = v.C.Table("unit", "unit_kernels")
+	for i := range t.Len() {
+		w := Work{Category: t.Str(i, "category"), Family: t.Str(i, "family"), Canonical: t.Str(i, "canonical"),
+			Position: -1}
+		if main {
+			w.Position, w.Geometry = float64(t.Whole(i, "position")), t.Str(i, "geometry")
+		}
+		known[t.Str(i, "kernel_name")] = w
+	}
+	return known
+}
+
+// sumOthers is what the named kernels leave of the units.
+func (v *View) sumOthers() {
 	rest := Work{Name: "(others)", Position: -1, Alone: v.Compute.Mean + v.Comm.Mean}
 	if v.Kernels != nil {
 		rest.Count = v.Kernels.Mean
@@ -248,9 +267,18 @@ func (v *View) kernelsOf(main bool) {
 		rest.Count -= v.Work[i].Count
 	}
 	rest.Count = max(rest.Count, 0)
+	v.Others = Work{}
 	if v.HasOthers = math.Abs(rest.Alone) > leastOthers; v.HasOthers {
 		v.Others = rest
 	}
+}
+
+// byTime sorts kernels, those with most time first.
+func byTime(list []Work) []Work {
+	slices.SortFunc(list, func(a, b Work) int {
+		return cmp.Or(cmp.Compare(max(b.Time, b.Alone), max(a.Time, a.Alone)), cmp.Compare(a.Name, b.Name))
+	})
+	return list
 }
 
 // labelled reports whether a metric has the labels l plus exactly the keys more.

@@ -1,0 +1,120 @@
+package diff_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// TestPartsAreOfTheComparedDevice: whichever device is compared, the parts of a class are its own: none takes less than
+// nothing, and all of them take what the class does, to the nanosecond. The device's steps tell the same kernels.
+func TestPartsAreOfTheComparedDevice(t *testing.T) {
+	pairs := map[string][2]*report.Report{
+		"built": {stepTrace(t, stepChange{}), stepTrace(t, stepChange{stall: 30_000, slower: 20_000})},
+	}
+	before, after := sharedReport(t, "nsysai_mfu_2gpu_before"), sharedReport(t, "nsysai_mfu_2gpu_after")
+	if before != nil {
+		pairs["before, after"], pairs["after, before"] = [2]*report.Report{before, after}, [2]*report.Report{after, before}
+		other := sharedReport(t, "nsysai_h100_2gpu_1s")
+		pairs["another program"] = [2]*report.Report{before, other}
+		pairs["itself"] = [2]*report.Report{other, other}
+	}
+	for name, pair := range pairs {
+		for device := range int64(2) {
+			partsOfClasses(t, name, device, compareOn(t, pair[0], pair[1], device))
+		}
+	}
+}
+
+// TestKernelsOfAnotherDeviceAreNotShown: device 1 is the slower one, and a report without steps has its kernels alone.
+func TestKernelsOfAnotherDeviceAreNotShown(t *testing.T) {
+	base, head := stepTrace(t, stepChange{}), stepTrace(t, stepChange{slower: 20_000})
+	base.Unit.Steps = nil
+	for device, want := range []comparison.Depth{comparison.DepthUnit, comparison.DepthKernel} {
+		c := compareOn(t, base, head, int64(device))
+		if c.Depth != want || (len(c.Kernels) == 0) != (want == comparison.DepthUnit) {
+			t.Errorf("GPU %d: depth %s, kernels %+v", device, c.Depth, c.Kernels)
+		}
+		for i := range c.Attribution.Rows {
+			if r := &c.Attribution.Rows[i]; r.Kind == comparison.KindKernel && want == comparison.DepthUnit {
+				t.Errorf("GPU %d: %+v", device, r)
+			}
+		}
+		if said := strings.Contains(c.Cause, "single kernels are not compared"); said != (want == comparison.DepthUnit) {
+			t.Errorf("GPU %d: %s", device, c.Cause)
+		}
+	}
+}
+
+func compareOn(t *testing.T, base, head *report.Report, device int64) *comparison.Comparison {
+	t.Helper()
+	c, err := diff.Compare([]*report.Report{base}, []*report.Report{head}, diff.Options{Device: &device})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func partsOfClasses(t *testing.T, name string, device int64, c *comparison.Comparison) {
+	t.Helper()
+	class := map[string][2]float64{}
+	sum := map[string][2]float64{}
+	add := func(to map[string][2]float64, id string, r *comparison.AttributionRow) {
+		if r.Base < -0.5 || r.Head < -0.5 {
+			t.Errorf("%s, GPU %d: %s takes %v → %v ns", name, device, r.ID, r.Base, r.Head)
+		}
+		to[id] = [2]float64{to[id][0] + r.Base, to[id][1] + r.Head}
+	}
+	for i := range c.Attribution.Rows {
+		switch r := &c.Attribution.Rows[i]; {
+		case r.Kind == comparison.KindClass:
+			add(class, r.ID, r)
+		case r.Kind == comparison.KindCause:
+			add(sum, comparison.ClassIdle, r)
+		case r.Kind == comparison.KindHost:
+			add(sum, "host", r)
+		case (r.Kind == comparison.KindKernel || r.Kind == comparison.KindOthers) && r.Category != "comm":
+			add(sum, comparison.ClassCompute, r)
+		case r.Kind == comparison.KindKernel:
+			add(sum, comparison.ClassComm, r)
+		}
+		if r := &c.Attribution.Rows[i]; r.Kind == comparison.KindCause && r.ID == "host" {
+			class["host"] = [2]float64{r.Base, r.Head}
+		}
+	}
+	if c.Depth != comparison.DepthKernel && c.Comparable {
+		t.Errorf("%s, GPU %d: depth %s, though the report lists its steps kernel by kernel", name, device, c.Depth)
+	}
+	both := comparison.ClassCompute + " and " + comparison.ClassComm // others may be of either
+	for _, m := range []map[string][2]float64{class, sum} {
+		x, y := m[comparison.ClassCompute], m[comparison.ClassComm]
+		m[both] = [2]float64{x[0] + y[0], x[1] + y[1]}
+	}
+	for side := range 2 {
+		if sum[comparison.ClassComm][side] > class[comparison.ClassComm][side]+1 {
+			t.Errorf("%s, GPU %d: kernels take %v of %v ns of communication", name, device,
+				sum[comparison.ClassComm], class[comparison.ClassComm])
+		}
+		for _, id := range []string{comparison.ClassIdle, "host", both} {
+			if _, told := sum[id]; told && math.Abs(sum[id][side]-class[id][side]) > 1 {
+				t.Errorf("%s, GPU %d: the parts of %s take %v, not %v ns", name, device, id, sum[id], class[id])
+			}
+		}
+	}
+	if c.Step == nil {
+		return
+	}
+	alone := [2]float64{}
+	for i := range c.Step.Rows {
+		if r := &c.Step.Rows[i]; r.Category == "comm" {
+			alone[0], alone[1] = alone[0]+r.BaseKernel, alone[1]+r.HeadKernel
+		}
+	}
+	if got := sum[comparison.ClassComm]; math.Abs(got[0]-alone[0]) > 1 || math.Abs(got[1]-alone[1]) > 1 {
+		t.Errorf("%s, GPU %d: communication kernels take %v ns, in the step %v", name, device, got, alone)
+	}
+}
