@@ -141,15 +141,16 @@ func libraryOf(name string) string {
 }
 
 // partWords are words for parts of a model.
-var partWords = map[string]string{kernelname.CompAttention: "attn", kernelname.CompMoE: "moe", kernelname.CompFFN: "mlp",
-	kernelname.CompNorm: "norm", kernelname.CompEmbedding: "embed"}
+var partWords = map[string]string{kernelname.CompAttention: "attn", kernelname.CompMoE: "moe",
+	kernelname.CompFFN: "mlp", kernelname.CompNorm: "norm", kernelname.CompEmbedding: "embed"}
 
 // ncclKernel matches the names of NCCL's own kernels, which are public.
 var ncclKernel = regexp.MustCompile(`^nccl(?:Dev)?Kernel_[A-Z]\w*(?:\(|$)`)
 
 // HideKernels replaces the name of a kernel by letters, as [HideNames] does that of a range. Names that keep matches
-// and those of NCCL's kernels stay. Beside the letters stand the category and the collective that the name tells, so
-// that the copy's times of them are the same; its library, precision and tile are gone.
+// and those of NCCL's kernels stay. Beside the letters stand words from which a report reads the same library,
+// category, part of the model and collective, so that the copy's times of them are the same; precision and tile are
+// gone.
 func HideKernels(keep *regexp.Regexp) func(name string) string {
 	hidden := map[string]string{}
 	return func(name string) string {
@@ -167,28 +168,69 @@ func HideKernels(keep *regexp.Regexp) func(name string) string {
 	}
 }
 
-// disguiseKernel is the letters of a kernel's canonical name, beside words from which its category is read again.
-func disguiseKernel(is *kernelname.Info) string {
-	head, tail := "", "_"+string(is.Category)
-	switch is.Category {
-	case kernelname.Other: // without capitals it would be one of Triton's
-		head, tail = "X::", "Kernel"
-	case kernelname.Triton:
-		head, tail = "triton_", ""
-	case kernelname.Memory:
-		tail = "_direct_copy_kernel"
-	case kernelname.Comm:
-		head, tail = "nvshmem_", ""
-		if is.Collective != kernelname.CollOther {
-			tail = "_" + strings.ToLower(is.Collective)
+// libraryHeads are beginnings of names by which a library is known, the least telling first.
+var libraryHeads = map[string]string{"unknown": "X::",
+	"triton-inductor": "triton__ triton_poi_fused_ triton_red_fused_ triton_tem_fused_ triton_mm_",
+	"triton-jit":      " triton_ matmul_ogs_", "nccl": "nccl", "cuda": "memcpy_ memset_",
+	"nvfuser": "nvfuser_ nvfuser_inner_", "deepep": "deep_ep:: deepep_ deepep_permute_",
+	"nvshmem": "nvshmem_", "flashinfer": "flashinfer:: flashinfer_", "tensorrt-llm": "tensorrt_llm:: trtllm_",
+	"vllm":     "vllm:: vllm_",
+	"marlin":   "marlin:: marlin_ marlin_repack_",
+	"deepgemm": "deep_gemm:: deep_gemm::transpose_ deepgemm_permute_", "flash-mla": "flash_mla:: flash_mla_",
+	"flash-attention": "flash:: flash_fwd_", "sglang": "sglang:: sgl_", "cudnn": "cudnn:: cudnn_",
+	"cublas": "ampere_ cublas::", "aten": "aten:: aten_",
+	"cutlass": "cute:: cutlass_", "cub": "cub:: thrust::", "tensile": "cijk_"}
+
+// categoryTails are ends of names by which a category is known, in all its parts of a model and its collectives. The
+// last of most are words that other kernels have too.
+var categoryTails = map[kernelname.Category]string{
+	kernelname.Comm: "_allreduce _allgather _reducescatter _alltoall _p2p_broadcast _p2p_sendrecv _p2p_barrier " +
+		"_p2p_reduce _p2p",
+	kernelname.Memory: "_direct_copy_kernel _nchwtonhwc _slice", kernelname.KVCache: "_kv_cache _kv",
+	kernelname.Attention:  "_attention _qk",
+	kernelname.LinearAttn: "_linear_attn _decay", kernelname.MoEGEMM: "_moe_gemm",
+	kernelname.MoERoute: "_moe_route _routed", kernelname.GEMM: "_gemm _qkv",
+	kernelname.Norm: "_norm _variance", kernelname.Rope: "_rope",
+	kernelname.Activation: "_silu_and_mul _activation _doactivation _gated",
+	kernelname.Quant:      "_quant _nibble", kernelname.Sampling: "_sampling _vocab", kernelname.Softmax: "_softmax",
+	kernelname.Prepare: "_prepare _embedding _tokens",
+	kernelname.Reduce:  "_reduce _sum", kernelname.Elementwise: "_elementwise _hc", kernelname.Triton: "",
+	kernelname.Other: "Kernel"}
+
+// disguiseKernel is letters of a kernel's canonical name between words from which a report reads what it read before:
+// of all heads and tails the first that change nothing, else those that change least.
+func disguiseKernel(is *kernelname.Info) (best string) {
+	heads, tails := strings.Split(libraryHeads[is.Library], " "), strings.Split(categoryTails[is.Category], " ")
+	most, key := -1, is.Canonical
+	for salt := 0; salt < 3; salt++ { // the letters may happen to be a word
+		for _, tail := range tails {
+			for _, head := range append(heads, "X::", "") {
+				text := head + letters(key) + tail
+				if kept := alike(is, text); kept > most {
+					best, most = text, kept
+				}
+				if most == alikeAll {
+					return best
+				}
+			}
+		}
+		key += strconv.Itoa(salt)
+	}
+	return best
+}
+
+const alikeAll = 63
+
+// alike weighs what a name tells as the one that is hidden does: its category most, its library less than its part.
+func alike(is *kernelname.Info, text string) (kept int) {
+	again := kernelname.Classify(text)
+	for i, same := range []bool{again.Weak == is.Weak,
+		kernelname.ConvertsLayout(text) == kernelname.ConvertsLayout(is.Canonical),
+		again.Library == is.Library, again.Component == is.Component, again.Collective == is.Collective,
+		again.Category == is.Category} {
+		if same {
+			kept += 1 << i
 		}
 	}
-	for salt, key := 0, is.Canonical; ; salt++ {
-		text := head + letters(key) + tail
-		again := kernelname.Classify(text)
-		if salt == 8 || again.Category == is.Category && again.Collective == is.Collective {
-			return text
-		}
-		key += strconv.Itoa(salt) // the letters happen to be a word
-	}
+	return kept
 }

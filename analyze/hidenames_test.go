@@ -62,7 +62,8 @@ func isOperator(name string) bool {
 	return ok
 }
 
-// TestHiddenKernels: of a hidden kernel its category and collective are read, and nothing else of its name is left.
+// TestHiddenKernels: of a hidden kernel its category, library, part of the model and collective are read, and nothing else
+// of its name is left.
 func TestHiddenKernels(t *testing.T) {
 	hide := HideKernels(nil)
 	if got := hide("acme_secret_gemm_v3"); got == hide("acme_secret_gemm_v4") || got != hide("acme_secret_gemm_v3") {
@@ -74,8 +75,9 @@ func TestHiddenKernels(t *testing.T) {
 		if got == name && !ncclKernel.MatchString(name) || strings.Contains(got, "acme") {
 			t.Errorf("%q is written %q", name, got)
 		}
-		if again.Category != is.Category || again.Collective != is.Collective {
-			t.Errorf("%q is %s %s, written %q %s %s", name, is.Category, is.Collective, got, again.Category, again.Collective)
+		if again.Category != is.Category || again.Collective != is.Collective || again.Component != is.Component || again.Weak != is.Weak ||
+			again.Library != is.Library || kernelname.ConvertsLayout(got) != kernelname.ConvertsLayout(name) {
+			t.Errorf("%q is %s %s %s %s weak %v, written %q %s %s %s %s %v", name, is.Category, is.Collective, is.Component, is.Library, is.Weak, got, again.Category, again.Collective, again.Component, again.Library, again.Weak)
 		}
 	}
 	if got := HideKernels(regexp.MustCompile("^nvjet"))("nvjet_tst_64x8"); got != "nvjet_tst_64x8" {

@@ -78,7 +78,7 @@ func alike(captures []*side.Capture) error {
 			case pairing.TwoRanks(other, x):
 				reason = comparison.Reason{Code: comparison.OneRun, Text: fmt.Sprintf("captures %d and %d are of different ranks of a run, "+
 					"which do not show how much runs differ: make one report of each run (explain doc ranks)", k+1, i+1)}
-			case oneSession(other, x):
+			case pairing.OneSession(other, x):
 				reason = comparison.Reason{Code: comparison.OneSession, Text: fmt.Sprintf("captures %d and %d are windows of one "+
 					"session, which differ less than two sessions do: record each capture with a run of its own", k+1, i+1)}
 			default:

@@ -24,7 +24,7 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 			warn(comparison.SameCapture, "the same capture, which counts once", kept[at])
 			continue
 		}
-		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return oneSession(k, x) }); at >= 0 {
+		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return pairing.OneSession(k, x) }); at >= 0 {
 			warn(comparison.OneSession, "windows of one session, of which the longest counts", kept[at])
 			if x.Report.Window.Length > kept[at].Report.Window.Length {
 				kept[at] = x
@@ -46,23 +46,10 @@ func copied(a, b *side.Capture) bool {
 	return a.EvidenceOnly() == b.EvidenceOnly() && a.HoldsWork() && a.Within(b) && b.Within(a)
 }
 
-// oneSession reports whether two captures are windows of one session of nsys.
-func oneSession(a, b *side.Capture) bool {
-	if pairing.TwoRanks(a, b) { // nsys may begin the sessions of all ranks at once
-		return false
-	}
-	x, y := a.Report.Capture.SessionStart, b.Report.Capture.SessionStart
-	if x == nil || y == nil || *x != *y {
-		return false
-	}
-	h, g := a.Report.Capture.Host, b.Report.Capture.Host
-	return h == nil || g == nil || *h == *g // nodes that started at the same time are different sessions
-}
-
 // acrossSides warns of captures that are on both sides, and of windows of one session.
 func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	var same []string
-	session := len(base) == 1 && len(head) == 1 && oneSession(base[0], head[0])
+	session := len(base) == 1 && len(head) == 1 && pairing.OneSession(base[0], head[0])
 	for _, b := range base {
 		for _, h := range head {
 			if x, y := b.Report.Capture.Content, h.Report.Capture.Content; x != nil && y != nil && *x == *y {
@@ -77,6 +64,9 @@ func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	case len(same) > 0:
 		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.SameCapture,
 			Text: strings.Join(same, ", ") + " is on both sides: name each capture on one"})
+	case session && pairing.SameTime(base[0], head[0]):
+		c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.OneSession,
+			Text: "base and head cover the same time of one session, and every number that both have is equal: they are one capture, copied with other names"})
 	case session:
 		c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.OneSession,
 			Text: "base and head are windows of one session: one run at two times is compared, not two programs"})

@@ -12,11 +12,11 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// changedKernels returns the kernels that changed or have a note.
+// changedKernels returns the kernels that changed or have a note, but none of which only the name changed.
 func changedKernels(c *comparison.Comparison) []comparison.Kernel {
 	var list []comparison.Kernel
 	for _, k := range c.Kernels {
-		if k.Class != comparison.Same || k.Note != "" {
+		if k.Class != comparison.Same || k.Note != "" && (k.Delta != 0 || k.CountEffect != 0 || k.Launch != "") {
 			list = append(list, k)
 		}
 	}

@@ -279,11 +279,16 @@ func structural(found []comparison.Structural, text string) string {
 
 // replaced names the largest replaced kernel, if it takes at least so many ns of a unit and is not named yet.
 func replaced(kernels []comparison.Kernel, names *kernelNames, least float64, text string) string {
-	best, most, n, word := "", 0.0, 0, "renamed"
+	best, most, n, small, word := "", 0.0, 0, 0, "renamed"
 	for i := range kernels {
 		k := &kernels[i]
-		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact ||
-			max(comparison.Value(k.Base), comparison.Value(k.Head)) < least {
+		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact {
+			continue
+		}
+		if max(comparison.Value(k.Base), comparison.Value(k.Head)) < least {
+			if pairing.Renamed(k) {
+				small++
+			}
 			continue
 		}
 		if strings.Contains(text, names.shown(comparison.Value(k.BaseName))+splitWord) {
@@ -303,7 +308,10 @@ func replaced(kernels []comparison.Kernel, names *kernelNames, least float64, te
 	switch {
 	case n == 0 || strings.Contains(text, best):
 		return ""
-	case n == 1:
+	case word == "renamed":
+		n += small
+	}
+	if n == 1 {
 		return "a kernel was " + word + ": " + best
 	}
 	return fmt.Sprintf("%d kernels were %s, most of all %s", n, word, best)

@@ -96,3 +96,32 @@ func Identical(base, head []*side.Capture) bool {
 	}
 	return true
 }
+
+// SameTime reports whether two captures cover the same time of one session, and no number that both have differs: one
+// is a copy of the other with other names.
+func SameTime(a, b *side.Capture) bool {
+	x, y := a.Report, b.Report
+	if !OneSession(a, b) || x.Window.Start != y.Window.Start || x.Window.Length != y.Window.Length {
+		return false
+	}
+	for i := range x.Metrics {
+		m := &x.Metrics[i]
+		if n := b.Metric(m.ID, m.Labels); n != nil && m.Value != nil && n.Value != nil && *m.Value != *n.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// OneSession reports whether two captures are windows of one session of nsys.
+func OneSession(a, b *side.Capture) bool {
+	if TwoRanks(a, b) { // nsys may begin the sessions of all ranks at once
+		return false
+	}
+	x, y := a.Report.Capture.SessionStart, b.Report.Capture.SessionStart
+	if x == nil || y == nil || *x != *y {
+		return false
+	}
+	h, g := a.Report.Capture.Host, b.Report.Capture.Host
+	return h == nil || g == nil || *h == *g // nodes that started at the same time are different sessions
+}

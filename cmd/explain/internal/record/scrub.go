@@ -31,7 +31,8 @@ captured output. scrub copies only the tables, columns and metadata on a list, w
 reads. The report of the copy has the same numbers, except those read from payloads and from events of
 plugins, which can hold anything: power, NCCL's message sizes, Python's stacks. To check it, run
 "explain diff IN OUT": it says that every number is equal, and exits with 4 (same_capture), since a copy
-is no second capture. If --names hides names, diff warns of one session (one_session) and exits with 0.
+is no second capture. If --names hides names, diff warns of one session (one_session), whose numbers
+are equal, and exits with 0.
 
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
 since reports are made of them; texts in them that look like an access token are replaced by [redacted].
@@ -42,9 +43,10 @@ a prompt. --names says how names are written:
   hash         those of ranges and threads are replaced by letters: equal names stay equal, and cannot be
                read. Step markers of engines, PyTorch's own operators and words that reveal nothing stay,
                so a comparison of such copies decides as one of the captures would
-  all          also those of kernels, host functions and functions of call chains. A kernel keeps only its
-               category (gemm, attention, …), not its library and precision; NCCL's keep their names. In a
-               comparison, kernels that replace others are then paired less often
+  all          also those of kernels, host functions and functions of call chains. Of a kernel's name stay its
+               category (gemm, attention, …), library, part of the model and collective, so that the times of
+               these are the same; its precision and tile are gone, and what is found from them. NCCL's keep
+               their names. In a comparison, kernels that replace others are then paired less often
   hash:REGEX   as hash or all, except names that match: 'hash:execute_context|forward|attn'
   all:REGEX
 
