@@ -23,9 +23,8 @@ func Beyond(effect, tau, se, df float64) float64 {
 	return 1
 }
 
-// Tail returns P(T > t) for Student's t distribution with df > 0 degrees of freedom: for t > 0 half the regularised
-// incomplete beta function I(df/(df+t²); df/2, 1/2) (Abramowitz & Stegun 26.7.1), by its continued fraction (26.5.8).
-// From MaxDF on it uses the normal distribution.
+// Tail returns P(T > t) for Student's t distribution with df > 0 degrees of freedom. From MaxDF on it uses the normal
+// distribution.
 func Tail(t, df float64) float64 {
 	switch {
 	case math.IsNaN(t) || !(df > 0):
@@ -34,21 +33,30 @@ func Tail(t, df float64) float64 {
 		return 1 - Tail(-t, df)
 	case t == 0:
 		return 0.5
+	}
+	p, _ := upper(t, df)
+	return p
+}
+
+// upper returns P(T > t) for t > 0, half the regularised incomplete beta function I(df/(df+t²); df/2, 1/2) (Abramowitz &
+// Stegun 26.7.1) by its continued fraction (26.5.8), and t times the density there.
+func upper(t, df float64) (p, slope float64) {
+	switch {
 	case math.IsInf(t, 1):
-		return 0
+		return 0, 0
 	case df >= MaxDF:
-		return 0.5 * math.Erfc(t/math.Sqrt2)
+		return NormalTail(t), t * math.Exp(-t*t/2) / math.Sqrt(2*math.Pi)
 	}
 	// x = df/(df+t²) and y = 1-x, computed from r = t/√df to avoid overflow for huge t.
 	r := t / math.Sqrt(df)
 	x, y := 1/(1+r*r), 1/(1+1/(r*r))
 	a := df / 2
 	// x^a √y / B(a, 1/2), with ln x from log1p, so that large df lose no digits.
-	front := math.Exp(-a*log1pSquare(r)+0.5*math.Log(y)+gammaStep(a)) / math.SqrtPi
+	slope = math.Exp(-a*log1pSquare(r)+0.5*math.Log(y)+gammaStep(a)) / math.SqrtPi
 	if x < (a+1)/(a+2.5) {
-		return 0.5 * front * betaFraction(x, a, 0.5) / a
+		return 0.5 * slope * betaFraction(x, a, 0.5) / a, slope
 	}
-	return 0.5 * (1 - front*betaFraction(y, 0.5, a)*2)
+	return 0.5 * (1 - slope*betaFraction(y, 0.5, a)*2), slope
 }
 
 // log1pSquare is ln(1+r²), even if r² is beyond the range of a float.
@@ -113,26 +121,36 @@ func Quantile(q, df float64) float64 {
 	case df >= MaxDF:
 		return NormalQuantile(q)
 	}
-	lo, hi := 0.0, 1.0
-	for Tail(hi, df) > q {
-		lo, hi = hi, 2*hi
-		if hi > 1e300 {
-			return hi
-		}
+	return inverse(q, math.Inf(1), df, min(NormalQuantile(q), 8)) // infinite for the smallest q
+}
+
+// Least returns the least effect that [Beyond] gives the probability p, 0 < p < 1/2, or less. near is Quantile(p, df).
+func Least(tau, se, df, p, near float64) float64 {
+	if !(se > 0) {
+		return tau
 	}
-	// The tail decreases between lo and hi: bisect until no float lies between.
-	for range 200 {
-		mid := lo + (hi-lo)/2
-		if mid <= lo || mid >= hi {
+	return tau + se*inverse(p, 2*tau/se, df, near)
+}
+
+// inverse returns the t for which P(T > t) + P(T > t+apart) = q, from a t > 0 that is not beyond it. The logarithm of
+// the sum is concave in ln t, so that Newton's method finds it.
+func inverse(q, apart, df, t float64) float64 {
+	last := t
+	for range 100 {
+		p, slope := upper(t, df)
+		far, s := upper(t+apart, df)
+		if p += far; p == 0 { // too far: halve the way in ln t
+			t = math.Sqrt(t * last)
+			continue
+		}
+		last = t
+		step := p * math.Log(p/q) / (slope + s*t/(t+apart))
+		t = min(t*math.Exp(step), 1e300)
+		if !(math.Abs(step) > 1e-9) {
 			break
 		}
-		if Tail(mid, df) > q {
-			lo = mid
-		} else {
-			hi = mid
-		}
 	}
-	return hi
+	return t
 }
 
 // NormalQuantile returns the z for which P(Z > z) = q, for 0 < q < 1.

@@ -52,7 +52,7 @@ func TestStudentQuantile(t *testing.T) {
 		{0.025, 10, 2.228138851986275}, {0.025, 30, 2.042272456301238}, {0.025, 120, 1.979930405082441}, {0.005, 4, 4.604094871349993},
 		{0.005, 9, 3.249835541592126}, {0.01, 4, 3.746947387979197}, {0.01, 2, 6.964556734283274}, {0.01, 9, 2.821437925025809},
 		{0.05, 4, 2.131846786326650}, {0.0005, 3, 12.923978636687483}, {0.25, 6, 0.717558196491413},
-		{0.025, student.MaxDF, 1.959963984540054}, {0.2, student.MaxDF, 0.841621233572914}, {0.5, 3, 0}, {0.975, 4, -2.776445105197794},
+		{1e-300, 1, 3.183098861837907e299}, {0.025, student.MaxDF, 1.959963984540054}, {0.2, student.MaxDF, 0.841621233572914}, {0.5, 3, 0}, {0.975, 4, -2.776445105197794},
 	} {
 		near(t, fmt.Sprintf("quantile %v of %v degrees of freedom", c.q, c.df), student.Quantile(c.q, c.df), c.want, 1e-12)
 	}
@@ -65,10 +65,26 @@ func TestStudentQuantile(t *testing.T) {
 
 func TestQuantileInvertsTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := math.Exp(rapid.Float64Range(-25, -0.01).Draw(t, "ln q"))
-		df := math.Exp(rapid.Float64Range(-0.5, 18).Draw(t, "ln df"))
+		q := math.Exp(rapid.Float64Range(-600, -0.01).Draw(t, "ln q"))
+		df := math.Exp(rapid.Float64Range(0, 18).Draw(t, "ln df"))
 		if back := student.Tail(student.Quantile(q, df), df); math.Abs(back/q-1) > 1e-8 {
 			t.Fatalf("the tail beyond the quantile %v of %v degrees of freedom is %v", q, df, back)
 		}
 	})
+}
+
+func TestLeastInvertsBeyond(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := math.Exp(rapid.Float64Range(-20, -0.7).Draw(t, "ln p"))
+		df := math.Exp(rapid.Float64Range(-0.5, 18).Draw(t, "ln df"))
+		tau := rapid.Float64Range(0, 10).Draw(t, "tau")
+		se := math.Exp(rapid.Float64Range(-10, 3).Draw(t, "ln se"))
+		least := student.Least(tau, se, df, p, student.Quantile(p, df))
+		if back := student.Beyond(least, tau, se, df); math.Abs(back/p-1) > 1e-8 {
+			t.Fatalf("the probability of %v, least beyond %v ± %v of %v degrees of freedom at %v, is %v", least, tau, se, df, p, back)
+		}
+	})
+	if least := student.Least(0.1, 0, 3, 0.05, 2.35); least != 0.1 {
+		t.Errorf("the least effect without noise is %v", least)
+	}
 }

@@ -77,37 +77,13 @@ func (p *Plan) spreads() []spread {
 	return list
 }
 
-// cutoff returns the least change that TREAT calls beyond tau at alpha, for a given standard error; near and far are
-// the quantiles at alpha and alpha/2, which bound its own.
-func cutoff(tau, se, df, alpha, near, far float64) float64 {
-	excess := func(a float64) float64 { return student.Tail((a-tau)/se, df) + student.Tail((a+tau)/se, df) - alpha }
-	lo, hi := tau+near*se, tau+far*se
-	above, below := excess(lo), excess(hi)
-	for i := 0; i < 40 && hi-lo > 1e-5*hi; i++ { // false position, halving the end that stays (Illinois)
-		mid := hi
-		if above > below {
-			mid = (lo*below - hi*above) / (below - above)
-		}
-		v := excess(mid)
-		if math.Abs(v) < 1e-6*alpha {
-			return mid
-		}
-		if v > 0 {
-			lo, above, below = mid, v, below/2
-		} else {
-			hi, below, above = mid, v, above/2
-		}
-	}
-	return hi
-}
-
 // cuts returns the least change that is found with each estimate.
 func (p *Plan) cuts(list []spread) []float64 {
 	cuts := make([]float64, len(list))
 	for i, s := range list {
 		cuts[i] = max(p.Floor, p.Tau)
 		if s.se > 0 {
-			cuts[i] = max(p.Floor, cutoff(p.Tau, s.se, s.df, p.Alpha, s.near, s.far))
+			cuts[i] = max(p.Floor, student.Least(p.Tau, s.se, s.df, p.Alpha, s.near))
 		}
 	}
 	return cuts

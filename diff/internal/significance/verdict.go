@@ -130,8 +130,8 @@ func (q *question) resolution(o Options) {
 		least = max(least, q.floor)
 	}
 	if q.overCaptures {
-		near, far := student.Quantile(o.Alpha, q.r.DF), student.Quantile(o.Alpha/2, q.r.DF)
-		least = max(least, cutoff(q.tau, q.r.SE, q.r.DF, o.Alpha, near, far))
+		near := student.Quantile(o.Alpha, q.r.DF)
+		least = max(least, student.Least(q.tau, q.r.SE, q.r.DF, o.Alpha, near))
 	}
 	switch {
 	case q.several():
