@@ -40,9 +40,12 @@ func (p *planted) plain(where string) string {
 	return s
 }
 
-// check wants none of the secrets in a text.
+// check wants none of the secrets in a text. It looks for one of them only where there is what they all hold.
 func (p *planted) check(t *testing.T, what string, text []byte) {
 	t.Helper()
+	if !bytes.Contains(text, []byte("CANARY")) && !bytes.Contains(text, []byte(fmt.Sprintf("%020dx", 7))) {
+		return
+	}
 	for s, where := range p.where {
 		if bytes.Contains(text, []byte(s)) {
 			i := bytes.Index(text, []byte(s))
