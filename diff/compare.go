@@ -174,6 +174,7 @@ func (x *comparer) compare() {
 	}
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
+	c.Unit.BaseGPU, c.Unit.HeadGPU = pairing.GPUs(x.Base, x.Head)
 	x.sides.Work()
 	for _, text := range pairing.Coverage(x.Base, x.Head) {
 		c.Refuse(comparison.LowCoverage, text)

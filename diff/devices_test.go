@@ -50,6 +50,28 @@ func TestKernelsOfAnotherDeviceAreNotShown(t *testing.T) {
 	}
 }
 
+// TestOtherDevicesAreTold: the GPU that is compared is named, and so is another one that changed the other way.
+func TestOtherDevicesAreTold(t *testing.T) {
+	base, head := sharedReport(t, "nsysai_mfu_2gpu_before"), sharedReport(t, "nsysai_mfu_2gpu_after")
+	if base == nil {
+		t.Skip("the shared captures are not there")
+	}
+	for device, want := range []string{
+		"GPU 1: exposed communication +1.061 ms (+209.2 %): --device 1", "GPU 0: exposed communication -388.3 µs (-36.4 %): --device 0",
+	} {
+		c := compareOn(t, base, head, int64(device))
+		if g := c.Unit.HeadGPU; g == nil || *g != (comparison.OneGPU{Device: int64(device), Of: 2}) {
+			t.Errorf("GPU %d: %+v", device, g)
+		}
+		if !strings.Contains(c.Cause, want) {
+			t.Errorf("GPU %d: %q is not in %s", device, want, c.Cause)
+		}
+	}
+	if c := compareOn(t, base, base, 0); strings.Contains(c.Cause, "--device") {
+		t.Error(c.Cause)
+	}
+}
+
 func compareOn(t *testing.T, base, head *report.Report, device int64) *comparison.Comparison {
 	t.Helper()
 	c, err := diff.Compare([]*report.Report{base}, []*report.Report{head}, diff.Options{Device: &device})

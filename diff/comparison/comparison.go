@@ -128,10 +128,19 @@ type Unit struct {
 	// BaseCoverage and HeadCoverage are the shares of GPU compute time that lie in units, 0 to 1, averaged over captures.
 	BaseCoverage *float64 `json:"base_coverage"`
 	HeadCoverage *float64 `json:"head_coverage"`
+	// BaseGPU and HeadGPU say which GPU of a side is compared, where a side has several.
+	BaseGPU *OneGPU `json:"base_gpu,omitempty"`
+	HeadGPU *OneGPU `json:"head_gpu,omitempty"`
 	// Overlap is the share of the work that both sides do, 0 to 1, and OverlapNeeded the share from which it is the
 	// same work. Null if kernels are hidden.
 	Overlap       *float64 `json:"overlap"`
 	OverlapNeeded float64  `json:"overlap_needed"`
+}
+
+// OneGPU is the GPU that is compared, one of those that ran units of the kind.
+type OneGPU struct {
+	Device int64 `json:"device"` // deviceId
+	Of     int64 `json:"of"`     // at least 1
 }
 
 // Interval is a confidence interval of a ratio of head to base, with its level.

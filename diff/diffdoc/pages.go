@@ -295,7 +295,7 @@ func sides(c *comparison.Comparison) []doc.Span {
 		if c.Unit.Tokens != nil {
 			text += ", " + unit.Int(comparison.Value(c.Unit.Tokens)) + " prompt tokens"
 		}
-		text += "): " + unit.Int(c.Unit.BaseN) + " → " + wording.Count(c.Unit.HeadN, "unit")
+		text += ")" + gpuText(&c.Unit) + ": " + unit.Int(c.Unit.BaseN) + " → " + wording.Count(c.Unit.HeadN, "unit")
 		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {
 			text += ", which cover " + arrow(unit.Percent(*b), unit.Percent(*h)) + " of GPU compute time"
 		}
@@ -305,6 +305,15 @@ func sides(c *comparison.Comparison) []doc.Span {
 		return append(spans, doc.Text(" · unreplicated: one capture on a side"))
 	}
 	return append(spans, doc.Text(" · "+strconv.Itoa(c.Base.Captures)+" → "+wording.Count(c.Head.Captures, "capture")))
+}
+
+// gpuText names the GPU that is compared, of several.
+func gpuText(u *comparison.Unit) string {
+	if u.BaseGPU == nil || u.HeadGPU == nil {
+		return ""
+	}
+	of := func(g *comparison.OneGPU) string { return "GPU " + unit.Int(g.Device) + " of " + unit.Int(g.Of) }
+	return " on " + arrow(of(u.BaseGPU), of(u.HeadGPU))
 }
 
 // engines names the engines of both sides with their versions. If one is unknown, it says which.

@@ -90,6 +90,9 @@ func (x *Parts) answer() {
 		note(fmt.Sprintf("not every report has the kernels of GPU %d: single kernels are not compared", x.Chosen.Device))
 	}
 	note(x.Chosen.Moved)
+	for _, text := range x.otherDevices() {
+		note(text)
+	}
 	if !slices.ContainsFunc(stories, func(s *story) bool { return s.what != "" }) {
 		note(mixText(c.Mix, x.Chosen.Kind))
 	}

@@ -14,15 +14,7 @@ import (
 func devices(base, head *side.Side) []int64 {
 	var list []int64
 	for i, v := range slices.Concat(base.Views, head.Views) {
-		var here []int64
-		for _, m := range v.C.Metrics("unit.time") {
-			if len(m.Labels) != len(v.Labels)+1 || m.Summary == nil {
-				continue
-			}
-			if d, err := strconv.ParseInt(m.Labels["device"], 10, 64); err == nil {
-				here = append(here, d)
-			}
-		}
+		here := devicesOf(v)
 		if i == 0 {
 			list = here
 		}
@@ -33,6 +25,40 @@ func devices(base, head *side.Side) []int64 {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// devicesOf returns the devices on which a capture ran units of the view's kind, if there are several.
+func devicesOf(v *side.View) (list []int64) {
+	for _, m := range v.C.Metrics("unit.time") {
+		if len(m.Labels) != len(v.Labels)+1 || m.Summary == nil {
+			continue
+		}
+		if d, err := strconv.ParseInt(m.Labels["device"], 10, 64); err == nil {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// GPUs says which GPU of each side is compared; nil if no side has several, or not all captures are compared on one.
+func GPUs(base, head *side.Side) (b, h *comparison.OneGPU) {
+	several := false
+	of := func(s *side.Side) *comparison.OneGPU {
+		g := &comparison.OneGPU{}
+		for i, v := range s.Views {
+			n := int64(len(devicesOf(v)))
+			if several = several || n > 1; i == 0 {
+				*g = comparison.OneGPU{Device: v.Device(), Of: max(n, 1)}
+			} else if g.Device != v.Device() || g.Of != max(n, 1) {
+				return nil
+			}
+		}
+		return g
+	}
+	if b, h = of(base), of(head); b == nil || h == nil || !several {
+		return nil, nil
+	}
+	return b, h
 }
 
 // On returns both sides as seen on one device, or nil if a capture says too little of it. Host calls and copies are

@@ -20,7 +20,7 @@ var groups = []struct{ title, flags string }{
 	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
 		"rank role index of good bad name resume checkout study"},
 	{"Evidence", "ncu server-log prometheus evidence gpu-price on"},
-	{"What is analysed", "unit window from to steady phase batch phase-map kernel-map min-share names no-nvtx-kernel-map " +
+	{"What is analysed", "unit window from to steady phase batch device phase-map kernel-map min-share names no-nvtx-kernel-map " +
 		"no-kernel-percentiles nvtx-coverage-warn-threshold"},
 	{"Rules", "fail-on policy preset noise threshold tolerance policy-ref exit-on override-label max-failures"},
 	{"What would change", "speedup remove overlap host-free no-sync graph"},
@@ -46,7 +46,7 @@ const rare = "nsys-arg environment artifact base-commit baseline-file baseline-a
 	"comment comment-key pull-request status report-url allow-unsafe accept-by override-label comparison " +
 	"no-kernel-percentiles no-nvtx-kernel-map nvtx-coverage-warn-threshold threshold print-schema " +
 	"profiler-path nvtx-include ncu-kernels ncu-set dtype " +
-	"ref ref-report time least link codeowners device min-share grace cooldown cuda-memory graph-trace nvtx"
+	"ref ref-report time least link codeowners min-share grace cooldown cuda-memory graph-trace nvtx"
 
 // Group is the title of the group that a flag stands in; empty for one that is in none.
 func Group(flag string) string {

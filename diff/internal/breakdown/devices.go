@@ -1,0 +1,55 @@
+package breakdown
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+)
+
+// Limits for a class of time that changed on another device than the compared one.
+const (
+	farMore     = 2.0 // times as much, if it changed the same way
+	mostDevices = 2   // that are named
+)
+
+// otherDevices names the devices on which a class of time changed the other way than on the compared one, or by far
+// more: each with the class that differs most, if that is by more than the noise floor of the unit's time. The device
+// that differs most is the first.
+func (x *Parts) otherDevices() []string {
+	type found struct {
+		text string
+		far  float64 // ns
+	}
+	own := Attribute(x.Base, x.Head, comparison.DepthUnit, x.Limits)
+	words := map[string]string{comparison.ClassCompute: "GPU compute", comparison.ClassComm: "exposed communication",
+		comparison.ClassCopy: "exposed copies", comparison.ClassIdle: "GPU idle"}
+	var list []found
+	for _, device := range x.Chosen.Devices {
+		base, head := pairing.On(x.Base, x.Head, device)
+		if device == x.Chosen.Device || base == nil {
+			continue
+		}
+		other := Attribute(base, head, comparison.DepthUnit, x.Limits)
+		most := found{far: x.Floor * own.Base}
+		for id, word := range words { // order does not matter
+			d, rows := split(own.Rows).part(id).Delta, split(other.Rows)
+			is := rows.part(id).Delta
+			if far := math.Abs(is - d); far > most.far && (is*d < 0 || math.Abs(is) > farMore*math.Abs(d)) {
+				most = found{fmt.Sprintf("GPU %d: %s %s (%s): --device %[1]d", device, word, delta(is), rows.change(id)), far}
+			}
+		}
+		if most.text != "" {
+			list = append(list, most)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(b.far, a.far) })
+	var texts []string
+	for _, f := range list[:min(len(list), mostDevices)] {
+		texts = append(texts, f.text)
+	}
+	return texts
+}
