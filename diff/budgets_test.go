@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -22,6 +23,26 @@ func TestABudgetOfStepsWithoutSteps(t *testing.T) {
 	c, err := diff.JudgeBudgets([]*report.Report{{}}, diff.Options{Policy: p})
 	if err != nil || c.Verdict != comparison.Inconclusive || !strings.Contains(c.Reasons[0].Text, "the capture has no unit of work") {
 		t.Errorf("%v, %+v", err, c)
+	}
+}
+
+// A failed budget is not called inconclusive in JUnit because no change was judged.
+func TestAFailedBudgetInJUnit(t *testing.T) {
+	head := one(reportOfFile(t, "../testdata/serving.sqlite", analyze.Options{}))
+	p, err := policy.Read(strings.NewReader("version: 1\nbudgets:\n  - {id: step, metric: unit.time.p50, max: 1us}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := diff.JudgeBudgets(head, diff.Options{Policy: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := diffdoc.WriteJUnit(&text, c); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), `above the budget of 1 µs" type="fail"`) || strings.Contains(text.String(), `type="inconclusive"`) {
+		t.Error(text.String())
 	}
 }
 

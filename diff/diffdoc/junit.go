@@ -64,6 +64,9 @@ func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 		switch g.Verdict {
 		case comparison.Fail, comparison.Error:
 			t.Failure = &junitWhy{Message: reason, Type: string(g.Class)}
+			if g.Class == comparison.Unsettled { // a budget judges no change
+				t.Failure.Type = string(g.Verdict)
+			}
 			s.Failures++
 		case comparison.Inconclusive:
 			t.Skipped = &junitWhy{Message: reason}
