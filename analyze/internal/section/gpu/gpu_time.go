@@ -238,11 +238,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if s.Units > 0 && s.ReadBacksTold() {
 		evidence = append(evidence, kit.Ref("unit.read_back_idle"))
 	}
-	ranges := x.Ranges
-	if x.Most != "" {
-		ranges = []string{x.Most}
-	}
-	for _, r := range ranges {
+	for _, r := range x.Ranges {
 		if s.Units > 0 {
 			out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
 			out.Source.With(trace.RoleAPI, "start", "end", "globalTid")

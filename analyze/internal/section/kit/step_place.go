@@ -21,9 +21,7 @@ type IdleSite struct {
 	// Ranges are the innermost ranges that hold at least 30 % of the time, at most two; the text names what is in
 	// quotes. Empty if there is none.
 	Ranges []string
-	In     int64 // time in them
-	// Most is the range with most of the time, at least a tenth, if none holds 30 %.
-	Most   string
+	In     int64    // time in them
 	Calls  []string // likewise
 	Chain  string   // callers of the first call of the operating system
 	Thread string   // likewise
@@ -57,9 +55,6 @@ func (in *Input) IdleSite() *IdleSite {
 		return x
 	}
 	x.Ranges, x.In = w.ranges()
-	if len(x.Ranges) == 0 {
-		x.Most, x.In = w.most()
-	}
 	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == timeline.CauseHost {
 		x.Loads = s.loadedInGap(in)
 	}
@@ -127,16 +122,6 @@ func (w *IdlePlace) ranges() (names []string, in int64) {
 		}
 	}
 	return names, in
-}
-
-// most is the innermost range with most of the time, and its time; empty if it has less than a tenth.
-func (w *IdlePlace) most() (name string, in int64) {
-	for r, ns := range w.Ranges {
-		if 10*ns >= w.Total && (ns > in || ns == in && r < name) {
-			name, in = r, ns
-		}
-	}
-	return name, in
 }
 
 // slow reports whether the thread launches more slowly than the GPU works: its time is spread over many gaps of each
@@ -297,8 +282,8 @@ func (x *IdleSite) Title(in *Input) string {
 		text += " inside " + Quoted(x.Ranges...) + ", " + s.Each(x.In)
 	case x.Chain != "":
 		text += " (" + quoted(x.Chain) + ")"
-	case x.Most != "":
-		text += "; " + Quoted(x.Most) + " has the largest part of that, " + s.Each(x.In)
+	case s.hasRanges && len(s.Where.Ranges) > 0:
+		text += "; no range inside the step holds 30 % of that"
 	case s.hasRanges:
 		text += "; no range inside the step covers it"
 	case in.Trace.Ranges.Len() > 0:
