@@ -23,6 +23,7 @@ type Added struct {
 	Known    int // runs that the store already had
 	Workload Workload
 	Pinned   bool // numbers of a reference commit were added
+	Near     bool // the time is the clock's, and the newest run of another commit is of the same minute
 }
 
 // Add stores captures of one commit, all of one workload. Existing runs stay as they are: adding twice changes nothing.
@@ -50,7 +51,8 @@ func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinn
 	}
 	return out, s.change(ctx, func(c *changes) error {
 		if clock {
-			if err := c.clock(ctx, &p, out.Workload.id()); err != nil {
+			var err error
+			if out.Near, err = c.clock(ctx, &p, out.Workload.id()); err != nil {
 				return err
 			}
 			for i := range rows {
@@ -164,30 +166,31 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 // clockSlack bounds how far the clocks of two writers may differ, and how long one may have waited for the other.
 const clockSlack = 2 * time.Minute
 
-// clock sets the time inside the transaction: not before the newest run of another commit, which another writer may
-// have added since this transaction began. It refuses to order runs by a clock that is wrong.
-func (c *changes) clock(ctx context.Context, p *Place, workload string) error {
+// clock sets the time inside the transaction: after the newest run of another commit, which another writer may have
+// added since this transaction began, and reports whether that run is of the same minute. It refuses to order runs by a
+// clock that is wrong.
+func (c *changes) clock(ctx context.Context, p *Place, workload string) (near bool, err error) {
 	if c.s.sql.migration != "" { // PostgreSQL: other writers wait here; in SQLite they wait from the start
 		if _, err := c.exec(ctx, "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-			return err
+			return false, err
 		}
 	}
 	var newest int64
-	err := c.tx.QueryRowContext(ctx, c.s.sql.query("SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
+	err = c.tx.QueryRowContext(ctx, c.s.sql.query("SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
 		"AND workload = ? AND commit_id <> ?"), p.Repository, p.Branch, workload, p.Commit).Scan(&newest)
 	if err != nil {
-		return c.s.fail(err)
+		return false, c.s.fail(err)
 	}
 	p.Time = p.Time.UTC().Truncate(time.Second)
 	t := time.Unix(newest, 0).UTC()
 	switch late := t.Sub(p.Time); {
 	case late > clockSlack:
-		return fmt.Errorf("the clock says %s, and the newest run of %s is of %s: name the time of this one with --time",
+		return false, fmt.Errorf("the clock says %s, and the newest run of %s is of %s: name the time of this one with --time",
 			p.Time.Format(time.RFC3339), p.Branch, t.Format(time.RFC3339))
-	case late > 0:
-		p.Time = t
+	case late >= 0:
+		p.Time = t.Add(time.Second) // adds within one second keep their order
 	}
-	return nil
+	return p.Time.Sub(t) < time.Minute, nil
 }
 
 // run adds one run with its points, unless the store has it.

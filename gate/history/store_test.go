@@ -186,6 +186,33 @@ func TestClockGoesBack(t *testing.T) {
 	})
 }
 
+// Commits that are added within one second keep their order, and all but the first are told to be of the same minute.
+func TestAddsOfOneSecondKeepTheirOrder(t *testing.T) {
+	onEach(t, func(t *testing.T, place string) {
+		s := open(t, place)
+		order := []int{9, 3, 7, 1}
+		now := night(20).Time
+		for i, n := range order {
+			p := night(n)
+			p.Time = time.Time{}
+			r := historytest.Report(t, historytest.Capture{Seed: uint64(n)})
+			got, err := s.Add(context.Background(), p, []*report.Report{r}, nil, now)
+			if err != nil || got.Near != (i > 0) {
+				t.Fatalf("%d: %+v %v", i, got, err)
+			}
+		}
+		runs, err := s.Runs(context.Background(), history.Filter{})
+		if err != nil || len(runs) != len(order) {
+			t.Fatal(len(runs), err)
+		}
+		for i, n := range order {
+			if runs[i].Commit != night(n).Commit {
+				t.Errorf("run %d is of %s", i, runs[i].Commit)
+			}
+		}
+	})
+}
+
 func TestConcurrentWritersLoseNothing(t *testing.T) {
 	const writers, each = 4, 3
 	var reports [writers * each]*report.Report

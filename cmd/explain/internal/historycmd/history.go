@@ -87,7 +87,8 @@ func newAdd(e *cmdenv.Env) *cobra.Command {
 		Short: "Keep captures of one commit",
 		Long: `add keeps captures of one commit and one workload: reports, folders that "explain --out" wrote, or
 traces. Adding the same capture twice changes nothing, and several writers may run at once. It keeps
-what a comparison needs from each report, in at most 100 kB.
+what a comparison needs from each report, in at most 100 kB. A run is in
+the history at the time at which it is added: to add past nights, name the time of each (--time).
 
 The driver, CUDA, nsys, the operating system and the clocks are read from the captures, the server and
 its release from its log. --environment names anything else, such as the container's image: if one of
@@ -124,7 +125,7 @@ func (f *addFlags) register(cmd *cobra.Command, e *cmdenv.Env) {
 	fl.StringVar(&f.commit, "commit", "", "the commit that was captured: all 40 digits of its `SHA`")
 	fl.StringVar(&f.branch, "branch", "main", "the `BRANCH` of the commit")
 	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
-	fl.StringVar(&f.at, "time", "", "time of the run, its place in the history: `2026-01-31T22:00:00Z`, or seconds since 1970 (default: now)")
+	fl.StringVar(&f.at, "time", "", "the `TIME` of the run, its place in the history: 2026-01-31T22:00:00Z, 2026-01-31 or seconds since 1970 (default: now)")
 	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, if the captures do not name it")
 	fl.StringToStringVar(&f.beneath, "environment", nil, "facts that no capture states: `container=IMAGE`, engine=VERSION (repeatable, commas)")
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, from which budgets count: v1.4.0 (repeatable)")
@@ -175,7 +176,10 @@ func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 		if added.Pinned {
 			text += ", beside " + history.Short(pinned.Commit)
 		}
-		_, err = fmt.Fprintf(e.Out, "%s, to %s\n", text, render.Visible(s.Name()))
+		if _, err = fmt.Fprintf(e.Out, "%s, to %s\n", text, render.Visible(s.Name())); err == nil && added.Near && added.Runs > 0 {
+			_, err = fmt.Fprintln(e.Err, "Warning: the run before is of the same minute and of another commit: "+
+				"to add runs of past nights, name the time of each with --time 2026-01-31")
+		}
 		return err
 	})
 }
