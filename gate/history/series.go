@@ -124,6 +124,11 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	return out, nil
 }
 
+// Metrics are the ids of all numbers that the store holds, sorted.
+func (s *Store) Metrics(ctx context.Context) ([]string, error) {
+	return all(ctx, s, one[string], "SELECT DISTINCT metric FROM metrics ORDER BY metric")
+}
+
 // reading is the number of one run.
 type reading struct {
 	run    Run

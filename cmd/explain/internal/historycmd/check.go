@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,6 +64,9 @@ func (f *checkFlags) check(
 	if err != nil {
 		return nil, o, err
 	}
+	if err := f.known(cmd, s); err != nil {
+		return nil, o, err
+	}
 	c.Tool.Version = e.Version
 	for i := range c.Changes {
 		x := &c.Changes[i]
@@ -78,6 +82,20 @@ func (f *checkFlags) check(
 		x.Owners = append(x.Owners, gitfile.Owners(owners, files)...)
 	}
 	return c, o, nil
+}
+
+// known refuses a metric that no run of the history has; a history without runs knows none and refuses none.
+func (f *checkFlags) known(cmd *cobra.Command, s *history.Store) error {
+	kept, err := s.Metrics(cmd.Context())
+	if err != nil || len(kept) == 0 {
+		return err
+	}
+	for _, m := range f.metrics {
+		if m != "unit.time" && !slices.Contains(kept, m) {
+			return usage.Errorf("--metric %s: no run of this history has it; it keeps %s", m, strings.Join(kept, ", "))
+		}
+	}
+	return nil
 }
 
 func newCheck(e *cmdenv.Env) *cobra.Command {
