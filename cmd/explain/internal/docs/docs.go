@@ -85,7 +85,7 @@ var tasks = []task{
 	{"see a regression, its cause and its page", "explain demo"},
 	{"know where the time of a step goes", "explain trace.sqlite --out report/"},
 	{"know whether a change made the step slower, and why", "explain diff base.sqlite head.sqlite"},
-	{"compare sides that differ on purpose: GPUs, batch, engine", "explain diff a.sqlite b.sqlite --study gpu"},
+	{"compare GPUs, batches or engines (report each with --server-log)", "explain diff a.sqlite b.sqlite --study gpu"},
 	{"know what a remedy could gain at most", "explain whatif trace.sqlite"},
 	{"judge every pull request", "explain gate --base base.sqlite --head head.sqlite"},
 	{"say what fails, and what is tolerated", "explain policy init a1.sqlite a2.sqlite a3.sqlite"},
@@ -94,7 +94,7 @@ var tasks = []task{
 	{"know which rank the others wait for", "explain ranks/*.sqlite --out report/"},
 	{"record a capture", "explain capture --dry-run --out run/ -- python serve.py"},
 	{"measure what clients see", "explain load --help"},
-	{"share a capture without its secrets", "explain scrub trace.sqlite clean.sqlite"},
+	{"share a capture without its secrets; --names all hides names too", "explain scrub trace.sqlite clean.sqlite"},
 	{"let an agent ask", "explain mcp --help"},
 	{"look up a name from an output", "explain doc gpu_idle"},
 }

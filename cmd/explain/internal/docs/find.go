@@ -209,7 +209,7 @@ var index = sync.OnceValue(func() map[string][]Entry {
 		}
 		for _, m := range cell.FindAllStringSubmatch(first, -1) {
 			name := strings.ToLower(m[1])
-			rows[name] = append(rows[name], Entry{p.page, strings.TrimSpace(rest)})
+			rows[name] = append(rows[name], Entry{p.page, strings.TrimLeft(rest, cellEnd)})
 		}
 	}
 	return rows

@@ -77,7 +77,7 @@ var (
 
 // tools in the order in which an agent uses them.
 var tools = []tool{
-	{"files", "List files", "Lists captures, reports and comparisons.", map[string]any{"match": matchArgument}, nil, (*Server).files},
+	{"files", "List files", "Lists captures, reports, comparisons and histories.", map[string]any{"match": matchArgument}, nil, (*Server).files},
 	{"report", "Explain one capture", "Says where the time of one capture goes: window, GPUs, unit of work, key numbers, warnings, findings with advice, and what it cannot say.",
 		map[string]any{"file": fileArgument}, []string{"file"}, (*Server).report},
 	{"metrics", "Look up numbers", "Values of metrics of one capture, largest first: by id, or by words such as tokens per second.",

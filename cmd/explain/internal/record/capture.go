@@ -36,8 +36,9 @@ What is recorded:
                                           every server; cudaProfilerStart in a client never reaches it
 
 "explain capture vllm" also starts the server and sends the load. The nsys flags fit the installed
-version (2021.4 to 2026); --dry-run shows them. Ctrl-C ends the recording and every process, and
-exports what was recorded; a second Ctrl-C gives up. Closing the terminal counts as Ctrl-C.
+version (2021.4 to 2026; CUDA graphs need 2022.4); --dry-run shows them. Ctrl-C ends the recording and
+every process, and exports what was recorded; a second Ctrl-C gives up. Closing the terminal counts as
+Ctrl-C.
 
 --repeat 3 makes three captures, run-1 to run-3, which a reliable comparison needs. With --pair, base
 and head are two command lines in quotes, captured in turns on this machine (base, head, base, head,
