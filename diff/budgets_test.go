@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/diffdoc"
@@ -23,6 +24,30 @@ func TestABudgetOfStepsWithoutSteps(t *testing.T) {
 	c, err := diff.JudgeBudgets([]*report.Report{{}}, diff.Options{Policy: p})
 	if err != nil || c.Verdict != comparison.Inconclusive || !strings.Contains(c.Reasons[0].Text, "the capture has no unit of work") {
 		t.Errorf("%v, %+v", err, c)
+	}
+}
+
+// A budget on steps of a phase that the capture does not have is missing its steps, not a base.
+func TestABudgetOfAPhaseThatIsNotThere(t *testing.T) {
+	head := one(reportOfFile(t, "../testdata/head.sqlite", analyze.Options{}))
+	text := "version: 1\nbudgets:\n  - {id: step, metric: unit.time.p50, labels: {phase: prefill}, max: 2.5ms}\n"
+	p, err := policy.Read(strings.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := diff.JudgeBudgets(head, diff.Options{Policy: p})
+	if err != nil || c.Verdict != comparison.Inconclusive || len(c.Gates) != 1 {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	if g := &c.Gates[0]; g.Code != comparison.NothingMatched || !strings.Contains(g.Reason, "the capture has no such metric") {
+		t.Errorf("%s: %s", g.Code, g.Reason)
+	}
+	var out strings.Builder
+	if err := diffdoc.WriteText(&out, c, render.TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "Judged on the head alone") {
+		t.Error(out.String())
 	}
 }
 

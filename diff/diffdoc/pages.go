@@ -396,7 +396,7 @@ func checkedText(c *comparison.Comparison) string {
 func judgedAlone(c *comparison.Comparison) string {
 	var names []string
 	for i := range c.Gates {
-		if m := c.Gates[i].Metric; !slices.Contains(names, m) {
+		if m := c.Gates[i].Metric; c.Gates[i].Checked() && !slices.Contains(names, m) {
 			names = append(names, m)
 		}
 	}

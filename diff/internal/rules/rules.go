@@ -275,6 +275,8 @@ func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
 	}
 	perUnit := r.PerUnit()
 	switch {
+	case j.first: // a budget needs no base
+		g.Open(comparison.NothingMatched, nothing(r, nil, j.of, "the capture has no such metric"))
 	case perUnit && j.of.noUnit() && j.c.Identical:
 		g.Class, g.Verdict = comparison.Same, comparison.Pass
 		g.Reason = "there is no unit of work to compare, and all metrics of both sides are equal"
@@ -287,14 +289,14 @@ func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
 	case perUnit && !j.c.Comparable:
 		g.Open(why(j.c))
 	default:
-		g.Open(comparison.NothingMatched, nothing(r, j.c.Kernels, j.of))
+		g.Open(comparison.NothingMatched, nothing(r, j.c.Kernels, j.of, "neither side has such a metric"))
 	}
 	return g
 }
 
-// nothing says that a rule selects nothing, and names the nearest matches.
-func nothing(r *policy.Rule, kernels []comparison.Kernel, of *reports) string {
-	text := "neither side has such a metric: " + r.Selects()
+// nothing says that a rule selects nothing, and names the nearest matches. none begins the sentence.
+func nothing(r *policy.Rule, kernels []comparison.Kernel, of *reports, none string) string {
+	text := none + ": " + r.Selects()
 	id, _ := policy.SplitStat(r.Metric)
 	var names []string
 	add := func(name string) {
