@@ -97,7 +97,27 @@ func (list captures) check(warnings *[]report.Warning) error {
 	if err := list.sameOtherwise(); err != nil {
 		return err
 	}
+	list.sameGPUs(warnings)
 	return list.oneTime()
+}
+
+// sameGPUs warns of captures with different models of GPU: most are not of one run.
+func (list captures) sameGPUs(warnings *[]report.Warning) {
+	var first *captureFold
+	for _, c := range list {
+		if len(c.environ.GPUs) == 0 || c.environ.GPUs[0].Name == nil {
+			continue
+		}
+		if first == nil {
+			first = c
+		}
+		if a, b := *first.environ.GPUs[0].Name, *c.environ.GPUs[0].Name; a != b {
+			*warnings = slices.Insert(*warnings, 0, report.Warning{Code: "mixed_gpus", Section: "ranks",
+				Text: fmt.Sprintf("%s ran on %s and %s on %s: if these are not ranks of one run, report each on its own, and compare with explain diff",
+					first.Name, a, c.Name, b)})
+			return
+		}
+	}
 }
 
 // oneTime refuses captures whose windows lie apart.

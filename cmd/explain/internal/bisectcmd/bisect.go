@@ -47,8 +47,8 @@ of "explain --out" to the path in the variable EXPLAIN_OUT.
 It starts with the ends: if three or four captures of each do not differ, it stops, and says that
 nothing changed and how small a change it would have missed. Captures are noisy: each one updates the
 probability of every commit, and the next one is made where it is most informative, so doubtful
-commits are captured again. A copy of an earlier capture ends the search. Odd captures count little, each machine has its own level, and if many
-commits changed a little each, the answer says so. --history reuses the captures of a store. A commit
+commits are captured again. A copy of an earlier capture ends the search. Odd captures count little,
+each machine has its own level, and if many commits changed a little each, the answer says so. --history reuses the captures of a store. A commit
 whose command fails is skipped, and so is one that runs another workload, for example with other flags.
 
 The result is the commit, its probability, and the cause: what "explain diff" says about the captures

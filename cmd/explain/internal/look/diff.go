@@ -36,10 +36,12 @@ length of the recordings.
 
 BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any
 combination; a quoted glob or a list separated by commas names several captures of a side. Those are
-repeats, each of a run of its own. Captures of the ranks of one run are not: make one report of each run
-first ("explain report run1.rank*.sqlite --out run1/") and compare those. A rule
-names a metric and the change that it tolerates: +3% is relative, +10us absolute; if both are given, a
-change must exceed both. If several rules select a number, the last one judges it. Without --fail-on, these do:
+repeats, each of a run of its own. Captures of the ranks of one run are not: make one report of each
+run first ("explain report run1.rank*.sqlite --out run1/") and compare those.
+
+A rule names a metric and the change that it tolerates: +3% is relative, +10us absolute; if both are
+given, a change must exceed both. If several rules select a number, the last one judges it. Without
+--fail-on, these do:
 
 ` + rulesfile.Defaults() + `
 A duration fails only if the change is larger than the rule, larger than the noise floor ("explain
