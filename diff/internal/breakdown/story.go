@@ -209,7 +209,11 @@ func (x *Parts) newKinds() []*story {
 		if comparison.Value(share) < namedKind {
 			continue
 		}
-		what := fmt.Sprintf("%s of head's %s are of another kind", unit.Int(n), wording.Count(all, "unit"))
+		on := ""
+		if slices.ContainsFunc(x.Head.Captures, func(c *side.Capture) bool { return len(c.Report.Environment.GPUs) > 1 }) {
+			on = " on all GPUs" // those that are compared are on one
+		}
+		what := fmt.Sprintf("%s of head's %s%s are of another kind", unit.Int(n), wording.Count(all, "unit"), on)
 		if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
 			what = "half of the units are of another kind"
 		}

@@ -45,8 +45,10 @@ func newGate(e *cmdenv.Env) *cobra.Command {
   base/             the reports of the base
 
 FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
-globs. Without a baseline only budgets are judged. If there are no budgets, or the baseline that was
-named is missing, the verdict is inconclusive (on_missing_baseline in the policy changes that).
+globs. Without a baseline only budgets are judged. If the policy has rules on changes too, the verdict is
+then a warning at best: on the first run, before there can be a baseline, or if none was named and a
+budget was judged. Else, as when the named baseline is missing, it is inconclusive (on_missing_baseline
+in the policy changes that).
 
 For a pull request, a merge queue or a push, gate reads the policy, noise floors, a checked-in baseline
 and the phase map from the base commit, so a change cannot alter its judge. If one cannot be read
