@@ -124,8 +124,8 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	return out, nil
 }
 
-// Metrics are the ids of all numbers that the store holds, sorted.
-func (s *Store) Metrics(ctx context.Context) ([]string, error) {
+// MetricsOf are the ids of all numbers that a store holds, sorted.
+func MetricsOf(ctx context.Context, s *Store) ([]string, error) {
 	return all(ctx, s, one[string], "SELECT DISTINCT metric FROM metrics ORDER BY metric")
 }
 

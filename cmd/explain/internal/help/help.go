@@ -46,7 +46,7 @@ const rare = "nsys-arg environment artifact base-commit baseline-file baseline-a
 	"comment comment-key pull-request status report-url allow-unsafe accept-by override-label comparison " +
 	"no-kernel-percentiles no-nvtx-kernel-map nvtx-coverage-warn-threshold threshold print-schema " +
 	"profiler-path nvtx-include ncu-kernels ncu-set dtype " +
-	"ref ref-report least link codeowners min-share grace cooldown cuda-memory graph-trace nvtx"
+	"ref ref-report least link codeowners min-share grace cooldown cuda-memory graph-trace nvtx tolerance seed"
 
 // Group is the title of the group that a flag stands in; empty for one that is in none.
 func Group(flag string) string {

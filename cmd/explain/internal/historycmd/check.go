@@ -86,7 +86,7 @@ func (f *checkFlags) check(
 
 // known refuses a metric that no run of the history has; a history without runs knows none and refuses none.
 func (f *checkFlags) known(cmd *cobra.Command, s *history.Store) error {
-	kept, err := s.Metrics(cmd.Context())
+	kept, err := history.MetricsOf(cmd.Context(), s)
 	if err != nil || len(kept) == 0 {
 		return err
 	}
