@@ -77,6 +77,9 @@ func (r *rates) clean(c *comparison.Comparison) {
 
 // changed counts a comparison in which the kernels of a family became slower: found if the largest of them is.
 func (r *rates) changed(c *comparison.Comparison, family map[string]bool) {
+	if len(c.Kernels) == 0 { // these reports have no steps, and kernels of another GPU than the compared one: all are left out
+		return
+	}
 	r.injected++
 	largest, extra := -1, false
 	for i := range c.Kernels {
