@@ -226,11 +226,10 @@ func (f *gateFlags) failed(ctx context.Context, e *cmdenv.Env, s *gate.Session, 
 	if s != nil && verdict == comparison.Error && code == cmdenv.Input {
 		o.Provenance.FailedJob, o.Provenance.FailedURL = s.FailedJob(ctx)
 	}
-	said := err.Error()
 	text := func(limit int) string {
 		o := o // files are written side by side
 		o.Limit = limit
-		return diffrender.ErrorComment(verdict, said, o)
+		return diffrender.ErrorComment(verdict, err.Error(), o)
 	}
 	if f.out != "" && ctx.Err() == nil && output.Check(f.out) == nil {
 		mark := comparison.NewError(e.Version, verdict, err.Error())
