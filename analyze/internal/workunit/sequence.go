@@ -10,7 +10,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
-
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 

@@ -76,7 +76,7 @@ func ShortenTo(s string, limit, tail int) string {
 		return s
 	}
 	r, tail := []rune(s), max(tail, 0)
-	return strings.TrimRight(string(r[:limit-tail-1]), " ,") + "…" + string(r[len(r)-tail:])
+	return strings.TrimRight(string(r[:limit-tail-1]), " ,…") + "…" + strings.TrimLeft(string(r[len(r)-tail:]), "…") // it may be cut already
 }
 
 // Edits is the Levenshtein distance of two words.

@@ -73,3 +73,11 @@ func TestShortenedKernelsDiffer(t *testing.T) {
 		}
 	}
 }
+
+func TestAShortenedNameHasOneEllipsis(t *testing.T) {
+	for name, want := range map[string]string{"abcdefg…hijklmnop": "abcdefg…nop", "abcdefghijklmn…op": "abcdefgh…op"} {
+		if got := ShortenTo(name, 12, 3); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
-
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
