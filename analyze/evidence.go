@@ -111,3 +111,13 @@ func evidenceOnly(set *evidence.Set, opt *Options) *kit.Input {
 		Window: report.Window{Mode: "empty", Why: noTraceWindow},
 	}
 }
+
+// otherRun warns if the log of the server was written at another time than the capture.
+func otherRun(in *kit.Input) (list []report.Warning) {
+	if start := in.Trace.Meta.SessionStart; start > 0 && in.Evidence.Log != nil && in.Span.Len() > 0 {
+		if text := in.Evidence.Log.Apart(start+in.Span.Start, start+in.Span.End); text != "" {
+			list = append(list, report.Warning{Code: "log_other_run", Text: text})
+		}
+	}
+	return list
+}

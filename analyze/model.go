@@ -58,6 +58,7 @@ func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Op
 	}
 	if in.Evidence != nil {
 		in.Evidence.Describe(r)
+		r.Warnings = append(r.Warnings, otherRun(in)...)
 	}
 	for _, s := range t.Tables {
 		r.Trace.Tables = append(r.Trace.Tables, report.TableCount{Name: s.Name, Rows: s.Rows, Skipped: s.Skipped})

@@ -161,7 +161,7 @@ func madeBy(v *View) []doc.Span {
 }
 
 func warnings(v *View) (l doc.List) {
-	for _, w := range v.Warnings {
+	for _, w := range v.byWeight() {
 		spans := Prose(w.Text)
 		if where := sectionTitle(v, w.Section); where != "" {
 			spans = doc.Spans(doc.Strong(where+":"), " ", spans)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -109,6 +110,24 @@ func TestTerminalStaysUnder40Lines(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Ten warnings about details do not hide the one after which no number means what it says.
+func TestWeightiestWarningIsShown(t *testing.T) {
+	b := serve()
+	for i := range 10 {
+		b.r.Warnings = append(b.r.Warnings, report.Warning{Code: "few_units", Text: "Detail " + strconv.Itoa(i)})
+	}
+	b.r.Warnings = append(b.r.Warnings, report.Warning{Code: "log_other_run", Text: "Another log"},
+		report.Warning{Code: "mixed_gpus", Text: "Different GPUs"})
+	r := valid(t, b)
+	if out := string(terminal(t, present.Terminal(r, wrote), 100)); !strings.Contains(out, "Warnings  Different GPUs") {
+		t.Errorf("another warning is first:\n%s", out)
+	}
+	if text := string(markdown(t, present.Full(r))); !(strings.Index(text, "Different GPUs") < strings.Index(text, "Another log") &&
+		strings.Index(text, "Another log") < strings.Index(text, "Detail 0") && strings.Contains(text, "Detail 9")) {
+		t.Error("warnings are not in the order of their weight")
 	}
 }
 

@@ -309,13 +309,13 @@ func firstFindings(v *View) []doc.Block {
 	return doc.Part(doc.H(2, "findings", text), l)
 }
 
-// firstWarning shows the first warning, and the number of others.
+// firstWarning shows the weightiest warning, and the number of others.
 func firstWarning(v *View) (f doc.Fields) {
 	n := len(v.Warnings)
 	if n == 0 {
 		return f
 	}
-	spans := Prose(clip(v.Warnings[0].Text))
+	spans := Prose(clip(v.byWeight()[0].Text))
 	for i := range spans {
 		spans[i].Tone = doc.Warn
 	}
@@ -324,6 +324,24 @@ func firstWarning(v *View) (f doc.Fields) {
 	}
 	f.Add("Warnings", spans)
 	return f
+}
+
+// weighty are the warnings after which no number means what it says: what was put together is not of one run, or much
+// of the capture is missing. The weightiest is first; those not listed keep their order after them.
+var weighty = []string{"mixed_gpus", "log_other_run", "mixed_environment", "time_unit", "gpu_activity_missing",
+	"cut_file", "hidden_graph_launches", "lost_kernels", "config_mismatch", "ncu_other_gpu"}
+
+// byWeight returns the warnings of the report, the weightiest first.
+func (v *View) byWeight() []report.Warning {
+	weight := func(w report.Warning) int {
+		if i := slices.Index(weighty, w.Code); i >= 0 {
+			return i
+		}
+		return len(weighty)
+	}
+	list := slices.Clone(v.Warnings)
+	slices.SortStableFunc(list, func(a, b report.Warning) int { return weight(a) - weight(b) })
+	return list
 }
 
 // warned reports whether the report has a warning of this code.

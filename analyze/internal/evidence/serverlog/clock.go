@@ -1,7 +1,9 @@
 package serverlog
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -126,4 +128,58 @@ func ClockText(clock int64, year bool) string {
 		clock = first + ((clock-first)%fullYear+fullYear)%fullYear
 	}
 	return time.Unix(clock, 0).UTC().Format(layout)
+}
+
+// written is the times, of one log, between which its lines lie.
+type written struct {
+	first, last int64
+	year        bool
+}
+
+// oddZones are the time zones, in minutes from UTC, that are no whole hours.
+var oddZones = []int64{-570, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 765, 825}
+
+// apartFrom is how long a log may be silent before or after a capture of the same run, in seconds.
+const apartFrom = 60
+
+// Apart says of a capture between two moments, in ns since 1970, that all logs were written at other times, whatever
+// their time zone and, of a log without years, whatever the year. It is empty if that is not certain.
+func (d *Data) Apart(begin, end int64) string {
+	for _, w := range d.written {
+		if w.meets(begin/1e9, end/1e9+1) {
+			return ""
+		}
+	}
+	if len(d.written) == 0 {
+		return ""
+	}
+	w := d.written[0]
+	return fmt.Sprintf("The server log is of another time than the capture, so hardly of its run: %s to %s, the capture is of %s UTC.",
+		ClockText(w.first, w.year), ClockText(w.last, w.year), ClockText(begin/1e9, true))
+}
+
+// meets reports whether the log may have been written between two moments, in seconds since 1970.
+func (w *written) meets(begin, end int64) bool {
+	if w.first == NoClock || !w.year && w.last-w.first > halfYear {
+		return true
+	}
+	years := []int64{0}
+	if !w.year {
+		years = []int64{-fullYear, 0, fullYear}
+	}
+	for zone := int64(-12 * 60); zone <= 14*60; zone += 15 {
+		if zone%60 != 0 && !slices.Contains(oddZones, zone) {
+			continue
+		}
+		at := begin + zone*60
+		if t := time.Unix(at, 0).UTC(); !w.year {
+			at = t.AddDate(leapYear-t.Year(), 0, 0).Unix()
+		}
+		for _, year := range years {
+			if at+year <= w.last+apartFrom && at+year+end-begin >= w.first-apartFrom {
+				return true
+			}
+		}
+	}
+	return false
 }

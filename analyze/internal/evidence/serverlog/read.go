@@ -23,6 +23,7 @@ type reader struct {
 	d     *Data
 	start *Start
 	cal   calendar
+	times written
 	line  int64
 	last  int64 // time of the last line that had one
 	table bool  // inside a table of CUDA graph statistics
@@ -40,7 +41,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	defer f.Close()
-	r := &reader{d: d, last: NoClock, trtClock: NoClock}
+	r := &reader{d: d, last: NoClock, trtClock: NoClock, times: written{first: NoClock, last: NoClock}}
 	r.begin()
 	l := file.NewLines(f)
 	for {
@@ -65,6 +66,8 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		}
 	}
 	r.stopped()
+	r.times.year = r.cal.year
+	d.written = append(d.written, r.times)
 	if l.Err != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}
@@ -163,6 +166,10 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 func (r *reader) at(clock int64, year bool) int64 {
 	if clock = r.cal.at(clock, year); clock != NoClock {
 		r.last, r.d.Year = clock, r.cal.year
+		if r.times.first == NoClock {
+			r.times.first = clock
+		}
+		r.times.first, r.times.last = min(r.times.first, clock), max(r.times.last, clock)
 		if r.start.first == NoClock {
 			r.start.first = clock
 		}

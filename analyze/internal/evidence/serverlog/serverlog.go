@@ -50,6 +50,7 @@ type Data struct {
 	Preemptions    int64
 	HasPreemptions bool // a line says how many
 
+	written         []written // by file
 	long, malformed int64
 	damaged         []string // files that could not be read to their end
 }
