@@ -1,10 +1,13 @@
 package analyze
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -17,13 +20,28 @@ func TestEveryCategoryHasAColour(t *testing.T) {
 	names = append(names, timeline.CauseNames[:]...)
 	of := map[string]string{}
 	for _, name := range names {
-		class, ok := render.Colour(name)
-		if !ok {
-			t.Errorf("%s has no colour", name)
+		class := colourOf(t, name)
+		if !strings.HasPrefix(class, "k-") {
+			t.Errorf("%s has no colour of its own: %q", name, class)
 		}
 		if other := of[class]; other != "" && class != "k-unknown" && class != "k-comm" {
 			t.Errorf("%s looks like %s", name, other)
 		}
 		of[class] = name
 	}
+}
+
+// colourOf is the class of a bar's only part.
+func colourOf(t *testing.T, name string) string {
+	t.Helper()
+	chart := doc.Chart{ID: "parts", Kind: "stacked", Series: []doc.Series{{Name: "all", Labels: []string{name}, Values: []float64{1}}}}
+	var page strings.Builder
+	if err := render.HTML(&page, doc.Document{Blocks: []doc.Block{chart}}, render.HTMLOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`data-m="0\.0"[^>]* class="([^"]*)"`).FindStringSubmatch(page.String())
+	if m == nil {
+		t.Fatalf("%s is not drawn", name)
+	}
+	return m[1]
 }

@@ -110,13 +110,6 @@ const (
 	NotJudged            Code = "not_judged"         // explain ended with an error before it compared anything
 )
 
-// Codes are those of reasons and of warnings that a comparison comes to by itself.
-func Codes() []Code {
-	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
-		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, OneRun, IncompleteCapture,
-		HighOverhead, OddCapture, FailedRequests, BlindGate, NotJudged}
-}
-
 // Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers
 // mean.
 func Doubts() []Code {

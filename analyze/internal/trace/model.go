@@ -401,9 +401,6 @@ func (r *Ranges) Sequence(i int) int64 {
 // Backward reports whether it is marked as part of autograd's backward pass.
 func (r *Ranges) Backward(i int) bool { return r.places[r.place.at(i)].backward }
 
-// StartEnd reports whether it is a start/end range, which need not nest.
-func (r *Ranges) StartEnd(i int) bool { return r.places[r.place.at(i)].startEnd }
-
 // Syncs are the rows of CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
 type Syncs struct {
 	Span
@@ -420,9 +417,6 @@ type syncPlace struct {
 	device int32
 	stream int64
 }
-
-// Kind is the syncType: 1 event, 2 stream wait, 3 stream, 4 context.
-func (s *Syncs) Kind(i int) int { return int(s.places[s.place.at(i)].kind) }
 
 // Proc indexes Trace.Procs, or is None.
 func (s *Syncs) Proc(i int) int32 { return s.places[s.place.at(i)].proc.index }

@@ -23,21 +23,17 @@ var (
 
 // HTMLOptions are the options of [HTML].
 type HTMLOptions struct {
-	Title     string // of the window, untrusted text; empty: explain
-	NameLimit int    // longest name in characters, shortened in the middle, in full on demand; 0 means 64
+	Title string // of the window, untrusted text; empty: explain
 }
 
-const defaultHTMLName = 64
+// longestName of a page, in characters: a longer one is shortened in the middle, and shown in full on demand.
+const longestName = 64
 
 // HTML writes a document as one self-contained page: style and script are included, it loads nothing, and its content
 // security policy forbids anything else. All content is readable without scripts; the script adds sorting, searching
 // and a choice of colours.
 func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
-	p := &page{
-		builder: &builder{},
-		names:   names{cmp.Or(o.NameLimit, defaultHTMLName), map[string]bool{}},
-		used:    map[markup]int{},
-	}
+	p := &page{&builder{}, map[string]bool{}, map[markup]int{}}
 	p.put(`<!doctype html>
 <html lang="en">
 <head>
@@ -78,14 +74,8 @@ func hashOf(s string) markup {
 // page is a page that is being written.
 type page struct {
 	*builder
-	names names
-	used  map[markup]int // ids of charts and tables
-}
-
-// names shortens names.
-type names struct {
-	limit int             // of characters
 	whole map[string]bool // names that the page already shows in full
+	used  map[markup]int  // ids of charts and tables
 }
 
 // unique returns an id that no chart and no table of the page has yet.
@@ -106,7 +96,7 @@ func (p *page) contents(blocks []doc.Block) {
 		}
 		p.put("<li" + of + "><a href=\"#" + anchor(id) + "\">")
 		for _, s := range words {
-			p.put(text(p.names.short(s.Text)))
+			p.put(text(shortName(s.Text)))
 		}
 		p.put("</a></li>\n")
 	}
@@ -195,7 +185,7 @@ func (p *page) block(b doc.Block) {
 		level := num(min(max(b.Level, 1), 6))
 		p.around("<h"+level+attr("id", anchor(b.ID))+">", b.Spans, "</h"+level+">\n")
 	case doc.Paragraph:
-		if slices.ContainsFunc(b.Spans, p.names.unfolds) { // a paragraph must not contain details
+		if slices.ContainsFunc(b.Spans, p.unfolds) { // a paragraph must not contain details
 			p.around("<div class=\"p\">", b.Spans, "</div>\n")
 		} else {
 			p.around("<p>", b.Spans, "</p>\n")
@@ -274,13 +264,13 @@ func (p *page) span(s doc.Span) {
 }
 
 // unfolds reports whether a span is a name that is shown shortened and unfolds to the full one.
-func (n *names) unfolds(s doc.Span) bool {
-	shortened, full := n.shortened(s.Text, s.Full())
-	return s.Kind == doc.KindName && shortened != full && !n.whole[full]
+func (p *page) unfolds(s doc.Span) bool {
+	shown, full := shortened(s.Text, s.Full())
+	return s.Kind == doc.KindName && shown != full && !p.whole[full]
 }
 
 // shortened returns a name as it is shown, and in full.
-func (n *names) shortened(s, full string) (shown, whole string) {
+func shortened(s, full string) (shown, whole string) {
 	s, full = Visible(s), Visible(full)
 	if s == "" {
 		s = unnamed
@@ -288,21 +278,21 @@ func (n *names) shortened(s, full string) (shown, whole string) {
 	if full == "" {
 		full = s
 	}
-	return wording.Shorten(s, n.limit), full
+	return wording.Shorten(s, longestName), full
 }
 
 // name writes a name from the capture literally; a long one is shortened and unfolds to the full one.
 func (p *page) name(s, full string) {
-	shortened, full := p.names.shortened(s, full)
-	if shortened == full {
+	shown, full := shortened(s, full)
+	if shown == full {
 		p.put("<code class=\"name\">" + escape(full) + "</code>")
 		return
 	}
-	if p.names.whole[full] { // shown in full elsewhere: the script copies it from there
-		p.put("<code class=\"name again\">" + escape(shortened) + "</code>")
+	if p.whole[full] { // shown in full elsewhere: the script copies it from there
+		p.put("<code class=\"name again\">" + escape(shown) + "</code>")
 		return
 	}
-	p.names.whole[full] = true
-	p.put("<details class=\"name\"><summary><code>" + escape(shortened) + "</code></summary><code>" + escape(full) +
+	p.whole[full] = true
+	p.put("<details class=\"name\"><summary><code>" + escape(shown) + "</code></summary><code>" + escape(full) +
 		"</code></details>")
 }

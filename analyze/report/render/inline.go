@@ -14,14 +14,14 @@ type place struct {
 }
 
 // inline writes spans as one line of GitHub-flavoured markdown.
-func inline(spans []doc.Span, p place, limit int) string {
+func inline(spans []doc.Span, p place) string {
 	var b strings.Builder
 	for _, s := range merge(spans) {
 		at := place{cell: p.cell, start: p.start && b.Len() == 0}
 		part := ""
 		switch s.Kind {
 		case doc.KindName:
-			part = codeSpan(wording.Shorten(Visible(s.Text), limit), p.cell)
+			part = codeSpan(wording.Shorten(Visible(s.Text), longestText), p.cell)
 		case doc.KindCode:
 			part = codeSpan(Visible(s.Text), p.cell)
 		case doc.KindStrong:

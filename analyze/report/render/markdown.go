@@ -13,18 +13,15 @@ import (
 
 // MarkdownOptions are the options of [Markdown]. report.md uses the zero value.
 type MarkdownOptions struct {
-	NameLimit int  // longest name in characters, shortened in the middle; 0 means 100, less than 0 no limit
-	Compact   bool // do not align table cells in the source: fewer bytes, same page
+	Compact bool // do not align table cells in the source: fewer bytes, same page
 }
 
-const defaultNameLimit = 100
+// longestText is the longest name of a text, in characters: a longer one is shortened in the middle.
+const longestText = 100
 
 // Markdown writes a document as GitHub-flavoured markdown. The only HTML in it are the lines of a folded part:
 // <details>, <summary>…</summary> and </details>.
 func Markdown(w io.Writer, d doc.Document, o MarkdownOptions) error {
-	if o.NameLimit == 0 {
-		o.NameLimit = defaultNameLimit
-	}
 	m := markdown{MarkdownOptions: o}
 	lines := m.blocks(d.Blocks)
 	if len(lines) == 0 {
@@ -96,7 +93,7 @@ func (m markdown) number(i int) string {
 func (m markdown) block(b doc.Block) []string {
 	switch b := b.(type) {
 	case doc.Heading:
-		text := m.inline(b.Spans, place{start: true})
+		text := inline(b.Spans, place{start: true})
 		if i := strings.LastIndexByte(text, ' '); i >= 0 && strings.Trim(text[i+1:], "#") == "" {
 			text = text[:i+1] + `\` + text[i+1:] // trailing number signs would close the heading
 		}
@@ -104,19 +101,19 @@ func (m markdown) block(b doc.Block) []string {
 	case doc.Beside:
 		return markdown{MarkdownOptions: m.MarkdownOptions}.blocks(b.Blocks)
 	case doc.Command:
-		return []string{m.inline(doc.Spans(doc.Code(b.Text)), place{start: true})}
+		return []string{inline(doc.Spans(doc.Code(b.Text)), place{start: true})}
 	case doc.Answer:
 		return m.block(doc.Paragraph(b))
 	case doc.Paragraph:
-		return notEmpty("", m.inline(b.Spans, place{start: true}))
+		return notEmpty("", inline(b.Spans, place{start: true}))
 	case doc.List:
 		return m.list(b)
 	case doc.Fields:
 		var lines []string
 		for _, f := range b.Items {
-			value := m.inline(f.Value, place{})
+			value := inline(f.Value, place{})
 			lines = append(lines,
-				strings.TrimRight(m.bullet()+m.inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
+				strings.TrimRight(m.bullet()+inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
 		}
 		return lines
 	case doc.Table:
@@ -138,8 +135,6 @@ func (m markdown) block(b doc.Block) []string {
 	}
 	return nil // charts
 }
-
-func (m markdown) inline(spans []doc.Span, p place) string { return inline(spans, p, m.NameLimit) }
 
 func notEmpty(mark, text string) []string {
 	if text == "" {
@@ -164,7 +159,7 @@ func (m markdown) list(l doc.List) []string {
 		if l.Ordered {
 			mark = m.number(i + 1)
 		}
-		lines = append(lines, strings.TrimRight(mark+m.inline(item.Spans, place{start: true}), " "))
+		lines = append(lines, strings.TrimRight(mark+inline(item.Spans, place{start: true}), " "))
 		for _, b := range item.Blocks {
 			if _, nested := b.(doc.List); !nested {
 				lines = append(lines, "")
@@ -185,7 +180,7 @@ func (m markdown) summary(spans []doc.Span) string {
 			if text == "" {
 				text = unnamed
 			}
-			b.WriteString("<code>" + html.EscapeString(wording.Shorten(text, m.NameLimit)) + "</code>")
+			b.WriteString("<code>" + html.EscapeString(wording.Shorten(text, longestText)) + "</code>")
 		case doc.KindCode:
 			b.WriteString("<code>" + html.EscapeString(text) + "</code>")
 		default:
@@ -214,7 +209,7 @@ func (m markdown) table(t doc.Table) []string {
 	head := make([]string, n)
 	width := make([]int, n)
 	for i, c := range t.Columns {
-		head[i] = m.inline([]doc.Span{doc.Text(c.Title)}, place{cell: true})
+		head[i] = inline([]doc.Span{doc.Text(c.Title)}, place{cell: true})
 		width[i] = max(textWidth(head[i]), 3)
 	}
 	var rows [][]string
@@ -223,7 +218,7 @@ func (m markdown) table(t doc.Table) []string {
 			row := make([]string, n)
 			for i := range row {
 				if i < len(cells) {
-					row[i] = m.inline(cells[i], place{cell: true})
+					row[i] = inline(cells[i], place{cell: true})
 				}
 				width[i] = max(width[i], textWidth(row[i]))
 			}
@@ -231,7 +226,7 @@ func (m markdown) table(t doc.Table) []string {
 		}
 	}
 	var lines []string
-	if caption := m.inline(strong(t.Caption), place{start: true}); caption != "" {
+	if caption := inline(strong(t.Caption), place{start: true}); caption != "" {
 		lines = append(lines, caption, "")
 	}
 	lines = append(lines, m.row(head, t.Columns, width), m.rule(t.Columns, width))

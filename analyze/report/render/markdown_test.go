@@ -110,9 +110,9 @@ func TestLinksLeadOnlyToPathsAndWeb(t *testing.T) {
 func TestLongNamesKeepBothEnds(t *testing.T) {
 	var d doc.Document
 	d.Add(doc.P(doc.Name("head_" + strings.Repeat("x", 300) + "_tail")))
-	got := strings.Trim(string(markdown(t, d, render.MarkdownOptions{NameLimit: 20})), "`\n")
-	if got != "head_xxxxxxxx…x_tail" {
-		t.Errorf("%q", got)
+	got := strings.Trim(string(markdown(t, d, render.MarkdownOptions{})), "`\n")
+	if want := "head_" + strings.Repeat("x", 61) + "…" + strings.Repeat("x", 28) + "_tail"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

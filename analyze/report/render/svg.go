@@ -62,7 +62,7 @@ func numbers(f figure) {
 	} else if sameLabels(f.Series) {
 		head, rows = []doc.Column{axis}, numbersByLabel
 		for _, s := range f.Series {
-			head = append(head, doc.Column{Title: f.p.names.short(s.Name), Align: doc.Right})
+			head = append(head, doc.Column{Title: shortName(s.Name), Align: doc.Right})
 		}
 	}
 	f.p.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")
@@ -76,7 +76,7 @@ func numbers(f figure) {
 // numbersOfFlame writes a row for each box.
 func numbersOfFlame(f figure) {
 	for _, s := range f.Series[:min(len(f.Series), maxNumbers)] {
-		f.p.put("<tr><td>" + text(f.p.names.short(s.Name)))
+		f.p.put("<tr><td>" + text(shortName(s.Name)))
 		for i, v := range s.Values {
 			u := f.Unit
 			if i == 0 {
@@ -106,7 +106,7 @@ func numbersBySeries(f figure) {
 			if n++; n > maxNumbers {
 				return
 			}
-			f.p.put("<tr><td>" + text(f.p.names.short(s.Name)) + "<td>" + text(f.xText(l)) + number(f.Unit, s.Values[i]) + "\n")
+			f.p.put("<tr><td>" + text(shortName(s.Name)) + "<td>" + text(f.xText(l)) + number(f.Unit, s.Values[i]) + "\n")
 		}
 	}
 }
@@ -138,8 +138,8 @@ func sameLabels(list []doc.Series) bool {
 	return true
 }
 
-// short makes a name visible, and shortens it to what the page shows of names.
-func (n *names) short(name string) string { return wording.Shorten(Visible(name), n.limit) }
+// shortName makes a name visible, and shortens it to what the page shows of names.
+func shortName(name string) string { return wording.Shorten(Visible(name), longestName) }
 
 // xText formats a label: with its unit if the chart's labels are numbers.
 func (f figure) xText(label string) string {
@@ -148,7 +148,7 @@ func (f figure) xText(label string) string {
 			return unit.Format(v, f.XUnit)
 		}
 	}
-	return f.p.names.short(label)
+	return shortName(label)
 }
 
 // shape is an element of a drawing: its attributes by name and value, of which empty ones are left out, and its
@@ -210,7 +210,7 @@ func (f figure) axisRow(x axis, u string) {
 
 // rowName is the label of a row. It may be a name from the capture, and is shown literally.
 func (f figure) rowName(label string) markup {
-	return "<span title=\"" + text(label) + "\">" + text(f.p.names.short(label)) + "</span>"
+	return "<span title=\"" + text(label) + "\">" + text(shortName(label)) + "</span>"
 }
 
 // legend explains the colours if there are several names; of gives the colour of the i-th name, as in the drawing.
@@ -229,7 +229,7 @@ func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 	var colours []markup
 	said := map[markup]markup{}
 	for i, n := range names {
-		colour, name := of(i, n), text(p.names.short(n))
+		colour, name := of(i, n), text(shortName(n))
 		if before, ok := said[colour]; ok {
 			name = before + ", " + name
 		} else {

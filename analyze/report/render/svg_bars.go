@@ -49,13 +49,13 @@ func bars(f figure) {
 	f.openRows("")
 	for _, r := range barRows(f.Series) {
 		for k, s := range f.Series {
-			label, name := f.rowName(r.label), f.p.names.short(r.label)
+			label, name := f.rowName(r.label), shortName(r.label)
 			if k > 0 {
 				label = ""
 			}
 			class := partColour(0, r.label)
 			if len(f.Series) > 1 {
-				name += ", " + f.p.names.short(s.Name)
+				name += ", " + shortName(s.Name)
 				class = colour(k)
 			}
 			i := r.at[k]

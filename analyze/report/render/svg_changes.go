@@ -43,7 +43,7 @@ func deltas(f figure) {
 	for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
 		v, low, high := s.Values[i], valueOf(of["low"], i), valueOf(of["high"], i)
 		value := unit.Delta(v, f.Unit)
-		words, sure := f.p.names.short(l)+": "+value, !math.IsNaN(low+high)
+		words, sure := shortName(l)+": "+value, !math.IsNaN(low+high)
 		if sure {
 			words += ", interval " + unit.Delta(low, f.Unit) + " to " + unit.Delta(high, f.Unit)
 		}
@@ -112,7 +112,7 @@ func forest(f figure) {
 		if !math.IsNaN(v) {
 			value = unit.Change(v)
 		}
-		words, shapes := f.p.names.short(l)+": "+value, rule("50%", "zero", num(barHeight))
+		words, shapes := shortName(l)+": "+value, rule("50%", "zero", num(barHeight))
 		if !math.IsNaN(low + high) {
 			words += ", interval " + unit.Change(low) + " to " + unit.Change(high)
 			shapes += whisker(i, place(low), place(high))

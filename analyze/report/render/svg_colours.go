@@ -20,13 +20,6 @@ var fixed = map[string]markup{
 	"prepare": "k-prepare", "reduce": "k-reduce", "elementwise": "k-elementwise", "triton": "k-triton",
 }
 
-// Colour returns the style sheet's class for a category, a class of time or a cause of idle time; ok is false for other
-// names.
-func Colour(name string) (class string, ok bool) {
-	m, ok := fixed[name]
-	return string(m), ok
-}
-
 // palette is the number of colours in the style sheet for series without a fixed colour (a device, a percentile, a
 // side), after Okabe and Ito, which colour-blind readers can distinguish.
 const palette = 8

@@ -132,7 +132,7 @@ func (t timeline) lane(l *doc.Lane, top int) {
 		t.p.put("</g>")
 		return
 	}
-	t.p.put(shape("text", text(t.p.names.short(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
+	t.p.put(shape("text", text(shortName(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
 	small := map[markup]*builder{}
 	var colours []markup
 	for i := range l.Marks {

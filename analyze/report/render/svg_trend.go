@@ -45,7 +45,7 @@ func trend(f figure) {
 			if style == "border" {
 				row = num(trendHeight - 6 - 15*(k%3))
 			}
-			f.p.put(rule(percent(left, 1), markup(style), "100%") + shape("text", text(f.p.names.short(s.Words[k])), "class", markup(style),
+			f.p.put(rule(percent(left, 1), markup(style), "100%") + shape("text", text(shortName(s.Words[k])), "class", markup(style),
 				"x", percent(left, 1), "dx", away, "y", row, "text-anchor", anchor))
 		}
 	}

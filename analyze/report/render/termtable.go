@@ -89,7 +89,7 @@ func (t terminal) grid(tab doc.Table) [][]row {
 			line := make([]row, len(tab.Columns))
 			for i := range line {
 				if i < len(cells) {
-					line[i] = t.frags(cells[i], base, defaultNameLimit)
+					line[i] = t.frags(cells[i], base, longestText)
 				}
 			}
 			grid = append(grid, line)

@@ -274,10 +274,6 @@ func adviseOnce(findings []report.Finding) {
 	}
 }
 
-// Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is
-// computed yet.
-func (s *Section) Compute(in *Input) report.Status { return s.run(in.With(in.Units)).section.Status }
-
 // With is the input with other units of work. Nothing that sections share is computed yet.
 func (in *Input) With(units *workunit.Result) *Input {
 	return &Input{

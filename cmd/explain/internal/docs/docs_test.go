@@ -12,7 +12,6 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/schema"
 	"github.com/nsys-llm/explain/diff"
-	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 const root = "../../../.."
@@ -43,6 +42,28 @@ func sources(t *testing.T, dirs ...string) string {
 		}
 	}
 	return b.String()
+}
+
+// reasons are the codes of reasons, as the comparison's schema has them.
+func reasons(t *testing.T) []string {
+	t.Helper()
+	text, _ := schema.Text("comparison")
+	var root struct {
+		Defs struct {
+			Reason struct {
+				Properties struct {
+					Code struct{ Enum []string }
+				}
+			}
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(text), &root); err != nil {
+		t.Fatal(err)
+	}
+	if len(root.Defs.Reason.Properties.Code.Enum) == 0 {
+		t.Fatal("the schema has no codes of reasons")
+	}
+	return root.Defs.Reason.Properties.Code.Enum
 }
 
 // enums are the values that a schema allows for text.
@@ -109,9 +130,7 @@ func TestEveryNameIsFound(t *testing.T) {
 		}
 	}
 	words["finding"] = analyze.FindingIDs()
-	for _, c := range append(comparison.Codes(), comparison.Doubts()...) {
-		words["reason"] = append(words["reason"], string(c))
-	}
+	words["reason"] = reasons(t)
 	code := sources(t, "analyze")
 	for _, m := range regexp.MustCompile(`(?:Warn|warn)\(\s*"([a-z_]+)"|Code:\s+"([a-z_]+)"`).FindAllStringSubmatch(code, -1) {
 		words["warning"] = append(words["warning"], m[1]+m[2])
