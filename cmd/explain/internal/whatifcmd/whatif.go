@@ -156,37 +156,52 @@ func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(res)
 	case "md":
-		return render.Markdown(e.Out, page(res), render.MarkdownOptions{})
+		return render.Markdown(e.Out, page(res, len(scenarios) > 0), render.MarkdownOptions{})
 	}
-	return render.Terminal(e.Out, page(res), render.TerminalOptions{Color: e.Coloured()})
+	return render.Terminal(e.Out, page(res, len(scenarios) > 0), render.TerminalOptions{Color: e.Coloured()})
 }
 
 // remedies are what brings a change about in practice, by its flag.
 var remedies = []struct{ flag, text string }{
-	{"--host-free", "CUDA graphs, torch.compile, asynchronous scheduling, less Python in a step"},
+	{"--host-free", "torch.compile, asynchronous scheduling, less Python in a step"},
 	{"--graph", "capture the step as a CUDA graph (vLLM: without --enforce-eager)"},
 	{"--speedup", "another back end, fused or quantised kernels"},
 	{"--no-sync", "keep values on the GPU (no .item()), copy from pinned memory with non_blocking=True, wait for the step before"},
 	{"--overlap", "communication on a stream of its own, beside independent kernels"},
 }
 
-// remediesOf lists the remedies for the changes that were tried.
+// worthwhile is the share of a step from which a change is worth offering.
+const worthwhile = 0.001
+
+// gains reports whether steps of some kind would gain from the scenario.
+func gains(r *analyze.WhatIfResult, scenario int) bool {
+	for _, x := range r.Scenarios[scenario].Steps {
+		if x.Gain > 0 && x.Gain >= worthwhile*x.Time {
+			return true
+		}
+	}
+	return false
+}
+
+// remediesOf lists the remedies for the changes that gain something by themselves.
 func remediesOf(r *analyze.WhatIfResult) (l doc.List) {
-	tried := map[string]bool{}
+	useful := map[string]bool{}
 	for i := range r.Scenarios {
-		flag, _, _ := strings.Cut(r.Scenarios[i].Changes[0], " ")
-		tried[flag] = true
+		if changes := r.Scenarios[i].Changes; len(changes) == 1 && gains(r, i) {
+			flag, _, _ := strings.Cut(changes[0], " ")
+			useful[flag] = true
+		}
 	}
 	for _, re := range remedies {
-		if tried[re.flag] {
+		if useful[re.flag] {
 			l.Add(doc.Name(re.flag), ": "+re.text)
 		}
 	}
 	return l
 }
 
-// page is what explain whatif prints.
-func page(r *analyze.WhatIfResult) doc.Document {
+// page is what explain whatif prints; of changes that were not asked for, only those that gain something.
+func page(r *analyze.WhatIfResult, asked bool) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "whatif", "How much a step could gain at most"))
 	two := "."
@@ -196,8 +211,13 @@ func page(r *analyze.WhatIfResult) doc.Document {
 	d.Add(doc.P(doc.Name(r.Trace), ": a step is ", doc.Name(stepName(r)), two))
 	t := doc.Table{ID: "ceilings", Columns: doc.Cols("Change", "Step", ">Steps", ">Mean", ">Gain", ">Up to")}
 	t.Columns[0].Whole = true
+	var useless []string
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
+		if !asked && !gains(r, i) {
+			useless = append(useless, strings.Join(s.Changes, " "))
+			continue
+		}
 		for k := range s.Steps {
 			x := &s.Steps[k]
 			change := doc.Cell{}
@@ -216,6 +236,9 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		}
 	}
 	d.Add(t, remediesOf(r))
+	if len(useless) > 0 {
+		d.Add(doc.P("Tried, and worth less than " + unit.Percent(worthwhile) + " of any step: " + strings.Join(useless, ", ") + "."))
+	}
 	p := &r.Replay
 	fit := "The replay with typical latencies is " + unit.Percent(p.Error) + " off the measured steps (median). Host, calls and " +
 		"latencies are " + unit.Percent(p.OnHost) + " of the critical path; a replay without them gains " +
