@@ -67,10 +67,10 @@ var links = strings.NewReplacer("](../../", "]("+source, "](../", "]("+source+"e
 // Linked is the text of a page for readers without the project's files: links to them lead to the web.
 func Linked(text string) string { return links.Replace(text) }
 
-// ByName is the page of a name.
+// ByName is the page of a name, in which spaces, signs and case do not matter.
 func ByName(name string) (Page, bool) {
 	pages := Pages()
-	i := slices.IndexFunc(pages, func(p Page) bool { return p.Name == name })
+	i := slices.IndexFunc(pages, func(p Page) bool { return p.Name == name || squeezed(p.Name) == squeezed(name) })
 	if i < 0 {
 		return Page{}, false
 	}

@@ -205,6 +205,13 @@ func TestFind(t *testing.T) {
 		"api":                  {"host_idle", "the launching thread was in another CUDA call"},
 		"os call":              {"host_idle", "the launching thread was in a call of the operating system"},
 		"running":              {"host_idle", "the launching thread was on a CPU"},
+		// labels with signs, as printed and as typed
+		"idle: sync":       {"words", "the host waited in a blocking call"},
+		"idle:sync":        {"words", "the host waited in a blocking call"},
+		"idle sync":        {"words", "the host waited in a blocking call"},
+		"Idle: dependency": {"words", "launched, and waiting for an event"},
+		"idle dep":         {"words", "launched, and waiting for an event"},
+		"schema version":   Find("schema_version")[0],
 	} {
 		if list := Find(name); len(list) == 0 || list[0].Page != want.Page || !strings.HasPrefix(list[0].Text, want.Text) {
 			t.Errorf("%s: %+v, want %+v first", name, list, want)
@@ -244,6 +251,15 @@ func TestSearch(t *testing.T) {
 	for _, asked := range []string{"", " ", "…", "no_such_word", "tensor xyzzy"} {
 		if list := Search(asked); len(list) != 0 {
 			t.Errorf("%q: %+v", asked, list)
+		}
+	}
+}
+
+// TestPagesAreNamedLoosely: spaces and signs do not matter.
+func TestPagesAreNamedLoosely(t *testing.T) {
+	for name, want := range map[string]string{"what-if": "whatif", "exit codes": "exit-codes", "KV cache": "kv_cache", "kvcache": "kv_cache", "changepoints": "change-points"} {
+		if p, ok := ByName(name); !ok || p.Name != want {
+			t.Errorf("%s: page %q, want %s", name, p.Name, want)
 		}
 	}
 }

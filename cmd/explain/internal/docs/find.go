@@ -2,10 +2,12 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -62,8 +64,8 @@ func Find(name string) []Entry {
 	if code, ok := strings.CutPrefix(strings.ToLower(name), "exit "); ok && len(list) == 0 {
 		return Find(strings.TrimPrefix(code, "code "))
 	}
-	if strings.Contains(name, " ") && len(list) == 0 { // schema version
-		list = index()[strings.ToLower(strings.ReplaceAll(name, " ", "_"))]
+	if len(list) == 0 {
+		list = index()[loosely()[squeezed(name)]]
 	}
 	if one, ok := strings.CutSuffix(name, "s"); ok && len(list) == 0 && len(one) > 3 { // waivers
 		return Find(one)
@@ -199,21 +201,48 @@ func presetText(text string) string {
 // cell matches a name in the first column of a table.
 var cell = regexp.MustCompile("`([^`]+)`")
 
-// index is every row of a table of a page, by the names in its first cell, in lower case.
+// index is every row of a table of a page, by the names in its first cell, in lower case; of several rows with a name,
+// those with fewer others come first.
 var index = sync.OnceValue(func() map[string][]Entry {
 	rows := map[string][]Entry{}
+	named := map[Entry]int{}
 	for _, p := range passages() {
 		first, rest, ok := strings.Cut(p.text, cellEnd)
 		if !p.row || !ok {
 			continue
 		}
+		entry := Entry{p.page, strings.TrimLeft(rest, cellEnd)}
 		for _, m := range cell.FindAllStringSubmatch(first, -1) {
 			name := strings.ToLower(m[1])
-			rows[name] = append(rows[name], Entry{p.page, strings.TrimLeft(rest, cellEnd)})
+			rows[name] = append(rows[name], entry)
+			named[entry]++
 		}
+	}
+	for _, list := range rows {
+		slices.SortStableFunc(list, func(a, b Entry) int { return named[a] - named[b] })
 	}
 	return rows
 })
+
+// loosely are the names of the index by their letters and digits.
+var loosely = sync.OnceValue(func() map[string]string {
+	names := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(index())) {
+		names[squeezed(name)] = name
+	}
+	delete(names, "")
+	return names
+})
+
+// squeezed is the letters and digits of a name, in lower case: "idle: sync", idle_sync and "Idle sync" are one.
+func squeezed(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+}
 
 var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 

@@ -103,6 +103,15 @@ func holds(words, asked []string) bool {
 	return !slices.ContainsFunc(asked, func(w string) bool { return !slices.Contains(words, w) })
 }
 
+// Vocabulary is the words of all pages, in lower case, plurals as singulars.
+var Vocabulary = sync.OnceValue(func() (list []string) {
+	for _, p := range passages() {
+		list = append(list, p.words...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+})
+
 // SearchMetrics returns the ids of the metrics whose id or meaning contains all words.
 func SearchMetrics(words string) []string {
 	var ids []string

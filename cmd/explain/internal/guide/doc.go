@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
@@ -129,13 +130,26 @@ func commandOf(root *cobra.Command, name string) *cobra.Command {
 	return cmd
 }
 
-// nearest returns the page, command, finding, metric or table word with the fewest edits from a name.
+// nearest returns the page, command, finding, metric or table word with the fewest edits from a name; else the words of
+// pages that are nearest to its words.
 func nearest(root *cobra.Command, name string) string {
 	var list []string
 	for _, c := range root.Commands() {
 		list = append(list, c.Name())
 	}
-	return help.Nearest(name, append(list, names(func(p docs.Page) string { return p.Name })...))
+	if near := help.Nearest(name, append(list, names(func(p docs.Page) string { return p.Name })...)); near != "" {
+		return near
+	}
+	words := strings.Fields(strings.ToLower(name))
+	for i, w := range words {
+		if near := help.Nearest(w, docs.Vocabulary()); wording.Edits(w, near) <= len(w)/4 {
+			words[i] = near
+		}
+	}
+	if near := strings.Join(words, " "); len(docs.Search(near)) > 0 {
+		return near
+	}
+	return ""
 }
 
 // names are those of pages, as written, and of findings, metrics and rows of tables.

@@ -32,8 +32,17 @@ func TestExplained(t *testing.T) {
 	if err := listPages(&list); err != nil || !strings.HasSuffix(list.String(), "\nPipelines to copy: explain doc gitlab, jenkins, buildkite, same-runner\n") {
 		t.Errorf("%v: %s", err, &list)
 	}
-	err := explained(new(strings.Builder), root, "gpu_idel")
-	if err == nil || !strings.Contains(err.Error(), `did you mean "gpu_idle"?`) {
-		t.Error(err)
+	for name, want := range map[string]string{
+		"gpu_idel":             `did you mean "gpu_idle"?`,
+		"straglers":            `did you mean "straggler"?`,
+		"througput":            `did you mean "throughput"?`,
+		"exposed comunication": `did you mean "exposed communication"?`,
+		"batc size":            `did you mean "batch size"?`,
+		"qwxz":                 "kernels and NVTX ranges have the names that the program gave them",
+		"cute::tuple":          "kernels and NVTX ranges have the names that the program gave them",
+	} {
+		if err := explained(new(strings.Builder), root, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
 	}
 }
