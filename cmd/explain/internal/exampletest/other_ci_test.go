@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func otherCI(t *testing.T) map[string]string {
 
 // TestOtherCIs runs the lines of the examples for GitLab, Jenkins and Buildkite in a shell, without Go and with an nsys that behaves as
 // nsys does, three times in one workspace: a slower head fails, a capture that fails is an error that judges nothing, and the slower
-// head fails again.
+// head fails again. Each side is measured with a Python environment of its own: one for both would measure the same code twice.
 func TestOtherCIs(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash")
@@ -61,15 +62,19 @@ func TestOtherCIs(t *testing.T) {
 	program := explaintest.Program(t)
 	base, slow := explaintest.Read(t, "../../../../testdata/serving.sqlite"), explaintest.Edited(t)["slow.sqlite"]
 	for name, script := range otherCI(t) {
-		if name != "jenkins" && !longtest.On() {
+		if name != "gitlab" && !longtest.On() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			b := &bench{T: t, lab: l, dir: t.TempDir()}
 			b.repository("on: push", base, slow, map[string]string{"bench.py": "pass\n"})
 			repo, bin := filepath.Join(b.dir, "repo"), filepath.Join(b.dir, "bin")
+			built := filepath.Join(b.dir, "built")
 			for name, text := range map[string]string{
-				"nsys":            "[ \"$1\" != profile ] || [ -z \"${CI_FAILS:-}\" ] || exit 1\nexec '" + filepath.Join(l.tools, "bin/nsys") + "' \"$@\"",
+				"python3": `mkdir -p .venv/bin
+echo 'echo "built $PWD" >> "` + built + `"' > .venv/bin/pip
+chmod +x .venv/bin/pip`,
+				"nsys":            "[ \"$1\" != profile ] || echo \"measured $PWD ${*: -2}\" >> '" + built + "'\n[ \"$1\" != profile ] || [ -z \"${CI_FAILS:-}\" ] || exit 1\nexec '" + filepath.Join(l.tools, "bin/nsys") + "' \"$@\"",
 				"explain":         "exec '" + program + "' \"$@\"",
 				"buildkite-agent": "grep -q . -",
 			} {
@@ -98,6 +103,13 @@ func TestOtherCIs(t *testing.T) {
 				case fails != "" && (code == 0 || strings.Contains(string(verdict), `"verdict": "pass"`) || strings.Contains(string(verdict), `"verdict": "warn"`)):
 					t.Errorf("run %d: a capture that failed: exit %d: %s", run, code, out)
 				}
+			}
+			head, base := repo, filepath.Join(repo, "base")
+			const measured = " .venv/bin/python bench.py"
+			want := []string{"built " + base, "built " + head, "measured " + base + measured, "measured " + head + measured}
+			said, _ := os.ReadFile(built)
+			if lines := strings.Split(string(said), "\n"); !slices.Equal(lines[:min(len(lines), len(want))], want) {
+				t.Errorf("the sides were built and measured so:\n%s", said)
 			}
 		})
 	}
