@@ -35,10 +35,11 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	if n := opt.Policy.Changes(); n > 0 {
 		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", wording.Count(n, "rule"))
 	}
-	if len(s.Captures[0].Kinds) == 0 {
-		text += "; the capture has no unit of work, so budgets of unit metrics judge nothing: name one with --unit (explain doc unit)"
-	}
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
+	if len(s.Captures[0].Kinds) == 0 {
+		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.NoUnit,
+			Text: "budgets of unit metrics judge nothing: name a unit with --unit (explain doc unit)"})
+	}
 	c.Fill()
 	rules.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
 	c.Answer.Notes = []string{"there is no baseline to compare with", wording.Count(c.Counts.GatesChecked, "budget") + " checked"}

@@ -22,7 +22,8 @@ func TestABudgetOfStepsWithoutSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := diff.JudgeBudgets([]*report.Report{{}}, diff.Options{Policy: p})
-	if err != nil || c.Verdict != comparison.Inconclusive || !strings.Contains(c.Reasons[0].Text, "the capture has no unit of work") {
+	if err != nil || c.Verdict != comparison.Inconclusive || len(c.Reasons) != 2 || c.Reasons[1].Code != comparison.NoUnit ||
+		!strings.Contains(c.Reasons[1].Text, "name a unit with --unit") {
 		t.Errorf("%v, %+v", err, c)
 	}
 }

@@ -185,22 +185,35 @@ func budgetsLine(c *comparison.Comparison) []doc.Span {
 	if n := len(gates) - 1; n > 0 {
 		spans = append(spans, doc.Text(", and "+unit.Int(int64(n))+" more"))
 	}
+	if budgetsOnly(c) {
+		return spans
+	}
 	return append(spans, doc.Text("; no baseline to compare with"))
 }
+
+// budgetsOnly reports whether the policy has no rule that needs a baseline, so that none is missed.
+func budgetsOnly(c *comparison.Comparison) bool { return c.FirstRun() && c.Policy.Rules == 0 }
 
 // keptBudgets is the first budget that was checked, and how many there are.
 func keptBudgets(c *comparison.Comparison) []doc.Span {
 	all := c.Counts.GatesChecked
 	i := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Verdict == comparison.Pass && g.Head != nil })
 	if i < 0 {
-		return doc.Spans(" no baseline: " + wording.Count(all, "budget") + " checked")
+		text := wording.Count(all, "budget") + " checked"
+		if !budgetsOnly(c) {
+			text = "no baseline: " + text
+		}
+		return doc.Spans(" " + text)
 	}
 	g := &c.Gates[i]
 	text := " " + format(g.Head, unitOf(c, g)) + ", budget " + strings.TrimPrefix(limitText(g.Threshold), "at most ")
 	if all > 1 {
 		text += ", and " + wording.Count(all-1, "budget") + " more"
 	}
-	return doc.Spans(" ", gateMetric(c, g), text+" (no baseline)")
+	if !budgetsOnly(c) {
+		text += " (no baseline)"
+	}
+	return doc.Spans(" ", gateMetric(c, g), text)
 }
 
 // warnedBy says which rule makes the verdict a warning, unless the verdict's line or the list of the structure does.
@@ -349,6 +362,9 @@ func reasons(c *comparison.Comparison) []doc.Block {
 		list = list[1:] // the answer already states the first one
 	}
 	for _, r := range list {
+		if r.Code == comparison.NoBaseline && budgetsOnly(c) {
+			continue
+		}
 		why.Blocks = append(why.Blocks, doc.P(doc.Code(string(r.Code)), ": "+r.Text))
 	}
 	for i, r := range c.Warnings {

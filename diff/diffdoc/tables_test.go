@@ -231,13 +231,17 @@ func TestKeptBudgetIsNamed(t *testing.T) {
 	v := 2.395e6
 	gate := comparison.Gate{Metric: "unit.time.p50", Threshold: "<=2.5ms", Head: &v, Verdict: comparison.Pass, CountsAs: comparison.Pass}
 	c := &comparison.Comparison{Verdict: comparison.Pass, Gates: []comparison.Gate{gate},
-		Reasons: []comparison.Reason{{Code: comparison.NoBaseline}}}
+		Reasons: []comparison.Reason{{Code: comparison.NoBaseline}}, Policy: comparison.PolicyInfo{Rules: 1}}
 	c.Counts.GatesChecked = 1
 	if got := text(verdictLine(c)); got != "PASS unit.time.p50 2.395 ms, budget 2.5 ms (no baseline)" {
 		t.Error(got)
 	}
 	c.Gates, c.Counts.GatesChecked = append(c.Gates, gate, gate), 3
 	if got := text(verdictLine(c)); got != "PASS unit.time.p50 2.395 ms, budget 2.5 ms, and 2 budgets more (no baseline)" {
+		t.Error(got)
+	}
+	c.Policy.Rules = 0
+	if got := text(verdictLine(c)); got != "PASS unit.time.p50 2.395 ms, budget 2.5 ms, and 2 budgets more" {
 		t.Error(got)
 	}
 }
@@ -343,7 +347,8 @@ func TestACopyIsEqualFirst(t *testing.T) {
 // Without a base, the sentence says which metrics were judged, and what is missing is a warning only if it makes the
 // verdict worse.
 func TestBudgetsAloneSayWhatTheyJudged(t *testing.T) {
-	c := &comparison.Comparison{Verdict: comparison.Pass, Reasons: []comparison.Reason{{Code: comparison.NoBaseline, Text: "none was named"}}}
+	c := &comparison.Comparison{Verdict: comparison.Pass, Reasons: []comparison.Reason{{Code: comparison.NoBaseline, Text: "none was named"}},
+		Policy: comparison.PolicyInfo{Rules: 1}}
 	for _, m := range []string{"unit.time.p50", "unit.time.p50", "gpu.idle_ratio", "a", "b", "c"} {
 		c.Gates = append(c.Gates, comparison.Gate{Metric: m, Verdict: comparison.Pass, CountsAs: comparison.Pass})
 	}
@@ -355,5 +360,12 @@ func TestBudgetsAloneSayWhatTheyJudged(t *testing.T) {
 		if c.Verdict = verdict; reasons(c)[0].(doc.Note).Kind != want {
 			t.Errorf("%s: %v", verdict, reasons(c)[0])
 		}
+	}
+	if got := text(verdictLine(c)); !strings.Contains(got, "no baseline") {
+		t.Error(got)
+	}
+	c.Policy.Rules = 0 // what needs no baseline lacks none
+	if list := reasons(c); len(list) > 0 || strings.Contains(text(verdictLine(c)), "baseline") {
+		t.Errorf("%v: %s", list, text(verdictLine(c)))
 	}
 }

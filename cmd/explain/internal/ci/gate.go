@@ -371,6 +371,9 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	at.Hardware = hardware(heads)
 	at.Policy = source
 	j.options.AcceptLabel, j.options.Reproduce, j.options.Today = f.github.label, f.reproduce(s != nil, len(j.base.reports)), opt.Today
+	if j.c.FirstRun() && policy.Changes() == 0 && f.baselineArtifact+f.baselineFile == "" {
+		base.notes = nil // none was named, and nothing needs one
+	}
 	notes := slices.Concat([]string{f.pins.Said()}, base.notes, before.Notes)
 	if s != nil && s.Of.Run.Trigger != nil {
 		at.Artifact = f.artifact
