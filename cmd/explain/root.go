@@ -27,11 +27,11 @@ func newRoot(e *cmdenv.Env) *cobra.Command {
 		Long: `explain reads captures of LLM inference servers: where the time goes, what a change did to it, and
 what to do next.
 
-  explain demo                                see a regression, its cause and its page; needs no capture
-  explain trace.sqlite --out report/          where does the time go? open report/report.html
-  explain ranks/*.sqlite --out report/        one report of a run of many ranks
-  explain diff base.sqlite head.sqlite        did a change make the step slower, and why?
-  explain doc gpu_idle                        what does a name in an output mean?
+  explain demo                            see a regression, its cause and its page; needs no capture
+  explain trace.sqlite --out report/      where does the time go? open report/report.html
+  explain ranks/*.sqlite --out report/    one report of a run of many ranks
+  explain diff base.sqlite head.sqlite    did a change make the step slower, and why?
+  explain doc gpu_idle                    what does a name in an output mean?
 
 A trace is a .sqlite file of "nsys export" (or compressed with gzip or zstd), a .nsys-rep file where
 nsys is installed, or a trace of PyTorch's profiler. It is never changed.

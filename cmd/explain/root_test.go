@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -71,6 +72,28 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		}
 		if texts[0] != texts[1] {
 			t.Errorf("help %s is not %s --help", cmd.Name(), cmd.Name())
+		}
+	}
+}
+
+// TestHelpIsNarrow: no line of any help is wider than 100 columns, and of its prose none is wider than a narrower terminal.
+func TestHelpIsNarrow(t *testing.T) {
+	lists := [][]string{{"help", "window"}, {"help", "partial"}, {"help", "merge"}}
+	for _, cmd := range commands(newRoot(&env{Getenv: func(string) string { return "" }})) {
+		lists = append(lists, append([]string{"help", "--all"}, strings.Fields(cmd.CommandPath())[1:]...))
+	}
+	for _, args := range lists {
+		for _, columns := range []string{"", "80"} {
+			var out bytes.Buffer
+			run(context.Background(), args, &env{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(name string) string {
+				return map[string]string{"COLUMNS": columns}[name]
+			}})
+			for line := range strings.Lines(out.String()) {
+				n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+				if n > 100 || columns == "80" && n > 80 && line[0] != ' ' {
+					t.Errorf("explain %q: %d columns: %s", args, n, line)
+				}
+			}
 		}
 	}
 }

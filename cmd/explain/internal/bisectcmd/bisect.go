@@ -57,9 +57,9 @@ prints the result so far.
 
 Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
 nothing changed.`,
-		Example: `  printf '%s\n' 'set -e' 'make' 'explain capture --out "$EXPLAIN_OUT" -- python bench.py' > capture.sh && chmod +x capture.sh
-  explain bisect --good v1.4.0 --bad main -- "$PWD/capture.sh"
-  explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh -c 'make && explain capture --out "$EXPLAIN_OUT" -- ./bench'`,
+		Example: `  printf '%s\n' 'set -e' make 'explain capture --out "$EXPLAIN_OUT" -- python bench.py' > capture.sh
+  explain bisect --good v1.4.0 --bad main -- sh "$PWD/capture.sh"
+  explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh "$PWD/capture.sh"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return usage.Errorf("name the command that captures after --: explain bisect --good A --bad B -- \"$PWD/capture.sh\"")

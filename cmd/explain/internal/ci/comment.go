@@ -27,7 +27,7 @@ func newComment(e *cmdenv.Env) *cobra.Command {
 	var f commentFlags
 	cmd := &cobra.Command{
 		Use:   "comment [--merge] COMPARISON …",
-		Short: "Write the comment for comparisons that were made elsewhere, and post it in GitHub Actions",
+		Short: "Write the comment for comparisons made elsewhere, and post it in GitHub Actions",
 		Long: `gate comment writes the comment for a pull request from comparison.json, as gate does, after it has
 validated the JSON. It prints the markdown, or writes comment.md into --out; in GitHub Actions it
 posts the comment.

@@ -33,7 +33,7 @@ func newGate(e *cmdenv.Env) *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
 		Use:   "gate --head FILES [--base FILES] [--policy FILE]",
-		Short: "Judge a change by a policy, on any CI; in GitHub Actions also comment on the pull request",
+		Short: "Judge a change by a policy, on any CI; in GitHub Actions also comment on the change",
 		Long: `gate compares two sides as diff does, judges them by a policy, and writes files for a CI system:
 
   comparison.json   the comparison with its verdict, see "explain doc schema comparison"
@@ -64,8 +64,8 @@ GITHUB_TOKEN. If GitHub refuses the comment, the verdict stays the same.
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4
 inconclusive.`,
 		Example: `  explain gate --base base.sqlite --head head.sqlite --out gate/
-  explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
-  explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on structure:error
+  explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --out gate/
+  explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us'
   explain gate --head head.sqlite --fail-on 'unit.time.p50{phase=decode}:<=2.5ms' --out gate/`,
 		Args: cmdenv.Args(0, 0, "gate takes its sides by flags: explain gate --base BASE --head HEAD, for budgets --head alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },

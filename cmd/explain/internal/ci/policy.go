@@ -19,29 +19,33 @@ import (
 func newPolicy(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, test, show, explain and propose policy files, which say what diff and gate judge",
+		Short: "Check, test, show, explain and propose policy files: what diff and gate judge",
 		Long: `A policy file holds rules on changes, budgets that need no baseline, waivers that end on a given day,
 and the verdicts for results that are inconclusive, not comparable or missing. It is YAML or JSON, and
 values have units.
 
   version: 1
   preset: llm-serving        # or ` + strings.Join(policy.PresetNames()[1:], ", ") + `: explain policy show PRESET prints it
-  unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
-  stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: inconclusive, on_not_comparable: inconclusive,
-          on_missing: inconclusive, on_missing_baseline: warn}
-                             # also floor: 3%, the noise between two captures of one commit: explain policy init writes it
-                             # also max_overhead: 20%, what profiling may cost: see explain capture --overhead
+  unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase and batch
+  stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: inconclusive,
+          on_not_comparable: inconclusive, on_missing: inconclusive, on_missing_baseline: warn}
+                             # also floor: 3%, the noise between two captures of one commit,
+                             # which explain policy init writes, and max_overhead: 20%, what
+                             # profiling may cost: see explain capture --overhead
   ignore: {kernels: ["*memset*"], min_share: 0.5%}
   environment: {hard: [driver], soft: [trace_set], residue: [os]}
-  rules:                     # after those of the preset; if several select a number, the last one judges it
+  rules:                     # after the preset's; of several for a number the last one judges
     - {id: step, metric: unit.time.p50, warn: {rel: 3%}, fail: {rel: 5%, abs: 200us}}
-    - {id: token, metric: unit.time_per_output_token, regress: {rel: 5%}, when: {gpu: "*H100*"}, optional: true}
-    - {id: attn, metric: kernel.time_per_unit, match: {regex: '(?i)^(flash|fmha)'}, regress: {rel: 5%, abs: 20us}}
+    - {id: token, metric: unit.time_per_output_token, regress: {rel: 5%},
+       when: {gpu: "*H100*"}, optional: true}
+    - {id: attn, metric: kernel.time_per_unit, match: {regex: '(?i)^(flash|fmha)'},
+       regress: {rel: 5%, abs: 20us}}
     - {id: calls, metric: "api.*_per_unit", level: warn, regress: {rel: 10%}}
   budgets:
     - {id: idle, metric: gpu.idle_ratio, max: 15%, level: error}
   waivers:
-    - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
+    - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31,
+       issue: "#412", reason: "fp8 rollout"}
 
 "extends: FILE" extends a policy file instead of a preset. A change breaks a rule if it is real and
 exceeds both the relative and the absolute part of the rule. Level error fails, warn warns, off does
@@ -113,7 +117,7 @@ func newPolicyExplain(e *cmdenv.Env) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "explain METRIC|KERNEL|RULE",
-		Short: "Say which rule judges a metric or a kernel, or what a rule judges, and by what threshold",
+		Short: "Say which rule judges a metric or a kernel, or what a rule judges, and how",
 		Example: `  explain policy explain unit.time.p50
   explain policy explain step
   explain policy explain 'gpu.idle_ratio{device=0}' --policy policy.yml

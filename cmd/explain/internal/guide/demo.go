@@ -35,7 +35,7 @@ step 12 % slower, and shows what explain makes of them:
 
   base.sqlite, head.sqlite   the captures
   comparison/                what "explain diff --out" writes: diff.html is the page
-  gate/                      what "explain gate --out" writes: comment.md is the comment on a pull request
+  gate/                      what "explain gate --out" writes: comment.md is for the pull request
 
 It exits with 0, though the comparison fails.`,
 		Example: "  explain demo\n  explain demo --out regression/",

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -113,8 +114,8 @@ func writeWindow(w io.Writer, root *cobra.Command, width int) error {
 	for _, name := range strings.Fields(window) {
 		set.AddFlag(of.Flags().Lookup(name))
 	}
-	_, err = io.WriteString(w, "Which part of a trace is analysed, and what counts as one step. Commands that read "+
-		"traces take these:\n\n"+
+	_, err = io.WriteString(w, reflow("Which part of a trace is analysed, and what counts as one step. Commands that read "+
+		"traces take these:\n\n", width)+
 		set.FlagUsagesWrapped(width))
 	return err
 }
@@ -128,7 +129,7 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	if text == "" {
 		text = cmd.Short
 	}
-	b.WriteString(strings.TrimSpace(text) + "\n")
+	b.WriteString(reflow(strings.TrimSpace(text), width))
 	section("Usage")
 	if cmd.Runnable() {
 		b.WriteString("  " + cmd.UseLine() + "\n")
@@ -169,6 +170,33 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// reflow breaks the lines of paragraphs anew, so that none is wider than width; lines with an indent stay as they are.
+func reflow(text string, width int) string {
+	var b strings.Builder
+	line := ""
+	end := func() {
+		if line != "" {
+			b.WriteString(line + "\n")
+		}
+		line = ""
+	}
+	for l := range strings.Lines(text) {
+		if l == "\n" || l[0] == ' ' || l[0] == '\t' {
+			end()
+			b.WriteString(strings.TrimSuffix(l, "\n") + "\n")
+			continue
+		}
+		for word := range strings.FieldsSeq(l) {
+			if utf8.RuneCountInString(line+" "+word) > width {
+				end()
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+	}
+	end()
+	return b.String()
 }
 
 // writeCommands lists the commands below a command: by their groups, if it has any, in the order of its code.

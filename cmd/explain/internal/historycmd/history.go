@@ -97,8 +97,8 @@ these changes, check says how the level moved and gives the following nights the
 A machine that gets slower for all commits alike looks like a change. To tell the two apart, capture a
 pinned reference commit on the same machine in the same hours: --ref names that commit and
 --ref-report its captures. The history then follows the ratio of the two.`,
-		Example: `  explain history add run-1 run-2 run-3 --store history.db --commit "$(git rev-parse HEAD)" --branch main
-  explain history add head/report.json --store history.db --commit "$SHA" --ref "$PINNED" --ref-report 'ref/*/report.json'
+		Example: `  explain history add run-1 run-2 run-3 --store history.db --commit "$SHA" --branch main
+  explain history add head --store history.db --commit "$SHA" --ref "$PINNED" --ref-report 'ref/*'
   explain history add run-1 --store history.db --commit "$SHA" --tag v1.4.0`,
 		Args: cmdenv.Args(1, cmdenv.Any, "name the captures of the commit: explain history add REPORT… --store FILE --commit SHA"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },

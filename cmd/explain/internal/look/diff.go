@@ -61,9 +61,9 @@ inconclusive. A study exits with 0, or with 4 if its sides cannot be compared.`,
   explain diff base/report.json head/report.json --out comparison/
   explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json
   explain diff 'base/*.sqlite' 'head/*.sqlite' --steady
-  explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on 'gpu.idle_ratio{device=0}:<=15%'
+  explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us'
   explain diff a100.sqlite h100.sqlite --study gpu
-  explain base.sqlite --server-log base.log --out base/      the server's version too: diff base/ head/ names both
+  explain base.sqlite --server-log base.log --out base/     diff base/ head/ then names versions
   explain diff old/summary.json new/summary.json --threshold 10`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },

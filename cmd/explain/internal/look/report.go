@@ -35,8 +35,8 @@ diff". Without --out it prints a summary; with --out it also writes a folder:
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
-  report.json             the same as data, see "explain doc schema report" and "explain doc metrics"
-  tables/*.csv            every row of every table; with --all-rows also of tables with a row per event
+  report.json             the same as data, see "explain doc schema report"
+  tables/*.csv            every row of every table; see --all-rows for tables with a row per event
   summary.json            profilemate's summary
   kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
 
@@ -52,7 +52,7 @@ appears whole or not at all.`,
   explain report trace.nsys-rep --phase-map phases.json --out report/
   explain report trace.sqlite --from 2s --to 5s --format json
   explain report trace.sqlite --window 'nvtx:^decode' --format md
-  explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --prometheus metrics.prom --out report/
+  explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --out report/
   explain report --server-log server.log --out report/
   explain report ranks/*.sqlite --out report/    one report of a run of many ranks`,
 		Args: f.someTrace,

@@ -32,8 +32,8 @@ What is recorded:
   --delay 30s --duration 10s              10 s, 30 s after the start; nsys ends the program then
   --nvtx 'decode@*'                       from the start to the end of an NVTX range
   --ready http://127.0.0.1:8000/health    from the moment the program is ready, or --warmup later:
-                                          while --client runs, for --duration at most. This works for
-                                          every server; cudaProfilerStart in a client never reaches it
+                                          while --client runs, for --duration at most. It works for
+                                          any server; cudaProfilerStart in a client never reaches it
 
 "explain capture vllm" also starts the server and sends the load. The nsys flags fit the installed
 version (2021.4 to 2026; CUDA graphs need 2022.4); --dry-run shows them. Ctrl-C ends the recording and
@@ -60,7 +60,7 @@ or the analysis failed (the trace of a failed program is kept), nothing was reco
 was interrupted, 4 --pair: inconclusive, or not decided.`,
 		Example: `  explain capture --delay 60s --duration 10s --out run/ -- python bench.py
   explain capture --nvtx 'decode@*' --repeat 3 --out run/ -- python bench.py
-  explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL --port 8000
+  explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL
   explain capture --pair --fail-on 'unit.time.p50:+3%' 'python base.py' 'python head.py'
   explain capture --dry-run -- python bench.py`,
 		Args: func(cmd *cobra.Command, args []string) error {

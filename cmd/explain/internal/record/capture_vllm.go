@@ -49,7 +49,7 @@ MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are tak
 environment if no flag says otherwise; the API key of a server from VLLM_API_KEY, or from
 --api-key among its arguments.`,
 		Example: `  explain capture vllm --model meta-llama/Llama-2-7b-hf --mode quick
-  explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --load-mode decode --concurrency 16 --num-requests 200 --out run/
+  explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --concurrency 16 --out run/
   explain capture vllm --model MODEL --mode full --out run/ -- --tensor-parallel-size 2
   explain capture vllm --engine sglang --model MODEL --client 'python my_load.py'
   explain capture vllm --model MODEL --dry-run`,

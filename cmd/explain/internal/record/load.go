@@ -56,7 +56,7 @@ finish: the server died or hung, or somebody interrupted it. Exit code 1 if more
 --max-failures of the requests failed (1 % by default): latencies of the others then say little, and
 a comparison judges none of them.`,
 		Example: `  explain load --out load.json
-  explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
+  explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-tpot 50ms --out load.json
   explain load --load-mode decode --concurrency 32 --num-requests 500 --chat
   explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
 		Args: cmdenv.NoArgs,

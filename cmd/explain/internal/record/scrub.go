@@ -40,13 +40,15 @@ Ranges and threads can have any name, and scrub warns if one looks like a token,
 a prompt. --names says how names are written:
 
   keep         as they are (default)
-  hash         those of ranges and threads are replaced by letters: equal names stay equal, and cannot be
-               read. Step markers of engines, PyTorch's own operators and words that reveal nothing stay,
-               so a comparison of such copies decides as one of the captures would
-  all          also those of kernels, host functions and functions of call chains. Of a kernel's name stay its
-               category (gemm, attention, …), library, part of the model and collective, so that the times of
-               these are the same; its precision and tile are gone, and what is found from them. NCCL's keep
-               their names. In a comparison, kernels that replace others are then paired less often
+  hash         those of ranges and threads are replaced by letters: equal names stay equal, and
+               cannot be read. Step markers of engines, PyTorch's own operators and words that
+               reveal nothing stay, so a comparison of such copies decides as one of the captures
+               would
+  all          also those of kernels, host functions and functions of call chains. Of a kernel's
+               name stay its category (gemm, attention, …), library, part of the model and
+               collective, so that the times of these are the same; its precision and tile are
+               gone, and what is found from them. NCCL's keep their names. In a comparison, kernels
+               that replace others are then paired less often
   hash:REGEX   as hash or all, except names that match: 'hash:execute_context|forward|attn'
   all:REGEX
 
