@@ -29,7 +29,7 @@ type Options struct {
 	NoBase   policy.NoBase  // why there is no base; JudgeBudgets only
 	Today    time.Time      // the day on which waivers must be valid; needed if the policy has any
 	Seed     uint64         // of the bootstrap; 0 means DefaultSeed
-	Study    []string       // of [StudyFields]: the sides differ in these on purpose, and are compared without a verdict
+	Study    []string       // of [comparison.StudyFields]: the sides differ in these on purpose, and are compared without a verdict
 }
 
 // Defaults of [Options].

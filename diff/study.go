@@ -13,18 +13,6 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// StudyFields returns the fields that a study can vary: the fields of the environment that make sides not comparable,
-// and those that are not in the environment: the batch size, the engine (such as its version), and the work itself.
-func StudyFields() []string {
-	list := []string{comparison.StudyBatch, comparison.StudyEngine, comparison.StudyWork}
-	for _, f := range report.EnvironmentFields() {
-		if f.Class == report.HardField {
-			list = append(list, f.Name)
-		}
-	}
-	return list
-}
-
 // unjudge withdraws the verdict of sides that differ on purpose.
 func (x *comparer) unjudge() {
 	c := x.C

@@ -33,6 +33,18 @@ const (
 	StudyWork   = "work"
 )
 
+// StudyFields returns the fields that a study can vary: the fields of the environment that make sides not comparable,
+// and those that are not in the environment: the batch size, the engine (such as its version), and the work itself.
+func StudyFields() []string {
+	list := []string{StudyBatch, StudyEngine, StudyWork}
+	for _, f := range report.EnvironmentFields() {
+		if f.Class == report.HardField {
+			list = append(list, f.Name)
+		}
+	}
+	return list
+}
+
 // StudyField is what differs on purpose. Values are empty if they are not known or the field has none.
 type StudyField struct {
 	Name string `json:"name"`

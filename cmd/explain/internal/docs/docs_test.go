@@ -11,7 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/schema"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 const root = "../../../.."
@@ -350,7 +350,7 @@ func TestPageNamesEveryFieldOfAStudy(t *testing.T) {
 			rows += line
 		}
 	}
-	for _, field := range diff.StudyFields() {
+	for _, field := range comparison.StudyFields() {
 		if !strings.Contains(rows, "`"+field+"`") {
 			t.Errorf("no row for %s", field)
 		}

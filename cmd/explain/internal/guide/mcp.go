@@ -97,7 +97,7 @@ func (c captures) History(ctx context.Context, path string) (changes []mcp.Level
 	return changes, text.String(), err
 }
 
-func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {
+func (c captures) Compare(ctx context.Context, base, head []string, focus mcp.Focus) (*comparison.Comparison, error) {
 	mcp.Progress(ctx, "reading both sides")
 	var all []input.File
 	for _, path := range append(append([]string{}, base...), head...) {
@@ -118,5 +118,6 @@ func (c captures) Compare(ctx context.Context, base, head []string) (*comparison
 	}
 	reports = input.Named(all, reports)
 	return diff.Compare(reports[:len(base)], reports[len(base):],
-		diff.Options{Version: c.e.Version, Today: day, Top: diff.DefaultTop})
+		diff.Options{Version: c.e.Version, Today: day, Top: diff.DefaultTop,
+			Phase: focus.Phase, Device: focus.Device, Study: focus.Study})
 }

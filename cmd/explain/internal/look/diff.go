@@ -111,14 +111,14 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
 	fl.StringSliceVar(&f.study, "study", nil,
-		"the sides differ in this `FIELD` on purpose: compare them without a verdict ("+strings.Join(diff.StudyFields(), ", ")+"; repeatable)")
+		"the sides differ in this `FIELD` on purpose: compare them without a verdict ("+strings.Join(comparison.StudyFields(), ", ")+"; repeatable)")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, into this `FILE` for ui.perfetto.dev")
 	cmdenv.Force(fl, &f.force)
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	cmdenv.Complete(cmd, "format", output.ComparisonFormats)
-	cmdenv.Complete(cmd, "study", diff.StudyFields())
+	cmdenv.Complete(cmd, "study", comparison.StudyFields())
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
@@ -229,8 +229,8 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *cmdenv.Env) (diff.Opti
 		}
 	}
 	for _, field := range f.study {
-		if !slices.Contains(diff.StudyFields(), field) {
-			return opt, usage.Errorf("--study %s: a study is of %s", field, strings.Join(diff.StudyFields(), ", "))
+		if !slices.Contains(comparison.StudyFields(), field) {
+			return opt, usage.Errorf("--study %s: a study is of %s", field, strings.Join(comparison.StudyFields(), ", "))
 		}
 	}
 	opt.Study = f.study

@@ -71,6 +71,9 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	out.put("verdict", c.Verdict)
 	out.put("line", plain(diffdoc.OneLine(c)))
 	out.put("cause", upTo(3*maxText, c.Cause))
+	if c.Study != nil {
+		out.put("study", plain(c.Study.About()+": "+c.Study.String()))
+	}
 	out.put("comparable", c.Comparable)
 	out.put("identical", c.Identical)
 	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase,
@@ -149,7 +152,17 @@ func (s *Server) sides(a arguments, part string) map[string]any {
 	if a.File != "" {
 		return map[string]any{"file": a.File, "part": part}
 	}
-	return map[string]any{"base": []string(a.Base), "head": []string(a.Head), "part": part}
+	call := map[string]any{"base": []string(a.Base), "head": []string(a.Head), "part": part}
+	if a.Phase != "" {
+		call["phase"] = a.Phase
+	}
+	if a.Device != nil {
+		call["device"] = *a.Device
+	}
+	if len(a.Study) > 0 {
+		call["study"] = []string(a.Study)
+	}
+	return call
 }
 
 // unknowns lists what the comparison cannot decide: its reasons, and unsettled rows and gates.

@@ -32,9 +32,16 @@ var protocols = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 // progress with [Progress].
 type Source interface {
 	Report(ctx context.Context, path string) (*report.Report, error)
-	Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error)
+	Compare(ctx context.Context, base, head []string, focus Focus) (*comparison.Comparison, error)
 	// History checks the runs of many nights; said is what explain history check prints.
 	History(ctx context.Context, path string) (changes []LevelChange, said string, err error)
+}
+
+// Focus says what of two captures is compared, as the flags of explain diff do.
+type Focus struct {
+	Phase  string `json:"phase,omitempty"`  // of units; empty: the one with most time
+	Device *int64 `json:"device,omitempty"` // a GPU; nil: the one whose units take longest
+	Study  paths  `json:"study,omitempty"`  // of [comparison.StudyFields]: the sides differ in these on purpose
 }
 
 // LevelChange is one change of the level of one number.

@@ -53,7 +53,7 @@ func (s *source) History(context.Context, string) ([]LevelChange, string, error)
 	return []LevelChange{{Number: "unit.time.p50", Commit: "c1", Ratio: 1.1, Worse: true, Open: true}}, "1 change", nil
 }
 
-func (s *source) Compare(context.Context, []string, []string) (*comparison.Comparison, error) {
+func (s *source) Compare(context.Context, []string, []string, Focus) (*comparison.Comparison, error) {
 	s.reads++
 	return &comparison.Comparison{Verdict: comparison.Inconclusive, Cause: "Not comparable",
 		Reasons: []comparison.Reason{{Code: comparison.NoUnit, Text: "no unit of work"}}}, nil
@@ -210,10 +210,42 @@ func (*answered) History(context.Context, string) ([]LevelChange, string, error)
 	return []LevelChange{{Number: "unit.time.p50", Commit: "c1", Ratio: 1.1, Worse: true, Open: true}}, "1 change", nil
 }
 
-func (*answered) Compare(context.Context, []string, []string) (*comparison.Comparison, error) {
+func (*answered) Compare(context.Context, []string, []string, Focus) (*comparison.Comparison, error) {
 	return &comparison.Comparison{Verdict: comparison.Fail, Comparable: true, Answer: comparison.Answer{Rows: []comparison.AnswerRow{
 		{Delta: 131500, Part: "idle", What: "GPU waits", Where: "before #60\x1b[2J", With: []string{"new blocking call cudaStreamSynchronize, 0 → 1"}},
 	}}}, nil
+}
+
+// asked keeps what was asked to be compared.
+type asked struct {
+	source
+	of []Focus
+}
+
+func (a *asked) Compare(_ context.Context, _, _ []string, focus Focus) (*comparison.Comparison, error) {
+	a.of = append(a.of, focus)
+	return &comparison.Comparison{Verdict: comparison.Pass, Study: &comparison.Study{Fields: []comparison.StudyField{{Name: "gpu", Base: "A100", Head: "H100"}}}}, nil
+}
+
+// TestCompareTakesTheFlagsOfDiff: phase, GPU and study reach the comparison, are kept for the next call, and make another
+// comparison than without them; a field that no study is of is an error which lists them.
+func TestCompareTakesTheFlagsOfDiff(t *testing.T) {
+	a := &asked{}
+	const sides = `"base":"a.sqlite","head":"sub/report.json"`
+	answers := ask(t, a, call(1, "compare", `{`+sides+`}`), call(2, "compare", `{`+sides+`,"phase":"prefill","device":0,"study":["gpu"]}`),
+		call(3, "changes", `{`+sides+`,"phase":"prefill","device":0,"study":"gpu","part":"kernels"}`), call(4, "compare", `{`+sides+`,"study":"colour"}`))
+	zero := int64(0)
+	if want := []Focus{{}, {"prefill", &zero, paths{"gpu"}}}; !reflect.DeepEqual(a.of, want) {
+		t.Errorf("%+v, want %+v", a.of, want)
+	}
+	text, failed := content(t, answers["2"])
+	if want := `"arguments":{"base":["a.sqlite"],"device":0,"head":["sub/report.json"],"part":"kernels","phase":"prefill","study":["gpu"]}`; failed ||
+		!strings.Contains(text, want) || !strings.Contains(text, `"study":"gpu`) || !strings.Contains(text, "A100") {
+		t.Errorf("%v %s, want %s", failed, text, want)
+	}
+	if text, failed := content(t, answers["4"]); !failed || !strings.Contains(text, "a study is of batch, engine, work, gpu") {
+		t.Errorf("%v %s", failed, text)
+	}
 }
 
 // TestCausesAreTheAnswersRows: compare gives the rows of the comparison's answer, and no sentence of its own.

@@ -43,6 +43,8 @@ type arguments struct {
 	Sort  string `json:"sort"`
 
 	History string `json:"history"`
+
+	Focus
 }
 
 // paths are one path or several.
@@ -72,6 +74,9 @@ var (
 	resultArgument = text("instead of base and head: a comparison.json")
 	baseArgument   = files("the base: one file, or several captures of one commit")
 	headArgument   = files("the head, likewise")
+	phaseArgument  = text("compare units of this phase, such as prefill; else the one with most time")
+	deviceArgument = map[string]any{"type": "integer", "minimum": 0, "description": "compare units on this GPU; else the one on which they take longest"}
+	studyArgument  = files("the sides differ in these fields on purpose, so there is no verdict: " + strings.Join(comparison.StudyFields(), ", "))
 	pastArgument   = text("instead of base and head: a history (explain history), to ask which levels changed, since when and why")
 )
 
@@ -89,9 +94,11 @@ var tools = []tool{
 			"sort": text("id of a column, largest first; else the order of the report"), "limit": limitArgument},
 		[]string{"file"}, (*Server).table},
 	{"compare", "Compare two captures", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
-		map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument, "history": pastArgument}, nil, (*Server).compare},
+		map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument, "history": pastArgument,
+			"phase": phaseArgument, "device": deviceArgument, "study": studyArgument}, nil, (*Server).compare},
 	{"changes", "Read one part of a comparison", "Rows of a comparison: one part of it in full.",
 		map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument,
+			"phase": phaseArgument, "device": deviceArgument, "study": studyArgument,
 			"part": map[string]any{"type": "string", "enum": parts,
 				"description": "which rows"}, "match": matchArgument, "limit": limitArgument},
 		[]string{"part"}, (*Server).changes},
@@ -264,8 +271,13 @@ func (s *Server) comparison(ctx context.Context, a arguments) (*comparison.Compa
 	if a.File != "" {
 		return s.readComparison(a.File)
 	}
+	for _, field := range a.Study {
+		if !slices.Contains(comparison.StudyFields(), field) {
+			return nil, errors.New("a study is of " + strings.Join(comparison.StudyFields(), ", "))
+		}
+	}
 	var sides [2][]string
-	key := ""
+	key := string(encode(a.Focus)) + "\n"
 	for i, names := range [][]string{a.Base, a.Head} {
 		if len(names) == 0 || len(names) > 20 {
 			return nil, errors.New("name base and head, 1 to 20 files each, or a comparison.json as file")
@@ -280,7 +292,7 @@ func (s *Server) comparison(ctx context.Context, a arguments) (*comparison.Compa
 		}
 		key += "\n"
 	}
-	return s.comparisons.get(key, func() (*comparison.Comparison, error) { return s.Source.Compare(ctx, sides[0], sides[1]) })
+	return s.comparisons.get(key, func() (*comparison.Comparison, error) { return s.Source.Compare(ctx, sides[0], sides[1], a.Focus) })
 }
 
 func (s *Server) readComparison(file string) (*comparison.Comparison, error) {
