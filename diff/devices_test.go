@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -69,6 +70,25 @@ func TestOtherDevicesAreTold(t *testing.T) {
 	}
 	if c := compareOn(t, base, base, 0); strings.Contains(c.Cause, "--device") {
 		t.Error(c.Cause)
+	}
+}
+
+// TestEachKindNamesItsGPU: a kind of unit of which only the slowest GPU is known names it too, of those that did work.
+func TestEachKindNamesItsGPU(t *testing.T) {
+	r := reportOfFile(t, "../testdata/serving.sqlite", analyze.Options{})
+	batch := int64(8)
+	for _, opt := range []diff.Options{{}, {Phase: "prefill"}, {Batch: &batch}, {Phase: "prefill", Study: []string{"gpu"}}} {
+		c, err := diff.Compare(one(r), one(r), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, h := c.Unit.BaseGPU, c.Unit.HeadGPU; b == nil || h == nil || b.Of != 2 || *b != *h {
+			t.Errorf("%+v: %+v, %+v", opt, b, h)
+		}
+	}
+	r = reportOfFile(t, "../testdata/base.sqlite", analyze.Options{})
+	if c, err := diff.Compare(one(r), one(r), diff.Options{}); err != nil || c.Unit.BaseGPU != nil {
+		t.Errorf("the only GPU is named: %+v, %v", c.Unit.BaseGPU, err)
 	}
 }
 

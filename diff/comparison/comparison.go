@@ -137,7 +137,8 @@ type Unit struct {
 	OverlapNeeded float64  `json:"overlap_needed"`
 }
 
-// OneGPU is the GPU that is compared, one of those that ran units of the kind.
+// OneGPU is the GPU that is compared, one of those that ran units of the kind, or of those that did work if that is not
+// known.
 type OneGPU struct {
 	Device int64 `json:"device"` // deviceId
 	Of     int64 `json:"of"`     // at least 1
