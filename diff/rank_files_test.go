@@ -3,6 +3,7 @@ package diff_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,5 +69,37 @@ func TestRanksAreNoRepeats(t *testing.T) {
 	two := []*report.Report{rankFiles(t, 2, true, 0, "c.sqlite", "d.sqlite")[0], rankFiles(t, 3, true, 0, "e.sqlite", "f.sqlite")[0]}
 	if c, err := diff.Compare(one, two, diff.Options{}); err != nil || !c.Comparable || strings.Contains(fmt.Sprint(c.Reasons, c.Warnings), string(comparison.OneRun)) {
 		t.Errorf("%v, %+v, %+v", err, c.Reasons, c.Warnings)
+	}
+}
+
+// TestNamesGuessNoRanks: a file name never overrules what a capture states, and says nothing of a capture whose GPU took
+// part in no collective, or of several GPUs: a LoRA of rank 8 and one of rank 16 are no ranks of a run.
+func TestNamesGuessNoRanks(t *testing.T) {
+	names := []string{"lora_rank8.sqlite", "lora_rank16.sqlite"}
+	repeats := func(payload bool, change func(r *report.Report)) (list []*report.Report) {
+		for i, name := range names {
+			r := rankFiles(t, uint64(i+1), payload, 0, "a.sqlite", "b.sqlite")[0]
+			r.Trace.Name = name
+			change(r)
+			list = append(list, r)
+		}
+		return list
+	}
+	for name, side := range map[string][]*report.Report{
+		"the captures state that both are of rank 0": repeats(true, func(*report.Report) {}),
+		"no collectives": repeats(false, func(r *report.Report) {
+			r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool { return m.ID == "gpu.comm_time" })
+		}),
+		"several GPUs": repeats(false, func(r *report.Report) {
+			i := slices.IndexFunc(r.Metrics, func(m report.Metric) bool { return m.ID == "gpu.comm_time" })
+			second := r.Metrics[i]
+			second.Labels = report.Labels{"device": "5"}
+			r.Metrics = append(r.Metrics, second)
+		}),
+	} {
+		c, err := diff.Compare(side, side[:1], diff.Options{})
+		if err != nil || strings.Contains(fmt.Sprint(c.Reasons, c.Warnings), string(comparison.OneRun)) {
+			t.Errorf("%s: %v, %+v, %+v", name, err, c.Reasons, c.Warnings)
+		}
 	}
 }

@@ -17,6 +17,7 @@ const rankInName = `rank[-_.=]?(\d{1,6})`
 var rankName = regexp.MustCompile(`(?i)(?:^|[^a-z])` + rankInName)
 
 // rankOf returns the ranks that a capture is of, and whether only its name states them; none: unknown, or a merged run.
+// A name counts only if one GPU took part in collectives: lora_rank16.sqlite need not be of a rank.
 func rankOf(c *side.Capture) (ranks []int64, named bool) {
 	if c.Table("ranks", "ranks").Len() > 0 {
 		return nil, false
@@ -24,7 +25,7 @@ func rankOf(c *side.Capture) (ranks []int64, named bool) {
 	if list := c.Report.Capture.Ranks; len(list) > 0 {
 		return list, false
 	}
-	if m := rankName.FindStringSubmatch(c.Report.Trace.Name); m != nil {
+	if m := rankName.FindStringSubmatch(c.Report.Trace.Name); m != nil && oneGPU(c) {
 		v, _ := strconv.ParseInt(m[1], 10, 64)
 		return []int64{v}, true
 	}
@@ -36,6 +37,12 @@ func TwoRanks(a, b *side.Capture) bool {
 	x, xNamed := rankOf(a)
 	y, yNamed := rankOf(b)
 	return x != nil && y != nil && xNamed == yNamed && !slices.Equal(x, y)
+}
+
+// oneGPU reports whether one GPU of a capture took part in collectives.
+func oneGPU(c *side.Capture) bool {
+	_, ok := device(c)
+	return ok
 }
 
 // device returns the only GPU of a capture if that took part in collectives; ok is false if there are none, or several.
