@@ -29,7 +29,7 @@ table { border-collapse: collapse } td, th { border: 1px solid light-dark(#d1d9e
 </style>`
 
 // signs of a comment that few fonts of a server have, and what is drawn for them.
-var signs = strings.NewReplacer("🟥", `<span style="color:#d1242f">■</span>`, "🟩", `<span style="color:#1a7f37">■</span>`, "🟨", `<span style="color:#9a6700">■</span>`, "⬜", "□")
+var signs = strings.NewReplacer("❌", `<span style="color:#d1242f">✗</span>`, "🟥", `<span style="color:#d1242f">■</span>`, "🟩", `<span style="color:#1a7f37">■</span>`, "🟨", `<span style="color:#9a6700">■</span>`, "⬜", "□")
 
 // TestPictures makes the pictures of examples/pictures from the pair of testdata, light and dark, where EXPLAIN_PICTURES
 // names a folder: EXPLAIN_PICTURES=examples/pictures go test ./cmd/explain/internal/browser -run TestPictures.
