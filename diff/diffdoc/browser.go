@@ -64,7 +64,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 
 // everyNumber returns the folded parts: where the change is, and each row that was compared.
 func everyNumber(c *comparison.Comparison) (list []doc.Block) {
-	metrics, ranks := named(primaryTable(c, c.Primary)), rankBlocks(c, pageRanks)
+	ranks := rankBlocks(c, pageRanks)
 	if len(ranks) > 0 {
 		ranks = append(ranks, rankSteps(c.Ranks))
 	}
@@ -75,25 +75,15 @@ func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 			doc.Fold("api", "Host calls per unit", apiBlocks(c)...))
 	}
 	list = append(list, doc.Fold("ranks", "Ranks", ranks...),
-		doc.Fold("metrics", "Every metric, and how it was decided", metrics, decisions(c)),
+		doc.Fold("metrics", "Every metric, and how it was decided", primaryTable(c, c.Primary), decisions(c)),
 		doc.Fold("gates", "Gates", gateTable(c)),
 		doc.Fold("waivers", "Waivers", waiverList(c, len(c.Waivers))),
 		doc.Fold("mix", "Mix of units", mixTable(c)),
-		doc.Fold("unjudged", "Tokens, and time outside the units", named(unjudgedTable(c))))
+		doc.Fold("unjudged", "Tokens, and time outside the units", unjudgedTable(c)))
 	if c.Comparable {
 		list = append(list, doc.Fold("residue", "What else differs", residue(c, len(c.Residue))))
 	}
 	return list
-}
-
-// named gives the column of relative changes a title, which on a page is a button and is read aloud.
-func named(t doc.Table) doc.Table {
-	for i := range t.Columns {
-		if t.Columns[i].Title == "" {
-			t.Columns[i].Title = "%"
-		}
-	}
-	return t
 }
 
 // shows reports whether numbers of both sides may be shown side by side: if the work or the machines differ, they mean

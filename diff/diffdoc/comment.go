@@ -46,13 +46,14 @@ type Provenance struct {
 }
 
 // Comment returns a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict,
-// counts, cause, the judged numbers and what to do next, and the rest folded. If it does not fit, it drops in this
-// order: rows of long tables, with the number of dropped rows in their place; the folded parts; everything except the
-// verdict. It is never cut inside a row or a folded part.
+// counts, cause, the judged numbers and what to do next, and the rest folded as on the comparison's page. Tables have at
+// most commentRows rows. If it does not fit, it drops in this order: more rows of long tables, with the number of
+// dropped rows in their place; the folded parts; everything except the verdict. It is never cut inside a row or a folded
+// part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, []func() doc.Document{
-		func() doc.Document { return p.document(p.whyFolded(), detailBlocks(c)) },
+		func() doc.Document { return p.document(p.whyFolded(), everyNumber(c)) },
 		func() doc.Document { return p.document(p.whyFolded(), leftOut()) },
 		func() doc.Document { return p.document(nil, leftOut()) },
 		p.headlineOnly,
@@ -91,7 +92,7 @@ func fit(limit int, stages []func() doc.Document) string {
 	text := ""
 	for _, stage := range stages {
 		page := stage()
-		if text = markdownText(page); len(text) <= limit {
+		if text = markdownText(cutRows(page, commentRows)); len(text) <= limit {
 			return text
 		}
 		if short, ok := fitRows(page, limit); ok {
@@ -105,7 +106,7 @@ func fit(limit int, stages []func() doc.Document) string {
 // longest ones lose rows first.
 func fitRows(page doc.Document, limit int) (string, bool) {
 	best := ""
-	for low, high := leastRows, limit/8; low <= high; { // a row has more than 8 bytes, which bounds the search
+	for low, high := leastRows, commentRows-1; low <= high; {
 		rows := (low + high) / 2
 		if text := markdownText(cutRows(page, rows)); len(text) <= limit {
 			best, low = text, rows+1
@@ -187,8 +188,13 @@ func (p commentPage) document(parts ...[]doc.Block) doc.Document {
 // whyFolded is the evidence, folded below the first screen.
 func (p commentPage) whyFolded() []doc.Block {
 	_, blocks := p.screen()
-	blocks = slices.Concat(blocks, reasons(p.c), doc.Some(judgedTable(p.c)), whyBlocks(p.c), []doc.Block{doc.P(checkedText(p.c))})
-	return []doc.Block{doc.Fold("", "Why: "+strings.TrimSuffix(gatesText(p.c), "."), blocks...)}
+	return []doc.Block{doc.Fold("", "Why: "+strings.TrimSuffix(gatesText(p.c), "."), append(blocks, judged(p.c)...)...)}
+}
+
+// judged shows what each rule found, and how much was compared.
+func judged(c *comparison.Comparison) []doc.Block {
+	notPassed := doc.Part(doc.H(commentLevel+1, "gates", gatesTitle), gateList(c, commentGates))
+	return slices.Concat(reasons(c), []doc.Block{obstacles(c), judgedTable(c)}, notPassed, []doc.Block{doc.P(checkedText(c))})
 }
 
 // headlineOnly is the shortest form of a comment.
@@ -207,13 +213,11 @@ func leftOut() []doc.Block {
 
 // Bounds of a comment.
 const (
-	commentLimit   = 60_000 // bytes; GitHub allows 65,536 characters, of which the rest is for a hidden marker
-	commentLevel   = 3      // of its title; the parts are one level below
-	causeText      = 700    // characters of the cause
-	commentKernels = 6      // rows of the tables that are not folded
-	commentParts   = 4      // kernels among the parts of the change
-	commentSame    = 10     // kernels that did not change, folded
-	commentGates   = 10
+	commentLimit = 60_000 // bytes; GitHub allows 65,536 characters, of which the rest is for a hidden marker
+	commentLevel = 3      // of its title; the parts are one level below
+	causeText    = 700    // characters of the cause
+	commentRows  = 50     // most rows of a table
+	commentGates = 10
 )
 
 // symbol is the sign of a verdict.

@@ -44,20 +44,14 @@ func moreItems(l *doc.List, n int) {
 	}
 }
 
-// notPassed is the part of an output about gates that did not pass, and waivers.
-func notPassed(c *comparison.Comparison, level, limit int) []doc.Block {
-	return append(doc.Part(doc.H(level, "gates", "Gates that did not pass"), gateList(c, limit)),
-		doc.Part(doc.H(level, "waivers", "Waivers"), waiverList(c, limit))...)
-}
+// gatesTitle is the heading above [gateList].
+const gatesTitle = "Gates that did not pass"
 
 // structural counts the warnings about the structure of a step, which gateList leaves to the list of the structure.
-func structural(c *comparison.Comparison) (n int64) {
-	for i := range c.Gates {
-		if c.Gates[i].Metric == comparison.MetricStructure && c.Gates[i].Verdict == comparison.Warn {
-			n++
-		}
-	}
-	return n
+func structural(c *comparison.Comparison) int64 {
+	return count(c.Gates, func(g *comparison.Gate) bool {
+		return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
+	})
 }
 
 // waiverList lists the waivers that were judged: what they accepted, and which of them need attention. Without it
@@ -104,19 +98,21 @@ func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 }
 
 // accepted counts the gates that only pass because of a waiver.
-func accepted(c *comparison.Comparison) (n int64) {
-	for i := range c.Gates {
-		if w := c.Gates[i].Waiver; w != nil && w.Status == comparison.WaiverApplied {
-			n++
-		}
-	}
-	return n
+func accepted(c *comparison.Comparison) int64 {
+	return count(c.Gates, func(g *comparison.Gate) bool {
+		return g.Waiver != nil && g.Waiver.Status == comparison.WaiverApplied
+	})
 }
 
 // idleWaivers counts the waivers that warn.
-func idleWaivers(c *comparison.Comparison) (n int64) {
-	for i := range c.Waivers {
-		if c.Waivers[i].Warns() {
+func idleWaivers(c *comparison.Comparison) int64 {
+	return count(c.Waivers, (*comparison.WaiverUse).Warns)
+}
+
+// count counts the items of which is holds.
+func count[T any](list []T, is func(*T) bool) (n int64) {
+	for i := range list {
+		if is(&list[i]) {
 			n++
 		}
 	}
@@ -140,11 +136,52 @@ func ruleSpans(g *comparison.Gate) []doc.Span {
 	return spans
 }
 
+// gateTable lists every gate, those that did not pass first.
 func gateTable(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "gates", Columns: doc.Cols("Verdict", "Rule", "Metric", "Reason")}
-	for i := range c.Gates {
-		g := &c.Gates[i]
+	gates := slices.Clone(c.Gates)
+	slices.SortStableFunc(gates, func(a, b comparison.Gate) int {
+		return comparison.Rank(b.Verdict) - comparison.Rank(a.Verdict)
+	})
+	for i := range gates {
+		g := &gates[i]
 		t.Row(doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict]), ruleSpans(g), gateMetric(c, g), g.Reason)
 	}
 	return t
+}
+
+// judgedTable is the table of the primary numbers, each with the rule that judged it and the result.
+func judgedTable(c *comparison.Comparison) doc.Table {
+	rows := rowsToShow(c, maxPrimary)
+	t := primaryTable(c, rows)
+	if len(t.Rows) == 0 {
+		return t
+	}
+	n := len(t.Columns) - 1 // the verdict replaces the class; the method says how each was decided
+	t.Columns = append(t.Columns[:n:n], doc.Cols("Threshold", "Verdict")...)
+	for i := range rows {
+		threshold, verdict := comparison.NoValue, doc.Text("not judged").With(doc.Muted)
+		if g := gateOf(c, &rows[i]); g != nil {
+			threshold = clip(g.Threshold)
+			verdict = doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict])
+			if g.Waiver != nil {
+				verdict.Text += ", waiver " + g.Waiver.Status
+			}
+			if g.Verdict == comparison.Fail {
+				verdict.Kind = doc.KindStrong
+			}
+		}
+		t.Rows[i] = append(t.Rows[i][:n:n], doc.Row(threshold, verdict)...)
+	}
+	return t
+}
+
+// gateOf returns the gate that judged a row, the last one if there are several.
+func gateOf(c *comparison.Comparison, r *comparison.Row) *comparison.Gate {
+	for i := len(c.Gates) - 1; i >= 0; i-- {
+		if g := &c.Gates[i]; g.Metric == r.Metric && g.Labels.String() == r.Labels.String() {
+			return g
+		}
+	}
+	return nil
 }

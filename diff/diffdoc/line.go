@@ -57,17 +57,13 @@ func OneLine(c *comparison.Comparison) string {
 	default:
 		text = own(a.Metric) + " unchanged"
 	}
-	n := map[comparison.Verdict]int64{}
-	for i := range c.Gates {
-		n[c.Gates[i].Verdict]++
-	}
 	text += "; " + wording.Count(c.Counts.GatesChecked, "gate") + " checked"
 	for _, v := range []struct {
 		verdict comparison.Verdict
 		word    string
 	}{{comparison.Fail, "failed"}, {comparison.Warn, "warned"}} {
-		if n[v.verdict] > 0 {
-			text += ", " + unit.Int(n[v.verdict]) + " " + v.word
+		if n := count(c.Gates, func(g *comparison.Gate) bool { return g.Verdict == v.verdict }); n > 0 {
+			text += ", " + unit.Int(n) + " " + v.word
 		}
 	}
 	if a := accepted(c); a > 0 {

@@ -55,14 +55,8 @@ func (p mergedPage) title() doc.Block {
 		verdict comparison.Verdict
 		word    string
 	}{{comparison.Fail, "failed"}, {comparison.Error, "error"}, {comparison.Inconclusive, "inconclusive"}, {comparison.Warn, "warned"}} {
-		n := 0
-		for _, l := range p.legs {
-			if l.Comparison.Verdict == v.verdict {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, unit.Int(int64(n))+" "+v.word)
+		if n := count(p.legs, func(l *comparison.Leg) bool { return l.Comparison.Verdict == v.verdict }); n > 0 {
+			parts = append(parts, unit.Int(n)+" "+v.word)
 		}
 	}
 	if len(parts) == 0 {
@@ -115,8 +109,7 @@ func (p mergedPage) folded() []doc.Block {
 	for _, l := range p.legs {
 		leg := commentPage{c: l.Comparison, o: &CommentOptions{}}
 		list = append(list, doc.Fold("", doc.Spans(doc.Name(l.Name), ": "+string(l.Comparison.Verdict)), slices.Concat(
-			reasons(l.Comparison), []doc.Block{judgedTable(l.Comparison)}, whyBlocks(l.Comparison),
-			[]doc.Block{doc.P(checkedText(l.Comparison)), leg.footer()})...))
+			judged(l.Comparison), everyNumber(l.Comparison), []doc.Block{leg.footer()})...))
 	}
 	return list
 }

@@ -55,7 +55,8 @@ func Terminal(c *comparison.Comparison) doc.Document {
 		d.Add(doc.Part(doc.H(2, "structure", "Structure"), structureList(c))...)
 	}
 	d.Add(rankBlocks(c, termRanks)...)
-	d.Add(notPassed(c, 2, termGates)...)
+	d.Add(doc.Part(doc.H(2, "gates", gatesTitle), gateList(c, termGates))...)
+	d.Add(doc.Part(doc.H(2, "waivers", "Waivers"), waiverList(c, termGates))...)
 	checked := checkedText(c)
 	if hidden := len(c.Primary) - mostPrimary(c); shows(c) && hidden > 0 {
 		checked += " --format md shows " + wording.Count(hidden, "more metric") + "."
@@ -431,12 +432,6 @@ func gatesText(c *comparison.Comparison) string {
 	if c.Study != nil {
 		return "A study has no verdict: no gate was asked."
 	}
-	n := map[comparison.Verdict]int64{}
-	for i := range c.Gates {
-		if g := &c.Gates[i]; g.Checked() {
-			n[g.Verdict]++
-		}
-	}
 	passed := "passed"
 	if why := decisive(c); why != nil && why.Code == comparison.SameCapture {
 		passed = "passed, which proves nothing, since base and head are not two captures"
@@ -448,8 +443,9 @@ func gatesText(c *comparison.Comparison) string {
 		word    string
 	}{{comparison.Pass, passed}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
 		"inconclusive"}} {
-		if n[v.verdict] > 0 {
-			text += sep + unit.Int(n[v.verdict]) + " " + v.word
+		n := count(c.Gates, func(g *comparison.Gate) bool { return g.Checked() && g.Verdict == v.verdict })
+		if n > 0 {
+			text += sep + unit.Int(n) + " " + v.word
 			sep = ", "
 			if s := structural(c); v.verdict == comparison.Warn && s > 0 {
 				text += " (" + unit.Int(s) + " of them about structure)"

@@ -28,7 +28,7 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 		first = "Role"
 	}
 	t := doc.Table{ID: "ranks", Caption: doc.Spans("Steps " + byWords(x) + " (median; mean wait in a collective)"),
-		Columns: doc.Cols(first, "+Role", ">+Ranks", ">Base", ">Head", ">Change", ">", ">+Steps slower", ">Wait, base",
+		Columns: doc.Cols(first, "+Role", ">+Ranks", ">Base", ">Head", ">Change", ">%", ">+Steps slower", ">Wait, base",
 			">Wait, head", ">+Last, base", ">+Last, head")}
 	order := make([]int, len(x.Rows))
 	for i := range order {

@@ -18,7 +18,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 	if len(rows) == 0 {
 		return doc.Table{}
 	}
-	t := doc.Table{ID: "primary", Columns: doc.Cols("Per unit of work", ">Base", ">Head", ">Change", ">",
+	t := doc.Table{ID: "primary", Columns: doc.Cols("Per unit of work", ">Base", ">Head", ">Change", ">%",
 		">+"+intervalTitle(rows), "Class")}
 	t.Columns[0].Whole = true // cut names may be alike
 	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
@@ -314,7 +314,7 @@ func mixTable(c *comparison.Comparison) doc.Table {
 
 // unjudgedTable lists what is shown with its change but never judged.
 func unjudgedTable(c *comparison.Comparison) doc.Table {
-	t := doc.Table{ID: "unjudged", Columns: doc.Cols("Shown, not judged", ">Base", ">Head", ">Change", ">")}
+	t := doc.Table{ID: "unjudged", Columns: doc.Cols("Shown, not judged", ">Base", ">Head", ">Change", ">%")}
 	for _, u := range c.Unjudged {
 		t.Row(u.Text, unit.Format(u.Base, u.Unit), unit.Format(u.Head, u.Unit), unit.Delta(u.Delta, u.Unit), ratioText(u.Ratio))
 	}

@@ -51,7 +51,7 @@ func (t terminal) table(tab doc.Table) []row {
 		var names []string
 		for i, c := range tab.Columns {
 			if !slices.Contains(keep, i) {
-				names = append(names, cmp.Or(c.Title, "%"))
+				names = append(names, cmp.Or(c.Title, "details"))
 			}
 		}
 		note := doc.Text("(left out for lack of width: " + strings.Join(names, ", ") + "; COLUMNS=" + strconv.Itoa(needed(grid)) + " shows all)")
