@@ -22,35 +22,7 @@ type Document struct {
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, Some(b...)...) }
 
 // Some returns the blocks that show something: what a report lacks is an empty block.
-func Some(blocks ...Block) []Block {
-	return slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
-		switch b := b.(type) {
-		case Answer:
-			return blank(b.Spans)
-		case Paragraph:
-			return blank(b.Spans)
-		case List:
-			return len(b.Items) == 0
-		case Fields:
-			return len(b.Items) == 0
-		case Table:
-			return len(b.Rows)+len(b.Foot) == 0
-		case Details:
-			return len(b.Blocks) == 0
-		case Beside:
-			return len(b.Blocks) == 0
-		case Note:
-			return len(b.Blocks) == 0
-		case Command:
-			return b.Text == ""
-		case Chart:
-			return !slices.ContainsFunc(b.Series, func(s Series) bool { return len(s.Values) > 0 })
-		case Timeline:
-			return len(b.Lanes) == 0
-		}
-		return false
-	})
-}
+func Some(blocks ...Block) []Block { return slices.DeleteFunc(slices.Clone(blocks), Block.empty) }
 
 // blank reports whether spans show nothing. An empty name is shown as such.
 func blank(spans []Span) bool {
@@ -75,7 +47,9 @@ func Fold(id string, summary any, blocks ...Block) Details {
 //
 // Why a closed interface and not one struct with a kind: a renderer is a type switch over ten types, and a block
 // cannot carry fields of another.
-type Block interface{ block() }
+type Block interface {
+	empty() bool // it shows nothing
+}
 
 // Heading starts a part of the page. Level 1 is the title.
 type Heading struct {
@@ -272,14 +246,17 @@ func (s *Series) Add(label string, value float64) {
 	s.Labels, s.Values = append(s.Labels, label), append(s.Values, value)
 }
 
-func (Heading) block()   {}
-func (Answer) block()    {}
-func (Beside) block()    {}
-func (Command) block()   {}
-func (Paragraph) block() {}
-func (List) block()      {}
-func (Fields) block()    {}
-func (Table) block()     {}
-func (Details) block()   {}
-func (Note) block()      {}
-func (Chart) block()     {}
+func (Heading) empty() bool     { return false }
+func (b Answer) empty() bool    { return blank(b.Spans) }
+func (b Paragraph) empty() bool { return blank(b.Spans) }
+func (b List) empty() bool      { return len(b.Items) == 0 }
+func (b Fields) empty() bool    { return len(b.Items) == 0 }
+func (b Table) empty() bool     { return len(b.Rows)+len(b.Foot) == 0 }
+func (b Details) empty() bool   { return len(b.Blocks) == 0 }
+func (b Beside) empty() bool    { return len(b.Blocks) == 0 }
+func (b Note) empty() bool      { return len(b.Blocks) == 0 }
+func (b Command) empty() bool   { return b.Text == "" }
+func (b Timeline) empty() bool  { return len(b.Lanes) == 0 }
+func (b Chart) empty() bool {
+	return !slices.ContainsFunc(b.Series, func(s Series) bool { return len(s.Values) > 0 })
+}

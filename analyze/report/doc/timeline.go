@@ -32,5 +32,3 @@ type Mark struct {
 
 // Join is a line from one lane to the next.
 type Join struct{ From, To float64 }
-
-func (Timeline) block() {}

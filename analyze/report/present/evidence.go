@@ -111,17 +111,17 @@ func evidenceFacts(v *View) []fact {
 				", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N))
 		}
 		if value != nil {
-			list = append(list, fact{label: k.label, value: unit.Format(*value, m.Unit), detail: detail, brief: detail,
+			list = append(list, fact{label: k.label, value: unit.Format(*value, m.Unit), detail: detail,
 				now: slices.ContainsFunc(serverNow, func(n struct{ id, text string }) bool { return n.id == k.id })})
 		}
 	}
 	if v.EvidenceOnly() && v.Metric("serve.generation_throughput") != nil &&
 		!slices.ContainsFunc(latencies, func(id string) bool { return v.All(id) != nil }) {
 		detail := doc.Spans("none in the log: give --prometheus FILE or use explain load")
-		list = append(list, fact{label: "Latencies", value: "unknown", detail: detail, brief: detail})
+		list = append(list, fact{label: "Latencies", value: "unknown", detail: detail})
 	}
 	if s := v.Environment.EngineSettings; s != nil && v.Metric("serve.generation_throughput") == nil {
-		list = append(list, fact{label: "Settings", value: "stated", detail: doc.Spans(doc.Name(*s)), brief: doc.Spans(doc.Name(*s))})
+		list = append(list, fact{label: "Settings", value: "stated", detail: doc.Spans(doc.Name(*s))})
 	}
 	return list
 }

@@ -15,19 +15,20 @@ import (
 // fact is one key number of a report, with its label and explanation; without a value the report has none.
 type fact struct {
 	label  string
-	value  string // the number
-	detail []doc.Span
-	brief  []doc.Span // the detail if it must fit in one line
+	value  string     // the number
+	detail []doc.Span // what matters most first: a terminal cuts it at a clause
 	now    bool       // the line about the server's state includes it
 	tabled bool       // the terminal summary leaves it out: a table has it, or there is nothing to report
 }
 
-// The key numbers in the order in which a reader asks for them. If there are steps, idle time and the top kernel are
-// those of a step and are shown with it.
+// The key numbers in the order in which a reader asks for them. If there are steps, idle time is that of a step and is
+// shown with it.
 var (
-	captureFacts = []func(*View) fact{kernelTimeFact, exposedCommFact, exposedCopyFact, launchFact, syncFact, copiesFact,
-		graphsFact, nvtxFact, steadyFact, loadFact}
-	stepless = slices.Concat([]func(*View) fact{idleFact, topKernelFact}, captureFacts, []func(*View) fact{stepFact})
+	captureFacts = []func(*View) fact{kernelTimeFact,
+		exposed("Exposed communication", "gpu.exposed_comm_time", "gpu.comm_time", "communication kernels"),
+		exposed("Exposed copies", "gpu.exposed_copy_time", "gpu.copy_time", "copies and memsets"),
+		launchFact, syncFact, copiesFact, graphsFact, nvtxFact, steadyFact, loadFact}
+	stepless = slices.Concat([]func(*View) fact{idleFact}, captureFacts, []func(*View) fact{stepFact})
 )
 
 // factsOf returns the key numbers that a capture has.
@@ -58,23 +59,19 @@ func idleFact(v *View) fact {
 	if m == nil || warned(v, "no_kernels") {
 		return fact{}
 	}
-	detail := onDevice(v, device)
+	spans := onDevice(v, device)
+	for i, c := range v.causes(device) {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		spans = doc.Spans(spans, sep, v.names.word(c.Labels["cause"]), " "+ValueOf(c))
+	}
 	idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device", device)
 	if idle != "" && window != "" {
-		detail = append(detail, doc.Text("; "+idle+" of "+window))
+		spans = append(spans, doc.Text("; "+idle+" of "+window))
 	}
-	causes := v.causes(device)
-	named := func(list []*report.Metric) []doc.Span {
-		return doc.Joined("", list, func(c *report.Metric) any {
-			sep := ", "
-			if c == causes[0] {
-				sep = ": "
-			}
-			return doc.Spans(sep, v.names.word(c.Labels["cause"]), " "+ValueOf(c))
-		})
-	}
-	return fact{label: "GPU idle", value: ValueOf(m), detail: append(detail, named(causes)...),
-		brief: doc.Spans("GPU ", v.names.word(device), named(causes[:min(len(causes), 3)]))}
+	return fact{label: "GPU idle", value: ValueOf(m), detail: spans}
 }
 
 // causes returns the idle causes of a device, largest first, without zeros.
@@ -82,31 +79,6 @@ func (v *View) causes(device string) []*report.Metric {
 	return largestFirst(v.All("gpu.idle_cause_time"), func(m *report.Metric) bool {
 		return m.Labels["device"] == device && m.Labels["cause"] != ""
 	})
-}
-
-func topKernelFact(v *View) fact {
-	t := v.Table("kernels", "kernels")
-	if t.Entries() == 0 {
-		return fact{}
-	}
-	f := fact{label: "Top kernel", value: Unknown, tabled: true}
-	text := ""
-	if total, ok := t.Num(0, "total"); ok {
-		f.value = unit.Format(total, report.Nanoseconds)
-		text = ", " + f.value
-	}
-	if n, ok := t.Int(0, "count"); ok {
-		text += " in " + wording.Count(n, "call")
-	}
-	if mean, ok := t.Num(0, "mean"); ok {
-		text += ", mean " + unit.Format(mean, report.Nanoseconds)
-	}
-	if share, ok := t.Num(0, "share"); ok {
-		f.value = unit.Percent(share)
-		text += "; share of all kernel time"
-	}
-	f.detail = doc.Spans(v.names.span(t.Str(0, "kernel_name")), text)
-	return f
 }
 
 func kernelTimeFact(v *View) fact {
@@ -121,24 +93,18 @@ func kernelTimeFact(v *View) fact {
 }
 
 // exposed is the time in which a class of work kept the device from computing.
-func exposed(v *View, label, id, whole, what string) fact {
-	device, m := v.worst(id)
-	if m == nil || *m.Value == 0 {
-		return fact{}
+func exposed(label, id, whole, what string) func(v *View) fact {
+	return func(v *View) fact {
+		device, m := v.worst(id)
+		if m == nil || *m.Value == 0 {
+			return fact{}
+		}
+		detail := onDevice(v, device)
+		if all := v.value(whole, "device", device); all != "" {
+			detail = append(detail, doc.Text("; of "+all+" in "+what))
+		}
+		return fact{label: label, value: ValueOf(m), detail: detail, tabled: true}
 	}
-	detail := onDevice(v, device)
-	if all := v.value(whole, "device", device); all != "" {
-		detail = append(detail, doc.Text("; of "+all+" in "+what))
-	}
-	return fact{label: label, value: ValueOf(m), detail: detail, tabled: true}
-}
-
-func exposedCommFact(v *View) fact {
-	return exposed(v, "Exposed communication", "gpu.exposed_comm_time", "gpu.comm_time", "communication kernels")
-}
-
-func exposedCopyFact(v *View) fact {
-	return exposed(v, "Exposed copies", "gpu.exposed_copy_time", "gpu.copy_time", "copies and memsets")
 }
 
 func launchFact(v *View) fact {
@@ -153,11 +119,10 @@ func launchFact(v *View) fact {
 	if t := v.value("launch.api_time"); t != "" {
 		parts = append(parts, t+" inside them")
 	}
-	brief := doc.Spans(strings.Join(parts, ", "))
-	f := fact{label: "Launch rate", value: v.value("launch.rate"), tabled: rate == 0, brief: brief, detail: brief}
+	f := fact{label: "Launch rate", value: v.value("launch.rate"), tabled: rate == 0, detail: doc.Spans(strings.Join(parts, ", "))}
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
 		all, _ := v.Num("launch.api_time")
-		f.detail = doc.Spans(brief, mostly(*a[0].Value, all), v.names.word(a[0].Labels["api"]))
+		f.detail = doc.Spans(f.detail, mostly(*a[0].Value, all), v.names.word(a[0].Labels["api"]))
 	}
 	return f
 }
@@ -170,25 +135,24 @@ func syncFact(v *View) fact {
 	f := fact{label: "Blocking sync", value: v.value("sync.blocked_time"), tabled: blocked == 0}
 	total, _ := v.Num("sync.total_time")
 	if a := v.ranked("sync.total_time", "api"); len(a) == 1 {
-		f.brief = doc.Spans(v.names.word(a[0].Labels["api"]))
+		f.detail = doc.Spans(v.names.word(a[0].Labels["api"]))
 	} else if len(a) > 1 {
-		f.brief = doc.Spans(mostly(*a[0].Value, total)[2:], v.names.word(a[0].Labels["api"]))
+		f.detail = doc.Spans(mostly(*a[0].Value, total)[2:], v.names.word(a[0].Labels["api"]))
 	}
-	say := func(spans []doc.Span, sep, text string) []doc.Span {
-		if len(spans) > 0 {
+	say := func(sep, text string) {
+		if len(f.detail) > 0 {
 			text = sep + text
 		}
-		return doc.Spans(spans, text)
+		f.detail = append(f.detail, doc.Text(text))
 	}
 	if n, ok := v.Num("sync.count"); ok {
-		f.brief = say(f.brief, ", ", wording.Count(int64(n), "call"))
-	}
-	f.detail = f.brief
-	if whole := v.value("sync.total_time"); whole != "" && whole != f.value {
-		f.detail = say(f.detail, "; ", whole+" in whole calls, over threads")
+		say(", ", wording.Count(int64(n), "call"))
 	}
 	if share := v.value("sync.share"); share != "" {
-		f.detail = say(f.detail, "; ", "the most blocked thread waits for "+share+" of the window")
+		say("; ", "the most blocked thread waits for "+share+" of the window")
+	}
+	if whole := v.value("sync.total_time"); whole != "" && whole != f.value {
+		say("; ", whole+" in whole calls, over threads")
 	}
 	return f
 }
@@ -199,20 +163,18 @@ func copiesFact(v *View) fact {
 	if len(list) == 0 {
 		return fact{}
 	}
-	named := func(most int) []doc.Span {
-		return doc.Joined(", ", list[:min(len(list), most)], func(m *report.Metric) any {
-			d := m.Labels["direction"]
-			text := ""
-			if b := v.value("memcpy.bytes", "direction", d); b != "" {
-				text += " " + b
-			}
-			if r := v.value("memcpy.throughput", "direction", d); r != "" {
-				text += " at " + r
-			}
-			return doc.Spans(v.names.word(d), text)
-		})
-	}
-	return fact{label: "Copies", value: cmp.Or(v.value("memcpy.time"), ValueOf(list[0])), detail: named(4), brief: named(2)}
+	detail := doc.Joined(", ", list[:min(len(list), 4)], func(m *report.Metric) any {
+		d := m.Labels["direction"]
+		text := ""
+		if b := v.value("memcpy.bytes", "direction", d); b != "" {
+			text += " " + b
+		}
+		if r := v.value("memcpy.throughput", "direction", d); r != "" {
+			text += " at " + r
+		}
+		return doc.Spans(v.names.word(d), text)
+	})
+	return fact{label: "Copies", value: cmp.Or(v.value("memcpy.time"), ValueOf(list[0])), detail: detail}
 }
 
 func graphsFact(v *View) fact {
@@ -227,8 +189,8 @@ func graphsFact(v *View) fact {
 	if coverage == 0 && launches == ", 0 graph launch calls" {
 		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans("no graph was launched"), tabled: true}
 	}
-	return fact{label: "CUDA graphs", value: v.value("graph.coverage"), tabled: coverage == 0,
-		detail: doc.Spans("of kernel time runs inside CUDA graphs" + launches), brief: doc.Spans("of kernel time" + launches)}
+	return fact{label: "CUDA graphs", value: v.value("graph.coverage"), detail: doc.Spans("of kernel time" + launches),
+		tabled: coverage == 0}
 }
 
 func nvtxFact(v *View) fact {
@@ -238,8 +200,7 @@ func nvtxFact(v *View) fact {
 	if len(phases) > 0 {
 		phases = doc.Spans("; ", phases)
 	}
-	return fact{label: "NVTX coverage", value: v.value("nvtx.coverage"),
-		detail: doc.Spans("of kernel time was launched inside NVTX ranges", phases), brief: doc.Spans("of kernel time", phases)}
+	return fact{label: "NVTX coverage", value: v.value("nvtx.coverage"), detail: doc.Spans("of kernel time", phases)}
 }
 
 // stepFact is the time of one step, from the main group.
@@ -248,18 +209,15 @@ func stepFact(v *View) fact {
 		return fact{}
 	}
 	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
-		why := v.Unit.Why[strings.LastIndex(v.Unit.Why, ", and ")+1:]
-		why, _, _ = strings.Cut(strings.TrimPrefix(why, " and "), ": ")
-		return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why), brief: Prose(clip(why))}
+		return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why)}
 	}
 	g := v.mainGroup()
 	m := v.groupMetric("unit.time", g)
-	f := fact{label: "Step (unit of work)", value: cmp.Or(ValueOf(m), Unknown), brief: groupText(v, g)}
+	f := fact{label: "Step (unit of work)", value: cmp.Or(ValueOf(m), Unknown), detail: groupText(v, g)}
 	if m != nil && m.Summary != nil {
 		f.value = unit.Format(m.Summary.P50, m.Unit)
-		f.brief = doc.Spans("p50 of ", f.brief, ", p90 "+unit.Format(m.Summary.P90, m.Unit))
+		f.detail = doc.Spans("p50 of ", f.detail, ", p90 "+unit.Format(m.Summary.P90, m.Unit))
 	}
-	f.detail = f.brief // a terminal line has no room for more
 	if c := v.Unit.Coverage; c != nil {
 		f.detail = doc.Spans(f.detail, "; units cover "+unit.Format(*c, report.Ratio)+" of GPU compute time")
 	}
@@ -281,7 +239,7 @@ func loadFact(v *View) fact {
 		return fact{}
 	}
 	detail := doc.Spans("of copies (" + v.value("steady.load_copy_bytes") + ") before the first kernel: model load")
-	return fact{label: "Load", value: v.value("steady.load_copy_time"), detail: detail, brief: detail}
+	return fact{label: "Load", value: v.value("steady.load_copy_time"), detail: detail}
 }
 
 // loadShare is the smallest share of the window, 0 to 1, for which copies before the first kernel are reported.

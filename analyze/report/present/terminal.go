@@ -59,8 +59,8 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 		kernels.Caption = doc.Spans("Whole capture: ", kernels.Caption)
 	}
 	for _, f := range factsOf(v) {
-		if !f.tabled && len(f.brief) > 0 && (len(serving) == 0 || !f.now) {
-			facts.Row(f.label, doc.Strong(f.value), f.brief)
+		if !f.tabled && len(f.detail) > 0 && (len(serving) == 0 || !f.now) {
+			facts.Row(f.label, doc.Strong(f.value), f.detail)
 		}
 	}
 	d.Add(devices, kernels, facts, termEnd(o))
