@@ -2,7 +2,6 @@ package diffdoc
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,8 +52,8 @@ type Provenance struct {
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, []func() doc.Document{
-		func() doc.Document { return p.document(p.whyFolded(), everyNumber(c)) },
-		func() doc.Document { return p.document(p.whyFolded(), leftOut()) },
+		func() doc.Document { return p.document(p.notesFolded(), everyNumber(c)) },
+		func() doc.Document { return p.document(p.notesFolded(), leftOut()) },
 		func() doc.Document { return p.document(nil, leftOut()) },
 		p.headlineOnly,
 		func() doc.Document {
@@ -181,21 +180,18 @@ func (p commentPage) document(parts ...[]doc.Block) doc.Document {
 	for _, blocks := range parts {
 		d.Add(blocks...)
 	}
-	d.Add(p.footer())
+	d.Add(p.footer()...)
 	return d
 }
 
-// whyFolded is the evidence, folded below the first screen.
-func (p commentPage) whyFolded() []doc.Block {
+// notesFolded is what the first screen has no room for, and what stands in the way of the verdict.
+func (p commentPage) notesFolded() []doc.Block {
 	_, blocks := p.screen()
-	return []doc.Block{doc.Fold("", "Why: "+strings.TrimSuffix(gatesText(p.c), "."), append(blocks, judged(p.c)...)...)}
+	return []doc.Block{doc.Fold("", "Notes", append(blocks, obstructions(p.c)...)...)}
 }
 
-// judged shows what each rule found, and how much was compared.
-func judged(c *comparison.Comparison) []doc.Block {
-	notPassed := doc.Part(doc.H(commentLevel+1, "gates", gatesTitle), gateList(c, commentGates))
-	return slices.Concat(reasons(c), []doc.Block{obstacles(c), judgedTable(c)}, notPassed, []doc.Block{doc.P(checkedText(c))})
-}
+// obstructions are the reasons and differences that limit a comparison.
+func obstructions(c *comparison.Comparison) []doc.Block { return append(reasons(c), obstacles(c)) }
 
 // headlineOnly is the shortest form of a comment.
 func (p commentPage) headlineOnly() doc.Document {
@@ -213,11 +209,11 @@ func leftOut() []doc.Block {
 
 // Bounds of a comment.
 const (
-	commentLimit = 60_000 // bytes; GitHub allows 65,536 characters, of which the rest is for a hidden marker
-	commentLevel = 3      // of its title; the parts are one level below
-	causeText    = 700    // characters of the cause
-	commentRows  = 50     // most rows of a table
-	commentGates = 10
+	commentLimit  = 60_000 // bytes; GitHub allows 65,536 characters, of which the rest is for a hidden marker
+	commentLevel  = 3      // of its title; the parts are one level below
+	causeText     = 700    // characters of the cause
+	commentRows   = 12     // most rows of a table
+	commentLabels = 10     // that accepted a failure
 )
 
 // symbol is the sign of a verdict.
@@ -250,7 +246,7 @@ func (p commentPage) title() doc.Block {
 func (p commentPage) notes() []doc.Block {
 	n := doc.Note{Kind: doc.Info}
 	if p.c != nil {
-		for _, o := range p.c.Overrides[:min(len(p.c.Overrides), commentGates)] {
+		for _, o := range p.c.Overrides[:min(len(p.c.Overrides), commentLabels)] {
 			spans := doc.Spans("Accepted: the label ", doc.Name(o.Label), " turns "+string(o.From)+" into "+string(o.To))
 			if o.By != "" {
 				spans = doc.Spans(spans, ", set by ", doc.Name(o.By))
@@ -264,13 +260,13 @@ func (p commentPage) notes() []doc.Block {
 	return doc.Some(n)
 }
 
-// footer states the provenance of the numbers.
-func (p commentPage) footer() doc.Block {
+// footer says how much was checked, and states the provenance of the numbers.
+func (p commentPage) footer() []doc.Block {
 	spans := doc.Spans(sides(p.c), " · ")
 	if from := p.provenance(); len(from) > 0 {
 		spans = doc.Spans(spans, from, " · ")
 	}
-	return doc.P(spans, "explain ", doc.Name(p.c.Tool.Version))
+	return []doc.Block{doc.P(checkedText(p.c)), doc.P(spans, "explain ", doc.Name(p.c.Tool.Version))}
 }
 
 // provenance names the known parts of the comparison's provenance.

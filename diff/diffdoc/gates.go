@@ -44,9 +44,6 @@ func moreItems(l *doc.List, n int) {
 	}
 }
 
-// gatesTitle is the heading above [gateList].
-const gatesTitle = "Gates that did not pass"
-
 // structural counts the warnings about the structure of a step, which gateList leaves to the list of the structure.
 func structural(c *comparison.Comparison) int64 {
 	return count(c.Gates, func(g *comparison.Gate) bool {
@@ -148,40 +145,4 @@ func gateTable(c *comparison.Comparison) doc.Table {
 		t.Row(doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict]), ruleSpans(g), gateMetric(c, g), g.Reason)
 	}
 	return t
-}
-
-// judgedTable is the table of the primary numbers, each with the rule that judged it and the result.
-func judgedTable(c *comparison.Comparison) doc.Table {
-	rows := rowsToShow(c, maxPrimary)
-	t := primaryTable(c, rows)
-	if len(t.Rows) == 0 {
-		return t
-	}
-	n := len(t.Columns) - 1 // the verdict replaces the class; the method says how each was decided
-	t.Columns = append(t.Columns[:n:n], doc.Cols("Threshold", "Verdict")...)
-	for i := range rows {
-		threshold, verdict := comparison.NoValue, doc.Text("not judged").With(doc.Muted)
-		if g := gateOf(c, &rows[i]); g != nil {
-			threshold = clip(g.Threshold)
-			verdict = doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict])
-			if g.Waiver != nil {
-				verdict.Text += ", waiver " + g.Waiver.Status
-			}
-			if g.Verdict == comparison.Fail {
-				verdict.Kind = doc.KindStrong
-			}
-		}
-		t.Rows[i] = append(t.Rows[i][:n:n], doc.Row(threshold, verdict)...)
-	}
-	return t
-}
-
-// gateOf returns the gate that judged a row, the last one if there are several.
-func gateOf(c *comparison.Comparison, r *comparison.Row) *comparison.Gate {
-	for i := len(c.Gates) - 1; i >= 0; i-- {
-		if g := &c.Gates[i]; g.Metric == r.Metric && g.Labels.String() == r.Labels.String() {
-			return g
-		}
-	}
-	return nil
 }

@@ -109,7 +109,7 @@ func (p mergedPage) folded() []doc.Block {
 	for _, l := range p.legs {
 		leg := commentPage{c: l.Comparison, o: &CommentOptions{}}
 		list = append(list, doc.Fold("", doc.Spans(doc.Name(l.Name), ": "+string(l.Comparison.Verdict)), slices.Concat(
-			judged(l.Comparison), everyNumber(l.Comparison), []doc.Block{leg.footer()})...))
+			obstructions(l.Comparison), everyNumber(l.Comparison), leg.footer())...))
 	}
 	return list
 }

@@ -55,7 +55,7 @@ func Terminal(c *comparison.Comparison) doc.Document {
 		d.Add(doc.Part(doc.H(2, "structure", "Structure"), structureList(c))...)
 	}
 	d.Add(rankBlocks(c, termRanks)...)
-	d.Add(doc.Part(doc.H(2, "gates", gatesTitle), gateList(c, termGates))...)
+	d.Add(doc.Part(doc.H(2, "gates", "Gates that did not pass"), gateList(c, termGates))...)
 	d.Add(doc.Part(doc.H(2, "waivers", "Waivers"), waiverList(c, termGates))...)
 	checked := checkedText(c)
 	if hidden := len(c.Primary) - mostPrimary(c); shows(c) && hidden > 0 {
