@@ -11,14 +11,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// first returns the first screen of the page: how long a step takes and on what, the step itself, and what to do about
-// it.
-func firstScreen(v *View) []doc.Block {
-	figures := rankFigures(v)
-	if len(figures) == 0 {
-		figures = []doc.Block{stepBar(v), medianStep(v)}
+// firstFigures draw the step, or of a run of many ranks, who held it up.
+func firstFigures(v *View) []doc.Block {
+	if figures := rankFigures(v); len(figures) > 0 {
+		return figures
 	}
-	return slices.Concat([]doc.Block{doc.Answer{Spans: answer(v)}}, servingSteps(v), figures, topFindings(v))
+	return []doc.Block{stepBar(v), medianStep(v)}
 }
 
 // stepPart is a class of a unit's time in ns, and its share.

@@ -12,37 +12,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// Full returns the whole report as a text: provenance, the answer, warnings, findings and key numbers, then the
-// sections in their groups, the first of each open and the others folded. Last come the sections that have nothing to
-// show, with their reasons, and how the numbers were computed.
+// Full returns the whole report as a text: as [Page], with fewer rows and columns. It begins with what was analysed, and
+// warnings come before findings.
 func Full(r *report.Report) doc.Document {
-	l := layout{v: NewView(r), rows: fullRows}
-	v := l.v
-	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(v)+": ", doc.Name(r.Trace.Name))})
-	d.Add(provenance(v)...)
-	d.Add(evidenceFiles(v), doc.P(stepAnswer(v)))
-	d.Add(servingSteps(v)...)
-	d.Add(doc.Part(doc.H(2, "warnings", "Warnings"), warnings(v))...)
-	d.Add(doc.Part(doc.H(2, "findings", "Findings"), l.findings()...)...)
-	d.Add(doc.Part(doc.H(2, "key", "Whole capture"), keyTable(v))...)
-	d.Add(l.captured()...)
-	if v.EvidenceOnly() {
-		for _, s := range v.shown() {
-			d.Add(doc.H(2, s.ID, s.Title))
-			d.Add(l.section(s)...)
-		}
-	} else {
-		d.Add(l.inParts()...)
-	}
-	reasons := absent(v)
-	d.Add(doc.Part(doc.H(2, "absent", "Sections without data"), doc.Fold("", wording.Count(len(reasons.Items), "reason"), reasons))...)
-	var how []doc.Block
-	for _, s := range v.shown() {
-		how = append(how, doc.Fold("", s.Title, method(s)...))
-	}
-	d.Add(doc.Part(doc.H(2, "methods", "Method and limits"), how...)...)
-	return d
+	return layout{v: NewView(r), rows: fullRows}.document("")
 }
 
 // shown returns the sections that have something to show.
@@ -53,20 +26,6 @@ func (v *View) shown() (list []*report.Section) {
 		}
 	}
 	return list
-}
-
-// captured returns the sections about the capture itself, folded.
-func (l layout) captured() []doc.Block {
-	return l.folded(slices.DeleteFunc(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))
-}
-
-// keyTable is the table of key numbers.
-func keyTable(v *View) doc.Table {
-	t := doc.Table{ID: "key", Columns: doc.Cols("Key number", ">Value", "Detail")}
-	for _, f := range factsOf(v) {
-		t.Row(f.label, doc.Strong(f.value), f.detail)
-	}
-	return t
 }
 
 // provenance describes what was analysed: where, how long and why this window, which unit of work, and which file from
@@ -336,10 +295,8 @@ func (l layout) section(s *report.Section) []doc.Block {
 		first := fold[0].(doc.Table)
 		first.Caption, fold[0] = nil, first
 	}
-	blocks = append(blocks, doc.Fold("", strings.Join(foldTitles, ", "), fold...))
-	if l.wide { // else it is in the appendix
-		blocks = append(blocks, doc.Fold("", "Method and limits", method(s)...))
-	}
+	blocks = append(blocks, doc.Fold("", strings.Join(foldTitles, ", "), fold...),
+		doc.Fold("", "Method and limits", method(s)...))
 	return doc.Some(blocks...)
 }
 

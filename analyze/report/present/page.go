@@ -2,6 +2,7 @@ package present
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,13 +21,30 @@ const pageRows = 200
 func Page(r *report.Report, stepFile string) doc.Document {
 	l := layout{v: NewView(r), rows: pageRows, wide: true, links: map[string]string{}, anchors: map[string]map[int]string{}}
 	l.cite()
-	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(l.v)+": ", doc.Name(r.Trace.Name))})
-	d.Add(firstScreen(l.v)...)
+	return l.document(stepFile)
+}
+
+// document lays out a report: the answer, findings and warnings, every section, and the whole capture.
+func (l layout) document(stepFile string) (d doc.Document) {
+	v := l.v
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(v)+": ", doc.Name(v.Trace.Name))})
+	if !l.wide {
+		d.Add(provenance(v)...)
+	}
+	d.Add(doc.Answer{Spans: answer(v)})
+	d.Add(servingSteps(v)...)
+	d.Add(firstFigures(v)...)
+	if l.wide {
+		d.Add(topFindings(v)...)
+	} else {
+		d.Add(doc.Part(doc.H(2, "warnings", "Warnings"), warnings(v))...)
+	}
 	d.Add(doc.H(2, "findings", "Findings").In(groupAnswer))
 	d.Add(l.findings()...)
-	d.Add(whatIfs(l.v, stepFile)...)
-	d.Add(doc.Fold("warnings", wording.Count(len(r.Warnings), "warning"), warnings(l.v)))
+	d.Add(whatIfs(v, stepFile)...)
+	if l.wide {
+		d.Add(doc.Fold("warnings", wording.Count(len(v.Warnings), "warning"), warnings(v)))
+	}
 	d.Add(l.inParts()...)
 	d.Add(l.wholeCapture()...)
 	return d
@@ -71,7 +89,10 @@ const listedFacts = 10
 
 // wholeCapture describes the whole capture: its key numbers, its origin, and the sections that have nothing to show.
 func (l layout) wholeCapture() []doc.Block {
-	list := append([]doc.Block{doc.H(2, "capture", "Whole capture").In(groupEvidence)}, provenance(l.v)...)
+	list := []doc.Block{doc.H(2, "capture", "Whole capture").In(groupEvidence)}
+	if l.wide {
+		list = append(list, provenance(l.v)...)
+	}
 	var facts, more doc.Fields
 	for i, f := range factsOf(l.v) {
 		of := &facts
@@ -81,7 +102,7 @@ func (l layout) wholeCapture() []doc.Block {
 		of.Add(f.label, doc.Strong(f.value), " ", f.detail)
 	}
 	list = append(list, facts, doc.Fold("more-facts", wording.Count(len(more.Items), "more key number"), more))
-	list = append(list, l.captured()...)
+	list = append(list, l.folded(slices.DeleteFunc(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))...)
 	return append(list, doc.Fold("evidence", "Evidence: "+wording.Count(len(l.v.Evidence), "file"), evidenceFiles(l.v)),
 		doc.Fold("absent", "Sections without data", absent(l.v)))
 }

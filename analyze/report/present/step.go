@@ -19,7 +19,6 @@ const (
 	labelledGaps = 5
 	otherKinds   = 2    // besides the main one, over devices and kinds of step
 	leastLabel   = 0.01 // of the unit: smallest gap that is labelled
-	mostSingle   = 500  // marks of a lane that are drawn individually
 )
 
 // medianStep draws the median unit of the main kind, for the first screen.
@@ -86,64 +85,10 @@ func stepFigure(v *View, k *report.UnitStep, u *report.UnitShown, number int) do
 	t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration), used), pathLane(u, used))
 	t.Lanes = slices.DeleteFunc(t.Lanes, func(l doc.Lane) bool { return len(l.Marks) == 0 })
 	t.Legend = slices.Sorted(maps.Keys(used))
-	for i := range t.Lanes {
-		t.Lanes[i].Marks = blocks(t.Lanes[i].Marks, t.Length)
-	}
 	if u.LeftOut > 0 {
 		t.Note = doc.Spans(unit.Int(u.LeftOut) + " events are left out: there are too many.")
 	}
 	return t
-}
-
-// blocks merges the shortest marks if there are very many: marks shorter than a thousandth of the axis that start in
-// the same thousandth become one block, as long as their sum, in the colour with the most time.
-func blocks(marks []doc.Mark, length float64) []doc.Mark {
-	if len(marks) <= mostSingle {
-		return marks
-	}
-	type bin struct{ at, row int }
-	var out []doc.Mark
-	var now bin
-	first, times := -1, map[string]float64{}
-	flush := func(to int) {
-		if first < 0 {
-			return
-		}
-		m := marks[first]
-		most := 0.0
-		m.Name, m.Length = "", 0
-		for i := first; i < to; i++ {
-			m.Length += marks[i].Length
-			m.Label += marks[i].Label
-		}
-		for _, colour := range slices.Sorted(maps.Keys(times)) {
-			if times[colour] > most {
-				most, m.Colour = times[colour], colour
-			}
-		}
-		m.Text = strconv.Itoa(to-first) + " together"
-		first = -1
-		out = append(out, m)
-		clear(times)
-	}
-	for i := range marks {
-		m := &marks[i]
-		b := bin{int(m.Start / length * 1000), m.Row}
-		if m.Length > length/1000 {
-			flush(i)
-			out = append(out, *m)
-			continue
-		}
-		if first >= 0 && b != now {
-			flush(i)
-		}
-		if first < 0 {
-			first, now = i, b
-		}
-		times[m.Colour] += m.Length
-	}
-	flush(len(marks))
-	return out
 }
 
 func stepMark(steps *report.UnitSteps, e report.UnitEvent, used map[string]bool) doc.Mark {

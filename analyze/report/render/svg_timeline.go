@@ -27,6 +27,7 @@ const (
 	axisRow    = 18
 	markName   = 60 // characters of a name
 	longAxis   = 10_000.0
+	strokeRoom = longAxis / 1000 // in which small marks are one stroke
 )
 
 // timeline is the drawing of a timeline.
@@ -133,7 +134,7 @@ func (t timeline) lane(l *doc.Lane, top int) {
 		return
 	}
 	t.p.put(shape("text", text(shortName(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
-	small := map[markup]*builder{}
+	small := map[markup]*strokes{}
 	var colours []markup
 	for i := range l.Marks {
 		m := &l.Marks[i]
@@ -143,19 +144,44 @@ func (t timeline) lane(l *doc.Lane, top int) {
 			continue
 		}
 		if small[class] == nil {
-			small[class] = &builder{}
+			small[class] = &strokes{}
 			colours = append(colours, class)
 		}
-		width := short(max(m.Length/t.Length*longAxis, 0.1)) // its own length: many of them would look like much
-		small[class].put("M" + num(int(math.Round(m.Start/t.Length*longAxis))) + " " + num(m.Row*laneRow) + "h" + width + "v" +
-			num(laneRow-2) + "h-" + width + "z")
+		small[class].add(m, t.Length)
 	}
 	height := max(l.Rows, 1) * laneRow
 	for _, class := range colours {
-		t.p.put(shape("svg", shape("path", "", "class", class, "d", small[class].markup()), "y", num(top+laneHead), "width", "100%",
+		t.p.put(shape("svg", shape("path", "", "class", class, "d", small[class].end()), "y", num(top+laneHead), "width", "100%",
 			"height", num(height), "viewBox", "0 0 10000 "+num(height), "preserveAspectRatio", "none"))
 	}
 	t.labels(l, top+laneHead+height)
+}
+
+// strokes are the small marks of a lane in one colour. Those of a row that begin in the same thousandth of the axis are
+// one stroke, as long as their sum.
+type strokes struct {
+	path          builder
+	row           int
+	start, length float64 // of the stroke at hand, of [longAxis]
+}
+
+func (s *strokes) add(m *doc.Mark, axis float64) {
+	start := m.Start / axis * longAxis
+	if s.length == 0 || m.Row != s.row || math.Floor(start/strokeRoom) != math.Floor(s.start/strokeRoom) {
+		s.end()
+		s.row, s.start = m.Row, start
+	}
+	s.length += m.Length / axis * longAxis
+}
+
+// end draws the stroke at hand, and returns the path so far.
+func (s *strokes) end() markup {
+	if s.length > 0 {
+		width := short(max(s.length, 0.1))
+		s.path.put("M" + num(int(math.Round(s.start))) + " " + num(s.row*laneRow) + "h" + width + "v" + num(laneRow-2) + "h-" + width + "z")
+	}
+	s.length = 0
+	return s.path.markup()
 }
 
 // mark draws an individual mark, with the text shown when a pointer is over it.

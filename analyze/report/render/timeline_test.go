@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,19 +83,37 @@ func TestOneColourIsOneEntry(t *testing.T) {
 	}
 }
 
-// TestManyMarks draws 20,000 kernels within 400 kB, and every one of them.
+// TestManyMarks draws 20,000 kernels within 100 kB, and the time of every one of them where it is.
 func TestManyMarks(t *testing.T) {
-	lane := doc.Lane{Title: "stream 7", Rows: 1}
+	lane, sum := doc.Lane{Title: "stream 7", Rows: 1}, [2]float64{} // by half of the axis
 	for i := range 20_000 {
-		lane.Marks = append(lane.Marks, doc.Mark{Start: float64(i) * 50, Length: float64(10 + i%30), Name: "k", Colour: "gemm"})
+		m := doc.Mark{Start: float64(i) * 50, Length: float64(10 + i*3/1000%30), Name: "k", Colour: "gemm"}
+		lane.Marks = append(lane.Marks, m)
+		sum[i/10_000] += m.Length
 	}
 	page := rendered(t, doc.Document{Blocks: []doc.Block{doc.Timeline{ID: "m", Title: "t", Unit: "ns", Length: 1e6,
 		Lanes: []doc.Lane{lane}}}})
-	if len(page) > 500_000 {
+	if len(page) > 100_000 {
 		t.Errorf("%d bytes", len(page))
 	}
-	if n := strings.Count(page, "<rect") + strings.Count(page, "v16h-"); n < 20_000 {
-		t.Errorf("%d marks are drawn", n)
+	number := func(s string) float64 {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	var drawn [2]float64
+	for _, m := range regexp.MustCompile(`M(\d+) 0h([\d.]+)v16h-`).FindAllStringSubmatch(page, -1) {
+		drawn[int(number(m[1]))/5000] += number(m[2]) * 100
+	}
+	for _, m := range regexp.MustCompile(`<rect x="([\d.]+)%" y="34" width="([\d.]+)%"`).FindAllStringSubmatch(page, -1) {
+		drawn[int(number(m[1]))/50] += number(m[2]) * 10_000
+	}
+	for half, want := range sum {
+		if math.Abs(drawn[half]-want) > 0.01*want {
+			t.Errorf("half %d: %.0f ns are drawn of %.0f", half, drawn[half], want)
+		}
 	}
 }
 
