@@ -366,6 +366,12 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 		}
 		return nil, err
 	}
+	for _, end := range []string{"", ".sqlite", ".nsys-rep"} { // as nsys export and nsys name them
+		if input.Exists(out + end) {
+			out += end
+			break
+		}
+	}
 	if !input.Exists(out) {
 		return nil, errors.New("the command has to leave a report, a trace or a folder of explain --out at $EXPLAIN_OUT")
 	}

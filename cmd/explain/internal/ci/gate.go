@@ -32,8 +32,9 @@ import (
 func newGate(e *cmdenv.Env) *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
-		Use:   "gate --head FILES [--base FILES] [--policy FILE]",
-		Short: "Judge a change by a policy, on any CI; in GitHub Actions also comment on the change",
+		Use:        "gate --head FILES [--base FILES] [--policy FILE]",
+		SuggestFor: []string{"check", "judge", "budget"},
+		Short:      "Judge a change by a policy, on any CI; in GitHub Actions also comment on the change",
 		Long: `gate compares two sides as diff does, judges them by a policy, and writes files for a CI system:
 
   comparison.json   the comparison with its verdict, see "explain doc schema comparison"

@@ -35,7 +35,13 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 		return policy.Default(), source, nil
 	}
 	file, err := pinned(ctx, &f.pins, "policy", f.rules.Policy)
+	preset, named := policy.PresetText(f.rules.Policy)
 	switch {
+	case errors.As(err, new(gate.UnreadError)):
+		return nil, "", err
+	case named && (err != nil || !file.There()): // no file of this name is there, nor at the base
+		p, err = rulesfile.PolicyText(f.rules.Policy, []byte(preset), nil)
+		return p, "preset " + f.rules.Policy, err
 	case err != nil:
 		return nil, "", err
 	case !file.There():

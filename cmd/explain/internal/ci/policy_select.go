@@ -31,7 +31,7 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 		Example: `  explain policy test policy.yml --on report/report.json
   explain policy test policy.yml --on 'captures/*.sqlite'`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || len(on) == 0 {
+			if len(args)+len(on) < 2 || len(args) == 0 {
 				return usage.Errorf("name a policy and a capture: explain policy test POLICY --on FILE")
 			}
 			return nil
@@ -41,7 +41,7 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 			if err != nil {
 				return err
 			}
-			inputs, err := input.Captures("--on", on)
+			inputs, err := input.Captures("--on", append(on, args[1:]...))
 			if err != nil {
 				return err
 			}

@@ -44,7 +44,15 @@ func Find(path string) (File, error) {
 			if analyze.HoldsEvidence(path) {
 				return File{Path: path, Kind: Trace}, nil
 			}
-			return in, fmt.Errorf("%s is a folder without report.json; name a trace, a report.json, or a folder that explain --out wrote", path)
+			switch list := capturesIn(path); len(list) {
+			case 0:
+				return in, fmt.Errorf("%s is a folder without report.json; name a trace, a report.json, or a folder that explain --out wrote", path)
+			case 1:
+				in.Path = list[0]
+			default:
+				return in, fmt.Errorf("%s holds %d captures: name repeats by a quoted glob, '%s/*%s', and make one report of the ranks of a run",
+					path, len(list), filepath.ToSlash(filepath.Clean(path)), filepath.Ext(list[0]))
+			}
 		}
 	}
 	head := objectHead(in.Path)

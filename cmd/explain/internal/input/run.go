@@ -15,10 +15,16 @@ func RunIn(path string) []string {
 			return nil
 		}
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil
+	if list := capturesIn(path); len(list) > 1 {
+		return list
 	}
+	return nil
+}
+
+// capturesIn returns the partials in a folder, else its exported captures, else those of nsys: of the first of these that it
+// holds several of, else of the first that it holds one of.
+func capturesIn(path string) (found []string) {
+	entries, _ := os.ReadDir(path)
 	for _, ends := range [][]string{{".partial"}, {".sqlite", ".sqlite.gz", ".sqlite.zst"}, {".nsys-rep"}} {
 		var list []string
 		for _, e := range entries {
@@ -29,6 +35,9 @@ func RunIn(path string) []string {
 		if len(list) > 1 {
 			return list
 		}
+		if found == nil {
+			found = list
+		}
 	}
-	return nil
+	return found
 }

@@ -27,7 +27,7 @@ func newReport(e *cmdenv.Env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:        "report TRACE…",
-		SuggestFor: []string{"summary", "analyze", "analyse", "profile"},
+		SuggestFor: []string{"summary", "analyze", "analyse", "profile", "ranks", "kernels"},
 		Short:      "Analyse a capture, or those of a run (the default command)",
 		Long: `report analyses a capture. Several captures, a glob or a folder are the ranks of one run and make one
 report, which says who waits for whom ("explain doc ranks"). To compare two captures, use "explain

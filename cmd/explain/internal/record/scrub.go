@@ -22,7 +22,7 @@ import (
 )
 
 func newScrub(e *cmdenv.Env) *cobra.Command {
-	names, force := "keep", false
+	names, out, force := "keep", "", false
 	cmd := &cobra.Command{
 		Use:   "scrub IN.sqlite OUT.sqlite",
 		Short: "Write a copy of a capture that is safe to share",
@@ -55,9 +55,15 @@ a prompt. --names says how names are written:
 IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
 		Example: "  explain scrub trace.sqlite shareable.sqlite\n" +
 			"  explain scrub --names all trace.sqlite shareable.sqlite",
-		Args: cmdenv.Args(2, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
-		RunE: func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
+		Args: cmdenv.Args(1, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 2) == (out != "") {
+				return usage.Errorf("name the capture and the copy, once: explain scrub IN.sqlite OUT.sqlite")
+			}
+			return scrub(cmd, e, args[0], append(args, out)[1], names, force)
+		},
 	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write the copy into this `FILE`, as OUT.sqlite does")
 	cmd.Flags().StringVar(&names, "names", names,
 		"hide names: `HOW` is keep, hash (ranges and threads), all (kernels too), hash:REGEX or all:REGEX")
 	cmdenv.Force(cmd.Flags(), &force)

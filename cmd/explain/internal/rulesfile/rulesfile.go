@@ -34,7 +34,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.FailOn, "fail-on", nil,
 		"fail if this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
 	fl.StringVar(&f.Policy, "policy", "",
-		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
+		"judge by this policy `FILE`, or preset, instead of the default rules: explain policy --help")
 	fl.StringVar(&f.Noise, "noise", "", "take noise floors from this `FILE` of explain policy init")
 	f.Past.Register(fl)
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", Complete)
@@ -100,12 +100,23 @@ func (f *Flags) NoiseBlock() (*diff.Noise, error) {
 	return NoiseText(f.Noise, b)
 }
 
-// Policy reads a policy file; nil if the path is empty. Mistakes in the file are usage errors.
+// Preset is the text of the preset that is named in place of a policy file; ok is false if there is such a file.
+func Preset(path string) (text string, ok bool) {
+	if input.Exists(path) {
+		return "", false
+	}
+	return policy.PresetText(path)
+}
+
+// Policy reads a policy file, or a preset; nil if the path is empty. Mistakes in the file are usage errors.
 func Policy(path string) (*policy.Policy, error) {
 	if path == "" {
 		return nil, nil
 	}
 	b, err := input.ReadText(path)
+	if text, ok := Preset(path); ok {
+		b, err = []byte(text), nil
+	}
 	if err != nil {
 		return nil, usage.Errorf("policy: %w", err)
 	}
