@@ -55,6 +55,7 @@ func writings(t *testing.T, dir, url string) []writing {
 		{name: "history list --out", args: []string{"history", "list", "--store", store, "--format", "ndjson", "--out", "OUT"}},
 		{name: "report --ncu-targets", args: []string{"report", tiny, "-q", "--ncu-targets", "OUT"}},
 		{name: "scrub", args: []string{"scrub", tiny, "OUT"}, never: true},
+		{name: "scrub --out", args: []string{"scrub", tiny, "--out", "OUT"}, never: true},
 		{name: "report --out", args: []string{"report", tiny, "-q", "--out", "OUT"}, folder: true, main: "report.json"},
 		{name: "diff --out", args: []string{"diff", base, head, "-q", "--out", "OUT"}, folder: true, main: "comparison.json"},
 		{name: "merge --out", args: []string{"merge", tiny, "-q", "--out", "OUT"}, folder: true, main: "report.json"},

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
@@ -142,9 +141,7 @@ func nearest(root *cobra.Command, name string) string {
 	}
 	words := strings.Fields(strings.ToLower(name))
 	for i, w := range words {
-		if near := help.Nearest(w, docs.Vocabulary()); wording.Edits(w, near) <= len(w)/4 {
-			words[i] = near
-		}
+		words[i] = help.Mended(w, docs.Vocabulary())
 	}
 	if near := strings.Join(words, " "); len(docs.Search(near)) > 0 {
 		return near

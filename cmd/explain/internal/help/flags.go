@@ -74,6 +74,14 @@ func Nearest(name string, list []string) string {
 	return best
 }
 
+// Mended is the nearest word of a list if few letters of a word are wrong, one in four at most; else the word itself.
+func Mended(word string, list []string) string {
+	if near := Nearest(word, list); wording.Edits(word, near) <= len(word)/4 {
+		return near
+	}
+	return word
+}
+
 // Renamed lets a command take flags under older names too, which help does not show.
 func Renamed(cmd *cobra.Command, names map[string]string) {
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
