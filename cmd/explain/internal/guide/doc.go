@@ -141,7 +141,7 @@ func nearest(root *cobra.Command, name string) string {
 	}
 	words := strings.Fields(strings.ToLower(name))
 	for i, w := range words {
-		words[i] = help.Mended(w, docs.Vocabulary())
+		words[i] = help.Corrected(w, docs.Vocabulary())
 	}
 	if near := strings.Join(words, " "); len(docs.Search(near)) > 0 {
 		return near

@@ -74,8 +74,8 @@ func Nearest(name string, list []string) string {
 	return best
 }
 
-// Mended is the nearest word of a list if few letters of a word are wrong, one in four at most; else the word itself.
-func Mended(word string, list []string) string {
+// Corrected is the nearest word of a list if few letters of a word are wrong, one in four at most; else the word itself.
+func Corrected(word string, list []string) string {
 	if near := Nearest(word, list); wording.Edits(word, near) <= len(word)/4 {
 		return near
 	}
