@@ -44,7 +44,7 @@ func TestABudgetOfAPhaseThatIsNotThere(t *testing.T) {
 		t.Errorf("%s: %s", g.Code, g.Reason)
 	}
 	var out strings.Builder
-	if err := diffdoc.WriteText(&out, c, render.TerminalOptions{}); err != nil {
+	if err := render.Terminal(&out, diffdoc.Terminal(c), render.TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "Judged on the head alone") {

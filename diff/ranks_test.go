@@ -105,7 +105,7 @@ func TestRunsAreComparedRankByRank(t *testing.T) {
 		t.Errorf("%d steps, the first %+v", n, c.Ranks.Steps)
 	}
 	var text bytes.Buffer
-	if err := diffrender.WriteText(&text, c, render.TerminalOptions{}); err != nil {
+	if err := render.Terminal(&text, diffrender.Terminal(c), render.TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), "Steps rank by rank") {

@@ -245,7 +245,7 @@ func TestATrainingStepIsNoDecode(t *testing.T) {
 	}
 	c := ofReports(t, base, head)
 	var text strings.Builder
-	if err := diffdoc.WriteText(&text, c, render.TerminalOptions{}); err != nil {
+	if err := render.Terminal(&text, diffdoc.Terminal(c), render.TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if c.Answer.Per != "step" || c.Verdict != comparison.Fail || strings.Contains(text.String(), "prefill") || strings.Contains(text.String(), "decode") {

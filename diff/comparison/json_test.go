@@ -102,8 +102,12 @@ func FuzzRead(f *testing.F) {
 			t.Fatal("reading and writing changes it")
 		}
 		for _, voice := range []func() error{
-			func() error { return diffdoc.WriteText(io.Discard, c, reportrender.TerminalOptions{}) },
-			func() error { return diffdoc.WriteMarkdown(io.Discard, c, reportrender.MarkdownOptions{}) },
+			func() error {
+				return reportrender.Terminal(io.Discard, diffdoc.Terminal(c), reportrender.TerminalOptions{})
+			},
+			func() error {
+				return reportrender.Markdown(io.Discard, diffdoc.Browser(c, diffdoc.Links{}), reportrender.MarkdownOptions{})
+			},
 			func() error { return diffdoc.WriteJUnit(io.Discard, c) },
 			func() error { return diffdoc.WriteCSV(io.Discard, c) },
 		} {

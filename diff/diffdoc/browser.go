@@ -62,8 +62,14 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 	return d
 }
 
-// everyNumber returns the folded parts: where the change is, and each row that was compared.
+// everyNumber returns the folded parts: where the change is, and each row that was compared; only what the rules said if
+// the numbers of both sides mean nothing side by side.
 func everyNumber(c *comparison.Comparison) (list []doc.Block) {
+	rules := []doc.Block{doc.Fold("gates", "Gates", gateTable(c)),
+		doc.Fold("waivers", "Waivers", waiverList(c, len(c.Waivers)))}
+	if !shows(c) {
+		return rules
+	}
 	ranks := rankBlocks(c, pageRanks)
 	if len(ranks) > 0 {
 		ranks = append(ranks, rankSteps(c.Ranks))
@@ -75,10 +81,8 @@ func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 			doc.Fold("api", "Host calls per unit", apiBlocks(c)...))
 	}
 	list = append(list, doc.Fold("ranks", "Ranks", ranks...),
-		doc.Fold("metrics", "Every metric, and how it was decided", primaryTable(c, c.Primary), decisions(c)),
-		doc.Fold("gates", "Gates", gateTable(c)),
-		doc.Fold("waivers", "Waivers", waiverList(c, len(c.Waivers))),
-		doc.Fold("mix", "Mix of units", mixTable(c)),
+		doc.Fold("metrics", "Every metric, and how it was decided", primaryTable(c, c.Primary), decisions(c)))
+	list = append(append(list, rules...), doc.Fold("mix", "Mix of units", mixTable(c)),
 		doc.Fold("unjudged", "Tokens, and time outside the units", unjudgedTable(c)))
 	if c.Comparable {
 		list = append(list, doc.Fold("residue", "What else differs", residue(c, len(c.Residue))))

@@ -1,11 +1,8 @@
 package diffdoc
 
 import (
-	"io"
-
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -17,11 +14,6 @@ const (
 	calibrationKernels = 8
 	calibrationCounts  = 5
 )
-
-// WriteCalibrationText writes a calibration for a terminal. out is the file it was written to, or empty.
-func WriteCalibrationText(w io.Writer, c *noise.Calibration, out string, o render.TerminalOptions) error {
-	return render.Terminal(w, CalibrationPage(c, out), o)
-}
 
 // CalibrationPage returns what explain policy init --format text prints.
 func CalibrationPage(c *noise.Calibration, out string) doc.Document {

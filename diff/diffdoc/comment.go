@@ -1,7 +1,6 @@
 package diffdoc
 
 import (
-	"math"
 	"strings"
 	"time"
 
@@ -46,20 +45,12 @@ type Provenance struct {
 
 // Comment returns a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict,
 // counts, cause, the judged numbers and what to do next, and the rest folded as on the comparison's page. Tables have at
-// most commentRows rows. If it does not fit, it drops in this order: more rows of long tables, with the number of
-// dropped rows in their place; the folded parts; everything except the verdict. It is never cut inside a row or a folded
-// part.
+// most commentRows rows, and the number of others in their place. If it does not fit, it drops in this order: more rows;
+// the folded parts; everything except the verdict. It is never cut inside a row or a folded part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
-	return fit(o.Limit, []func() doc.Document{
-		func() doc.Document { return p.document(p.notesFolded(), everyNumber(c)) },
-		func() doc.Document { return p.document(p.notesFolded(), leftOut()) },
-		func() doc.Document { return p.document(nil, leftOut()) },
-		p.headlineOnly,
-		func() doc.Document {
-			return doc.Document{Blocks: []doc.Block{doc.P(symbol(c.Verdict), verdictWord(c.Verdict))}}
-		},
-	})
+	return fit(o.Limit, p.document(p.notesFolded(), everyNumber(c)), p.document(leftOut()),
+		doc.Document{Blocks: []doc.Block{doc.P(symbol(c.Verdict), verdictWord(c.Verdict))}})
 }
 
 // ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
@@ -76,21 +67,17 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 		d.Add(doc.P("Measuring failed: ", doc.Link("log of the job "+f.FailedJob, f.FailedURL), "."))
 	}
 	d.Add(doc.P(clipTo(text, causeText)), doc.P(p.provenance()))
-	return fit(o.Limit, []func() doc.Document{
-		func() doc.Document { return d },
-		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(title)}} },
-	})
+	return fit(o.Limit, d, doc.Document{Blocks: []doc.Block{doc.P(title)}})
 }
 
 // fit renders the first of several ever shorter documents that fits, if need be with fewer rows in tables and lists. If
 // none fits, it returns the last one.
-func fit(limit int, stages []func() doc.Document) string {
+func fit(limit int, pages ...doc.Document) string {
 	if limit <= 0 {
 		limit = commentLimit
 	}
 	text := ""
-	for _, stage := range stages {
-		page := stage()
+	for _, page := range pages {
 		if text = markdownText(cutRows(page, commentRows)); len(text) <= limit {
 			return text
 		}
@@ -192,15 +179,6 @@ func (p commentPage) notesFolded() []doc.Block {
 
 // obstructions are the reasons and differences that limit a comparison.
 func obstructions(c *comparison.Comparison) []doc.Block { return append(reasons(c), obstacles(c)) }
-
-// headlineOnly is the shortest form of a comment.
-func (p commentPage) headlineOnly() doc.Document {
-	var d doc.Document
-	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), verdictWord(p.c.Verdict))})
-	d.Add(causeList(&p.c.Answer, math.MaxInt))
-	d.Add(leftOut()...)
-	return d
-}
 
 func leftOut() []doc.Block {
 	return []doc.Block{

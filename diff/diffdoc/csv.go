@@ -49,7 +49,7 @@ func table(c *comparison.Comparison) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("metric"), report.S(r.Metric), report.S(r.Labels.String()), null, report.S(r.Unit), f(r.Base),
 			f(r.Head), f(r.Delta), f(r.Ratio), report.S(string(r.Class)),
-			null, null, null, null, low, high, f(r.NoiseFloor), f(r.P), f(r.PAdjusted), null,
+			null, null, null, null, low, high, f(r.NoiseFloor), f(r.P), f(r.PAdjusted),
 		})
 	}
 	for i := range c.Kernels {
@@ -71,7 +71,7 @@ func table(c *comparison.Comparison) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("api"), report.S("api.time.mean"), report.S(a.Name), null, report.S(report.Nanoseconds),
 			f(a.BaseMean), f(a.HeadMean), delta, f(a.Ratio), report.S(string(a.Class)),
-			f(a.BaseCount), f(a.HeadCount), null, null, null, null, null, null, null, null,
+			f(a.BaseCount), f(a.HeadCount),
 		})
 	}
 	for i := range c.Structure {
@@ -83,7 +83,6 @@ func table(c *comparison.Comparison) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("structure"), report.S(x.ID), report.S(x.Text), null, null, f(x.Base), f(x.Head), delta, null,
 			report.S(string(x.Class)),
-			null, null, null, null, null, null, null, null, null, null,
 		})
 	}
 	t.TotalRows = int64(len(t.Rows))

@@ -17,12 +17,8 @@ func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
 		return comparison.Rank(b.Comparison.Verdict) - comparison.Rank(a.Comparison.Verdict)
 	})
 	p := mergedPage{legs: legs, o: &o}
-	return fit(o.Limit, []func() doc.Document{
-		func() doc.Document { return p.document(p.folded()) },
-		func() doc.Document { return p.document(leftOut()) },
-		func() doc.Document { return doc.Document{Blocks: []doc.Block{p.title()}} },
-		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(p.verdict())}} },
-	})
+	return fit(o.Limit, p.document(p.folded()), p.document(leftOut()),
+		doc.Document{Blocks: []doc.Block{p.title()}}, doc.Document{Blocks: []doc.Block{doc.P(p.verdict())}})
 }
 
 // Worst returns the comparison with the worst verdict, the first one if there are several. legs must not be empty.

@@ -1,30 +1,20 @@
+// Package diffdoc turns a comparison into documents, for a terminal, for a browser and for a pull request, and into CSV
+// and JUnit. It selects and lays out, and computes nothing.
 package diffdoc
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
-
-// WriteText writes the comparison for a terminal of 100 columns.
-func WriteText(w io.Writer, c *comparison.Comparison, o render.TerminalOptions) error {
-	return render.Terminal(w, Terminal(c), o)
-}
-
-// WriteMarkdown writes the comparison as GitHub-flavoured markdown: the verdict and its cause first, details folded.
-func WriteMarkdown(w io.Writer, c *comparison.Comparison, o render.MarkdownOptions) error {
-	return render.Markdown(w, Browser(c, Links{}), o)
-}
 
 // Bounds of the terminal's tables.
 const (
@@ -386,12 +376,9 @@ func asBudgetsSay(c *comparison.Comparison) bool {
 
 // moved reports whether the time of a unit changed, so that there is a change to explain.
 func moved(c *comparison.Comparison) bool {
-	for i := range c.Primary {
-		if r := &c.Primary[i]; strings.HasPrefix(r.Metric, "unit.time") && r.Class != comparison.Same {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Primary, func(r comparison.Row) bool {
+		return strings.HasPrefix(r.Metric, "unit.time") && r.Class != comparison.Same
+	})
 }
 
 // checkedText says how much was checked, even if nothing changed.

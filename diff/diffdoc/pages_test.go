@@ -68,10 +68,10 @@ func voices(t *testing.T, c *comparison.Comparison) map[string][]byte {
 	out := map[string][]byte{}
 	for name, write := range map[string]func(w io.Writer, c *comparison.Comparison) error{
 		"txt": func(w io.Writer, c *comparison.Comparison) error {
-			return diffdoc.WriteText(w, c, reportrender.TerminalOptions{})
+			return reportrender.Terminal(w, diffdoc.Terminal(c), reportrender.TerminalOptions{})
 		},
 		"md": func(w io.Writer, c *comparison.Comparison) error {
-			return diffdoc.WriteMarkdown(w, c, reportrender.MarkdownOptions{})
+			return reportrender.Markdown(w, diffdoc.Browser(c, diffdoc.Links{}), reportrender.MarkdownOptions{})
 		},
 		"xml":  diffdoc.WriteJUnit,
 		"csv":  diffdoc.WriteCSV,
@@ -221,7 +221,7 @@ func TestCalibrationFitsTheTerminal(t *testing.T) {
 		LeaveOneOut: []noise.LeftOut{{Name: "a1.json", Verdict: comparison.Fail, Alarms: []string{"unit.time.p50{}"}}, {Name: "a2.json", Verdict: comparison.Pass}, {Name: "a3.json", Verdict: comparison.Pass}},
 	}
 	var b bytes.Buffer
-	if err := diffdoc.WriteCalibrationText(&b, c, "noise.json", reportrender.TerminalOptions{}); err != nil {
+	if err := reportrender.Terminal(&b, diffdoc.CalibrationPage(c, "noise.json"), reportrender.TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range strings.Split(b.String(), "\n") {

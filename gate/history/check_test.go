@@ -114,7 +114,7 @@ func TestFiveSlowNights(t *testing.T) {
 		})
 		got := check(t, s, history.CheckOptions{})
 		var text strings.Builder
-		if err := history.WriteCheck(&text, got, render.TerminalOptions{Width: 300}); err != nil {
+		if err := render.Terminal(&text, history.CheckPage(got), render.TerminalOptions{Width: 300}); err != nil {
 			t.Fatal(err)
 		}
 		if got.Open != x.found || got.Series[0].Blind != x.blind || !strings.Contains(text.String(), x.says) || strings.Contains(text.String(), x.saysNo) {
@@ -166,7 +166,7 @@ func TestDriverUpdate(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	var text strings.Builder
-	if err := history.WriteCheck(&text, got, render.TerminalOptions{Width: 200}); err != nil {
+	if err := render.Terminal(&text, history.CheckPage(got), render.TerminalOptions{Width: 200}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"driver 570.133.20 → 580.65.06 at night 18", "cannot be separated from that night's commits", "noise 0."} {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -218,11 +217,6 @@ func levelSpans(f *Found) []doc.Span {
 	}
 	return doc.Spans(fmt.Sprintf("%s → %s, %s", unit.Format(f.LevelBefore, f.Unit), unit.Format(f.LevelAfter, f.Unit),
 		text))
-}
-
-// WriteCheck writes a check for a terminal.
-func WriteCheck(w io.Writer, c *Checks, o render.TerminalOptions) error {
-	return render.Terminal(w, CheckPage(c), o)
 }
 
 // PageOptions are the choices of [Store.Page].

@@ -58,6 +58,23 @@ func provenance(v *View) []doc.Block {
 	return []doc.Block{doc.P(spans)}
 }
 
+// OverheadText states in a sentence how much time profiling cost.
+func OverheadText(o *report.Overhead) string {
+	what := map[string]string{"request": "A request", "client": "The load"}[o.Of]
+	how := "longer"
+	ratio := o.Ratio
+	if ratio < 0 {
+		how, ratio = "shorter", -ratio
+	}
+	text := what + " took " + unit.Percent(ratio) + " " + how + " under the profiler: " +
+		unit.Format(o.Profiled, report.Nanoseconds) + " against " + unit.Format(o.Plain, report.Nanoseconds) + " without it"
+	if o.Low == nil || o.High == nil {
+		return text + " (one run of each: no interval)."
+	}
+	return text + " (95 % interval " + unit.Percent(*o.Low) + " to " + unit.Percent(*o.High) + ", " +
+		unit.Int(o.ProfiledN) + " and " + unit.Int(o.PlainN) + " observations)."
+}
+
 // windowOn formats "Window of 1 s on 2 × NVIDIA H100 80GB HBM3".
 func windowOn(v *View) []doc.Span {
 	spans := doc.Spans("Nothing was analysed")

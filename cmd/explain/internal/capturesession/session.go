@@ -360,7 +360,7 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 		return nil
 	case compared != nil:
 		opt := r.Terminal
-		if err := diffdoc.WriteText(r.Stdout, compared, opt); err != nil {
+		if err := render.Terminal(r.Stdout, diffdoc.Terminal(compared), opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.Want.Repeat == 1:

@@ -118,5 +118,5 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) e
 	case f.analysis.Quiet && !cmd.Flags().Changed("format"):
 		return nil
 	}
-	return diffrender.WriteCalibrationText(e.Out, c, f.out, e.Terminal())
+	return render.Terminal(e.Out, diffrender.CalibrationPage(c, f.out), e.Terminal())
 }

@@ -452,7 +452,7 @@ func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
 	if !j.c.FirstRun() {
 		var b strings.Builder
-		err := diffrender.WriteMarkdown(&b, j.c, render.MarkdownOptions{})
+		err := render.Markdown(&b, diffrender.Browser(j.c, diffrender.Links{}), render.MarkdownOptions{})
 		if err == nil && len(text)+1+b.Len() <= limit {
 			text += "\n" + b.String()
 		}

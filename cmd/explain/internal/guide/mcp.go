@@ -93,7 +93,7 @@ func (c captures) History(ctx context.Context, path string) (changes []mcp.Level
 			Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect})
 	}
 	var text strings.Builder
-	err = history.WriteCheck(&text, checks, render.TerminalOptions{})
+	err = render.Terminal(&text, history.CheckPage(checks), render.TerminalOptions{})
 	return changes, text.String(), err
 }
 

@@ -128,7 +128,7 @@ has too few nights to show a change of 5 %.`,
 				if format == "json" {
 					err = cmdenv.JSON(e.Out, c)
 				} else {
-					err = history.WriteCheck(e.Out, c, render.TerminalOptions{Color: e.Coloured()})
+					err = render.Terminal(e.Out, history.CheckPage(c), render.TerminalOptions{Color: e.Coloured()})
 				}
 				return errors.Join(err, checkCode(c))
 			})

@@ -23,7 +23,7 @@ func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 		format("comparison.json", comparison.Write),
 		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, c, links) }},
 		format("comparison.md", func(w io.Writer, c *comparison.Comparison) error {
-			return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
+			return render.Markdown(w, diffrender.Browser(c, diffrender.Links{}), render.MarkdownOptions{})
 		}),
 		format("comparison.csv", diffrender.WriteCSV),
 	}
@@ -42,7 +42,7 @@ func PrintComparison(w io.Writer, c *comparison.Comparison, format string, t ren
 	case "json":
 		return comparison.Write(w, c)
 	case "md":
-		return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{Compact: true})
+		return render.Markdown(w, diffrender.Browser(c, diffrender.Links{}), render.MarkdownOptions{Compact: true})
 	case "html":
 		return diffrender.WriteHTML(w, c, diffrender.Links{})
 	case "junit":
@@ -50,7 +50,7 @@ func PrintComparison(w io.Writer, c *comparison.Comparison, format string, t ren
 	case "csv":
 		return diffrender.WriteCSV(w, c)
 	}
-	return diffrender.WriteText(w, c, t)
+	return render.Terminal(w, diffrender.Terminal(c), t)
 }
 
 // PageBeside returns the HTML report beside an input, which is a report's folder or its JSON, relative to the folder
