@@ -282,7 +282,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 	var fold []doc.Block
 	for i := range s.Tables {
 		t := &s.Tables[i]
-		if l.wide && t.ID == tableWhatIfs && l.v.Unit.Steps != nil || t.ID == "idle_causes" { // gpu_time has its columns too
+		if t.ID == tableWhatIfs && l.v.Unit.Steps != nil || t.ID == "idle_causes" { // gpu_time has its columns too
 			continue
 		}
 		if len(t.Rows) == 0 {
@@ -292,7 +292,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 		part := l
 		part.rows = l.of(s, i, t)
 		table := part.tableDoc(t)
-		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(servingSteps(l.v)) > 0 { // the first screen shows the kinds
+		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && len(servingSteps(l.v)) > 0 { // the first screen shows the kinds
 			table.Caption = doc.Spans(t.Title)
 			fold, foldTitles = append(fold, table, part.moreRows(t)), append(foldTitles, t.Title)
 			continue
