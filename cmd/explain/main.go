@@ -45,7 +45,7 @@ func main() {
 		capture.WatchOver(os.Args[2], os.Args[3], os.Stdin)
 		return
 	}
-	capture.Self = os.Args[0]
+	capture.Self, cmdenv.OwnProcess = os.Args[0], true
 	ctx, stop := signal.NotifyContext(context.Background(), interrupt.Signals()...)
 	code := run(ctx, os.Args[1:], &cmdenv.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: withoutTokens()})
 	stop()

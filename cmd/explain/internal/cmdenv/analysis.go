@@ -154,6 +154,9 @@ func (f *AnalysisFlags) Results(
 		paths = append(paths, in.Path)
 	}
 	HoldMemory(paths...)
+	if len(inputs) > fewReports {
+		collectAt(often) // from here on: what compares the reports holds them all
+	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
 	return reports.All(ctx, inputs, opt, whole, f.Reads, bar)

@@ -13,6 +13,10 @@ import (
 // leastMemory is the least that --max-memory accepts, in bytes.
 const leastMemory = 128 << 20
 
+// OwnProcess says that this process runs commands one by one, so that how it uses memory is theirs to set: main does. Tests
+// run many at once in a process.
+var OwnProcess bool
+
 const (
 	// usualHeap is enough Go heap for captures of usualFiles bytes together; each byte more has one byte of heap more.
 	usualHeap  = 400 << 20
@@ -30,19 +34,36 @@ func HoldMemory(paths ...string) {
 			size += info.Size()
 		}
 	}
-	debug.SetMemoryLimit(min(usualHeap+max(0, size-usualFiles), debug.SetMemoryLimit(-1)))
+	limitHeap(min(usualHeap+max(0, size-usualFiles), debug.SetMemoryLimit(-1)))
 	percent := rarely
 	if size > smallFiles {
 		percent = 40
 	}
-	debug.SetGCPercent(percent)
+	collectAt(percent)
 }
 
-// rarely is the percentage by which the heap grows until garbage is collected again, where memory is not scarce.
-const rarely = 400
+// limitHeap limits the Go heap to so many bytes.
+func limitHeap(bytes int64) {
+	if OwnProcess {
+		debug.SetMemoryLimit(bytes)
+	}
+}
+
+// collectAt collects garbage when the heap has grown by so many percent.
+func collectAt(percent int) {
+	if OwnProcess {
+		debug.SetGCPercent(percent)
+	}
+}
+
+// rarely is the percentage where memory is not scarce, and often the one with the reports of more than fewReports inputs.
+const (
+	rarely, often = 400, 25
+	fewReports    = 16
+)
 
 // Analysed says that the analysis that [HoldMemory] prepared is over: what is written of it takes little memory.
-func Analysed() { debug.SetGCPercent(rarely) }
+func Analysed() { collectAt(rarely) }
 
 // memoryOf reads --max-memory: the memory of each analysis, if traces of them run at once, in bytes. It limits the Go
 // heap to half of the total: columns are outside the heap.
@@ -63,7 +84,7 @@ func memoryOf(text string, traces int) (int64, error) {
 		limit = int64(q.Value)
 	}
 	if limit > 0 {
-		debug.SetMemoryLimit(limit / 2)
+		limitHeap(limit / 2)
 	}
 	return limit / int64(max(1, traces)), nil
 }

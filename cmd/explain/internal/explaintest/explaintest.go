@@ -9,11 +9,13 @@ package explaintest
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,7 +86,8 @@ func Standins() map[string]func() {
 	}
 }
 
-// Main runs the tests of a package. PATH leads to explain and to the stand-ins.
+// Main runs the tests of a package. PATH leads to explain and to the stand-ins. Those tests wait for other programs most of
+// their time: four times as many as usual run side by side.
 func Main(m testscript.TestingM) { testscript.Main(tests{m}, Standins()) }
 
 type tests struct{ testscript.TestingM }
@@ -97,7 +100,11 @@ func (m tests) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	if err := os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH")); err != nil {
+	flag.Parse()
+	if side := flag.Lookup("test.parallel"); side.Value.String() == side.DefValue {
+		err = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
+	if err := errors.Join(err, os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

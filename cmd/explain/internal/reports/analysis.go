@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -23,13 +22,8 @@ import (
 // Parallel is how many traces are analysed at a time: each is held in memory.
 const Parallel = 2
 
-// With more than manyInputs inputs, reports keep only what is compared. With more than fewReports, garbage is collected
-// when the heap has grown by manyGC percent.
-const (
-	manyInputs = 8
-	fewReports = 16
-	manyGC     = 25
-)
+// manyInputs is the number of inputs beyond which reports keep only what is compared.
+const manyInputs = 8
 
 // All returns the reports of all inputs in their order. Those analysed here from traces keep their detail tables from
 // the index whole on: these can be large. reads selects the metrics to keep of many reports; nil: all.
@@ -44,9 +38,6 @@ func All(
 		defer stop[i]()
 	}
 	lean := report.Lean{Reads: reads}
-	if len(inputs) > fewReports {
-		debug.SetGCPercent(manyGC) // from here on: what compares the reports holds them all
-	}
 	slots := make(chan struct{}, Parallel)
 	var wg sync.WaitGroup
 	for i, in := range inputs {
