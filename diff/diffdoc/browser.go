@@ -40,7 +40,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 		d.Add(doc.P(sentence(n[:1])))
 	}
 	d.Add(doc.P(reportsOf(links)))
-	if c.Comparable || shows(c) {
+	if shows(c) {
 		d.Add(reasons(c)...)
 	}
 	if settle := settling(c); settle != "" {

@@ -177,8 +177,13 @@ func (p commentPage) notesFolded() []doc.Block {
 	return []doc.Block{doc.Fold("", "Notes", append(blocks, obstructions(p.c)...)...)}
 }
 
-// obstructions are the reasons and differences that limit a comparison.
-func obstructions(c *comparison.Comparison) []doc.Block { return append(reasons(c), obstacles(c)) }
+// obstructions say what limits trust in the numbers or, if they mean nothing side by side, what is in the way.
+func obstructions(c *comparison.Comparison) []doc.Block {
+	if shows(c) {
+		return reasons(c)
+	}
+	return doc.Some(obstacles(c))
+}
 
 func leftOut() []doc.Block {
 	return []doc.Block{
