@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -216,13 +219,16 @@ func (*answered) Compare(context.Context, []string, []string, Focus) (*compariso
 	}}}, nil
 }
 
-// asked keeps what was asked to be compared.
+// asked keeps what was asked to be compared; the server answers calls side by side.
 type asked struct {
 	source
+	mu sync.Mutex
 	of []Focus
 }
 
 func (a *asked) Compare(_ context.Context, _, _ []string, focus Focus) (*comparison.Comparison, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.of = append(a.of, focus)
 	return &comparison.Comparison{Verdict: comparison.Pass, Study: &comparison.Study{Fields: []comparison.StudyField{{Name: "gpu", Base: "A100", Head: "H100"}}}}, nil
 }
@@ -234,6 +240,7 @@ func TestCompareTakesTheFlagsOfDiff(t *testing.T) {
 	const sides = `"base":"a.sqlite","head":"sub/report.json"`
 	answers := ask(t, a, call(1, "compare", `{`+sides+`}`), call(2, "compare", `{`+sides+`,"phase":"prefill","device":0,"study":["gpu"]}`),
 		call(3, "changes", `{`+sides+`,"phase":"prefill","device":0,"study":"gpu","part":"kernels"}`), call(4, "compare", `{`+sides+`,"study":"colour"}`))
+	slices.SortFunc(a.of, func(x, y Focus) int { return cmp.Compare(x.Phase, y.Phase) })
 	zero := int64(0)
 	if want := []Focus{{}, {"prefill", &zero, paths{"gpu"}}}; !reflect.DeepEqual(a.of, want) {
 		t.Errorf("%+v, want %+v", a.of, want)
