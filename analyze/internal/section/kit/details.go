@@ -68,7 +68,7 @@ func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 // AttachDetails ends a detail file about n events, of which some rows were written.
 func (t *Table) AttachDetails(n int) {
 	t.TotalRows = int64(n)
-	t.out.attached = append(t.out.attached, t.Table)
+	t.out.attach(t.Table)
 }
 
 // Total is the sum of the durations of the events lo <= i < hi.

@@ -287,7 +287,7 @@ func (t *Table) Add() {
 	if t.whole != nil {
 		all := t.Table
 		all.Rows, all.Others = t.whole, false
-		t.out.attached = append(t.out.attached, all)
+		t.out.attach(all)
 	}
 }
 
@@ -296,7 +296,14 @@ func (t *Table) Attach() {
 	if t.TotalRows == 0 {
 		t.TotalRows = int64(len(t.Rows))
 	}
-	t.out.attached = append(t.out.attached, t.Table)
+	t.out.attach(t.Table)
+}
+
+// attach keeps a table that is a file only, if such are wanted: those of many kernels take most of the memory.
+func (o *Output) attach(t report.Table) {
+	if !o.In.Options.NoDetails {
+		o.attached = append(o.attached, t)
+	}
 }
 
 // And are the labels and more of them, as key, value pairs.
