@@ -85,7 +85,7 @@ const (
 // incomplete reports captures that miss events, and other limits of trust. It repeats nsys' own message that events may
 // be missing once, as information: nsys writes it for most captures of programs that outlive it.
 func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
-	messages := 0.0
+	messages, apart := 0.0, []string(nil)
 	for _, s := range []struct {
 		name     string
 		captures []*side.Capture
@@ -102,11 +102,21 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 					Text: name + ": " + unit.Percent(v) + " of the units miss events and are left out"})
 			}
 			for i := range x.Report.Warnings {
-				if w := &x.Report.Warnings[i]; slices.Contains(comparison.Doubts(), comparison.Code(w.Code)) {
+				w := &x.Report.Warnings[i]
+				switch {
+				case w.Code == comparison.OtherRun:
+					if !slices.Contains(apart, s.name) {
+						apart = append(apart, s.name)
+					}
+				case slices.Contains(comparison.Doubts(), comparison.Code(w.Code)):
 					c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.Code(w.Code), Text: name + ": " + w.Text})
 				}
 			}
 		}
+	}
+	if len(apart) > 0 {
+		c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.OtherRun,
+			Text: strings.Join(apart, " and ") + ": what the log says may be of another run"})
 	}
 	if messages > 0 && !c.Has(comparison.IncompleteCapture) {
 		c.Warnings = append(c.Warnings, comparison.Reason{Code: "lost_data",

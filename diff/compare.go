@@ -118,6 +118,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	if !evidence {
 		x.beside()
 	}
+	both.OnPurpose()
 	x.failedRequests()
 	acrossSides(c, base, head)
 	incomplete(c, base, head)
@@ -169,8 +170,15 @@ func (x *comparer) compare() {
 	}
 	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.sides.Kind.Phase, pairing.Optional(
 		x.sides.Kind.Batch), pairing.Optional(x.sides.Kind.Tokens)
-	if k := x.sides.HeadKind(); k.Batch != x.sides.Kind.Batch {
+	b, k := x.sides.Kind, x.sides.HeadKind()
+	switch {
+	case (k.Batch < 0) != (b.Batch < 0):
+		c.Unit.Batch = nil
+	case k.Batch != b.Batch:
 		c.Unit.HeadBatch = pairing.Optional(k.Batch)
+	}
+	if k.Plain() != b.Plain() || !b.Plain() && k.Phase != b.Phase {
+		c.Unit.Phase = ""
 	}
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/breakdown"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -24,6 +25,10 @@ func (x *comparer) unjudge() {
 				f.Base = e.Get(&x.Base.Captures[0].Report.Environment)
 				f.Head = e.Get(&x.Head.Captures[0].Report.Environment)
 			}
+		}
+		if r := breakdown.Running(c); name == "load" && r != nil && (f.Base == "" || f.Head == "") {
+			f.Base = unit.Format(comparison.Value(r.Base), r.Unit) + comparison.RequestsRunning
+			f.Head = unit.Format(comparison.Value(r.Head), r.Unit) + comparison.RequestsRunning
 		}
 		c.Residue = slices.DeleteFunc(c.Residue, func(r comparison.Residue) bool { return r.Field == name })
 		s.Fields = append(s.Fields, f)

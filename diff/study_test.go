@@ -158,8 +158,57 @@ func TestStudyRefusesOtherWork(t *testing.T) {
 	if got.Comparable || got.Study.Step != nil || !strings.Contains(got.Cause, "explain diff --study parallelism,work BASE HEAD") {
 		t.Errorf("comparable %v, %q", got.Comparable, got.Cause)
 	}
+	if first := diffOf(t, base, head, diff.Options{}); first.Comparable || !strings.Contains(first.Cause, "explain diff --study parallelism,work BASE HEAD") {
+		t.Errorf("the first refusal: comparable %v, %q", first.Comparable, first.Cause)
+	}
 	got = diffOf(t, base, head, diff.Options{Study: []string{"parallelism", "work"}})
 	if !got.Comparable || got.Study.Step == nil || got.Study.Efficiency != nil || !strings.HasPrefix(got.Answer.Notes[0], "the steps do different work (12.1 % of the compute time in common)") {
 		t.Errorf("comparable %v, %+v, %q", got.Comparable, got.Study, got.Answer.Notes)
+	}
+}
+
+// A phase or a batch size that only one side has is not that of both.
+func TestStudyOfUnitsOfOtherKinds(t *testing.T) {
+	step := func(phase string, batch int64, ns float64, kernels map[string]float64) *report.Report {
+		return difftest.Kinds(difftest.Kind{Phase: phase, Batch: batch, Units: 40, Time: ns, Signature: phase, Kernels: kernels})
+	}
+	gemm, other := map[string]float64{"gemm": 4}, map[string]float64{"a": 1, "b": 2, "c": 30}
+	for _, x := range []struct {
+		name       string
+		base, head *report.Report
+		want       string
+	}{
+		{"only the base has both", step("decode", 16, 2e6, gemm), step("step", -1, 4e6, other), "2 → 4 ms per step, median"},
+		{"only the head has both", step("step", -1, 4e6, other), step("decode", 16, 2e6, gemm), "4 → 2 ms per step, median"},
+		{"the phases differ", step("decode", 16, 2e6, gemm), step("prefill", 16, 4e6, other), "2 → 4 ms per step, batch 16, median"},
+		{"both have both", step("decode", 16, 2e6, gemm), step("decode", 16, 4e6, other), "2 → 4 ms per decode step, batch 16, median"},
+	} {
+		c := diffOf(t, x.base, x.head, diff.Options{Study: []string{"work"}})
+		if got := c.Answer.Sides(); got != x.want {
+			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+	}
+}
+
+// A log of another time limits what the sides' logs say: once for all captures of both sides.
+func TestLogOfAnotherRunIsRepeated(t *testing.T) {
+	gemm := map[string]float64{"gemm": 4}
+	for _, x := range []struct {
+		base, head bool
+		want       string
+	}{{true, true, "base and head"}, {true, false, "base"}, {false, true, "head"}, {false, false, ""}} {
+		base, head := studied(1, 16, 2e6, gemm), studied(1, 16, 2.1e6, gemm)
+		for r, apart := range map[*report.Report]bool{base: x.base, head: x.head} {
+			if apart {
+				r.Warnings = append(r.Warnings, report.Warning{Code: comparison.OtherRun, Text: "The server log is of another time."})
+			}
+		}
+		got, want := diffOf(t, base, head, diff.Options{}).Warnings, x.want+": what the log says may be of another run"
+		switch {
+		case x.want == "" && len(got) > 0:
+			t.Errorf("%v", got)
+		case x.want != "" && (len(got) != 1 || got[0].Code != comparison.OtherRun || got[0].Text != want):
+			t.Errorf("%v, want %q", got, want)
+		}
 	}
 }

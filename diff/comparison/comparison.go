@@ -117,8 +117,8 @@ type Side struct {
 type Unit struct {
 	Kind  string `json:"kind"` // "kernel → graph" where the sides differ
 	Name  string `json:"name"`
-	Phase string `json:"phase"`
-	Batch *int64 `json:"batch"`
+	Phase string `json:"phase"` // empty if the sides' differ
+	Batch *int64 `json:"batch"` // null if one side has none
 	// HeadBatch is the head's batch size where it differs from Batch, the base's: only in a study.
 	HeadBatch *int64 `json:"head_batch,omitempty"`
 	Tokens    *int64 `json:"tokens"` // prompt tokens, rounded up to a power of two

@@ -33,6 +33,9 @@ const (
 	StudyWork   = "work"
 )
 
+// RequestsRunning ends the values of a load that is known only by how many requests ran at a time.
+const RequestsRunning = " requests running"
+
 // StudyFields returns the fields that a study can vary: the fields of the environment that make sides not comparable,
 // and those that are not in the environment: the batch size, the engine (such as its version), and the work itself.
 func StudyFields() []string {
@@ -70,7 +73,11 @@ func (s *Study) About() string {
 		case f.Base == f.Head:
 			text += " (the same on both sides: " + f.Base + ")"
 		default:
-			text += " (" + counted(f.Base) + " → " + counted(f.Head) + ")"
+			base := counted(f.Base)
+			if strings.HasSuffix(f.Head, RequestsRunning) {
+				base = strings.TrimSuffix(base, RequestsRunning)
+			}
+			text += " (" + base + " → " + counted(f.Head) + ")"
 		}
 		list = append(list, text)
 	}

@@ -110,8 +110,12 @@ const (
 	NotJudged            Code = "not_judged"         // explain ended with an error before it compared anything
 )
 
+// OtherRun is the code of a log that was written at another time than its capture.
+const OtherRun = "log_other_run"
+
 // Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers
 // mean.
 func Doubts() []Code {
-	return []Code{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors", "impossible_copies"}
+	return []Code{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors", "impossible_copies",
+		OtherRun}
 }

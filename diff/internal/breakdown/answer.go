@@ -49,7 +49,11 @@ func (x *Parts) Answer() {
 		x.answer()
 	}
 	for _, text := range []string{lacksText(c), loadText(c)} {
-		if text != "" {
+		switch {
+		case text == "":
+		case a.Direction == comparison.NotComparable:
+			a.Notes = append(a.Notes, text)
+		default:
 			a.Notes = slices.Insert(a.Notes, 0, text)
 		}
 	}
@@ -202,8 +206,15 @@ func resolution(c *comparison.Comparison, row *comparison.Row) *float64 {
 	return nil
 }
 
-// perKind describes a kind of unit, with both batch sizes if the head's is another: decode step, batch 16 → 32.
+// perKind describes a kind of unit, with both batch sizes if the head's is another: decode step, batch 16 → 32. It names
+// no phase and no batch size that only one side has.
 func (x *Parts) perKind(k side.Kind) string {
+	if u := &x.C.Unit; k == x.Chosen.Kind {
+		k.Phase = u.Phase
+		if u.Batch == nil {
+			k.Batch = -1
+		}
+	}
 	if h := x.C.Unit.HeadBatch; h != nil && k == x.Chosen.Kind {
 		return strings.Replace(perKind(k), "batch "+unit.Int(k.Batch), "batch "+unit.Int(k.Batch)+" → "+unit.Int(*h), 1)
 	}

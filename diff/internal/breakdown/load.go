@@ -16,23 +16,35 @@ const (
 	otherRequests = 2.0
 )
 
+// Running is the row of the requests that ran at a time; nil if a side does not know them.
+func Running(c *comparison.Comparison) *comparison.Row {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; strings.HasPrefix(r.Metric, "serve.requests_running") && r.Base != nil && r.Head != nil {
+			return r
+		}
+	}
+	return nil
+}
+
 // loadText warns of sides whose logs or metrics show another load: their steps may be alike, and what the server did
-// besides is not. It is empty if they do not, or if one is silent.
+// besides is not. It is empty if they do not, if one is silent, or if that is studied.
 func loadText(c *comparison.Comparison) string {
-	at := slices.IndexFunc(c.Primary, func(r comparison.Row) bool {
-		return strings.HasPrefix(r.Metric, "serve.requests_running") && r.Base != nil && r.Head != nil
-	})
-	if at < 0 {
+	r := Running(c)
+	if r == nil || c.Study != nil && slices.ContainsFunc(c.Study.Fields,
+		func(f comparison.StudyField) bool { return f.Name == "load" }) {
 		return ""
 	}
-	r := &c.Primary[at]
 	base, head := comparison.Value(r.Base), comparison.Value(r.Head)
 	few, many := min(base, head), max(base, head)
 	if many < otherLoad*few || math.Abs(many-few) < otherRequests {
 		return ""
 	}
-	return fmt.Sprintf("the load differs, %s → %s requests running (%s): send the same load to both sides",
+	text := fmt.Sprintf("the load differs, %s → %s requests running (%s): send the same load to both sides",
 		unit.Format(base, r.Unit), unit.Format(head, r.Unit), r.Metric)
+	if c.Answer.Direction == comparison.NotComparable {
+		text += ", or leave it so on purpose: --study need not name it"
+	}
+	return text
 }
 
 // lacksText says which evidence is missing on a side if only that keeps the verdict open.

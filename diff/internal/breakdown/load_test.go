@@ -19,6 +19,19 @@ func TestLoadText(t *testing.T) {
 			t.Errorf("%v → %v: %q", x.base, x.head, got)
 		}
 	}
+	few, many := 2.0, 128.0
+	c := &comparison.Comparison{Primary: []comparison.Row{{Metric: "serve.requests_running.p50", Unit: "count", Base: &many, Head: &few}},
+		Reasons: []comparison.Reason{{Text: "the model differs"}}}
+	parts := &Parts{C: c}
+	parts.Answer()
+	if want := "Not comparable: the model differs; the load differs, 128 → 2 requests running (serve.requests_running.p50): " +
+		"send the same load to both sides, or leave it so on purpose: --study need not name it."; c.Cause != want {
+		t.Errorf("%q", c.Cause)
+	}
+	c.Study = &comparison.Study{Fields: []comparison.StudyField{{Name: "load"}}}
+	if got := loadText(c); got != "" {
+		t.Error(got)
+	}
 	if got := loadText(&comparison.Comparison{Primary: []comparison.Row{{Metric: "serve.requests_running.p50", Unit: "1"}}}); got != "" {
 		t.Error(got)
 	}

@@ -24,6 +24,9 @@ type Sides struct {
 	Kind       side.Kind // name of Main
 	Device     int64     // device that is compared, if there are several
 	Moved      string    // says that another device is the slowest on the head; else empty
+
+	refused []string // fields that a study would have to name
+	at      int      // of the reason for the first of them
 }
 
 // LeastPart is the share of a unit below which a change of a part is negligible.
@@ -47,18 +50,35 @@ func (o *Options) studied(field string) bool {
 // gpuCount stands for the number of GPUs, which the field with the list of GPUs shows.
 const gpuCount = "gpu count"
 
-// onPurpose says how to compare sides that differ in these fields, or in those already studied, on purpose.
-func (o *Options) onPurpose(fields ...string) string {
-	list := slices.Clone(o.Study)
-	for _, f := range fields {
-		if f == gpuCount {
-			f = "parallelism"
-		}
-		if !slices.Contains(list, f) {
-			list = append(list, f)
-		}
+// refuse notes the field that the newest reason refuses because no study names it.
+func (x *Sides) refuse(field string) {
+	if len(x.refused) == 0 {
+		x.at = len(x.C.Reasons) - 1
 	}
-	return `; if they differ on purpose: "explain diff --study ` + strings.Join(list, ",") + ` BASE HEAD"`
+	if field == gpuCount {
+		field = "parallelism"
+	}
+	if !slices.Contains(x.refused, field) {
+		x.refused = append(x.refused, field)
+	}
+}
+
+// OnPurpose says with the first refusal how to compare sides that differ on purpose. It names every field that would be
+// refused, also those that are found only once the others are named.
+func (x *Sides) OnPurpose() {
+	if len(x.refused) == 0 {
+		return
+	}
+	opt := x.Opt
+	for more := x.refused; len(more) > 0; {
+		opt.Study = slices.Concat(opt.Study, more)
+		next := New(x.Base.Captures, x.Head.Captures, opt, &comparison.Comparison{Depth: comparison.DepthNone})
+		if next.Check() {
+			next.Work()
+		}
+		more = next.refused
+	}
+	x.C.Reasons[x.at].Text += `; if they differ on purpose: "explain diff --study ` + strings.Join(opt.Study, ",") + ` BASE HEAD"`
 }
 
 // New pairs the captures of both sides for the comparison c.
@@ -75,7 +95,8 @@ func (x *Sides) differentWork(text string, causes ...string) {
 		x.C.Reason(comparison.DifferentWork, text)
 		return
 	}
-	x.C.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(comparison.StudyWork))
+	x.C.Refuse(comparison.DifferentWork, text)
+	x.refuse(comparison.StudyWork)
 }
 
 // Check verifies what every comparison needs: work on both sides, the same environment, a unit of work, and a kind of
@@ -170,7 +191,6 @@ func differing(a, b string) (string, string) {
 func (x *Sides) Environment() {
 	first := x.Base.Captures[0]
 	seen := map[string]bool{}
-	at, fields := 0, []string(nil)
 	say := func(code comparison.Code, name, field, a, b string) {
 		if x.Opt.studied(name) {
 			return
@@ -195,10 +215,7 @@ func (x *Sides) Environment() {
 			if code == comparison.GraphCaptureMismatch { // no study needs that
 				return
 			}
-			if len(fields) == 0 {
-				at = len(x.C.Reasons) - 1
-			}
-			fields = append(fields, name)
+			x.refuse(name)
 		}
 	}
 	for _, s := range []*side.Side{x.Base, x.Head} {
@@ -227,9 +244,6 @@ func (x *Sides) Environment() {
 				x.C.Refuse(comparison.NoUnit, text)
 			}
 		}
-	}
-	if len(fields) > 0 {
-		x.C.Reasons[at].Text += x.Opt.onPurpose(fields...)
 	}
 }
 
