@@ -18,8 +18,9 @@ import (
 
 // Pins reads the files that decide, and notes them for the comment.
 type Pins struct {
-	Session *Session // nil outside of GitHub Actions
-	Ref     string   // where to read: a ref, HeadRef, or empty for the base of the change
+	Session *Session            // nil outside of GitHub Actions
+	Ref     string              // where to read: a ref, HeadRef, or empty for the base of the change
+	Getenv  func(string) string // names the base on other CI systems; may be nil
 	read    []*Pinned
 }
 
@@ -50,10 +51,16 @@ const HeadRef = "head"
 const maxPinned = 32 << 20
 
 // at is the ref at which to read: Ref, else the base of the change. here is true if the local files decide.
-func (l *Pins) at() (ref string, here bool, err error) {
+func (l *Pins) at(ctx context.Context) (ref string, here bool, err error) {
 	change := false
-	if ref = l.Ref; ref == "" && l.Session != nil {
+	switch ref = l.Ref; {
+	case ref != "":
+	case l.Session != nil:
 		ref, change = l.Session.Of.Base()
+	case l.Getenv != nil:
+		if ref, err = baseElsewhere(ctx, l.Getenv); err != nil {
+			return "", false, err
+		}
 	}
 	if change && ref == "" {
 		return "", false, UnreadError{fmt.Errorf(
@@ -66,7 +73,7 @@ func (l *Pins) at() (ref string, here bool, err error) {
 // [UnreadError], [ErrNowhere], or those of reading the local file.
 func (l *Pins) Read(ctx context.Context, what, path string) (*Pinned, error) {
 	s, p := l.Session, &Pinned{What: what, Name: filepath.ToSlash(path)}
-	ref, here, err := l.at()
+	ref, here, err := l.at(ctx)
 	if err != nil {
 		return nil, err
 	}

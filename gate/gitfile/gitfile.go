@@ -34,7 +34,7 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 		return nil, err
 	} else if err != nil {
 		return nil, fmt.Errorf(
-			"the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
+			"the checkout has no commit %[1]s: fetch it first (git fetch origin %[1]s); a shallow checkout holds only the newest", ref)
 	}
 	object := ref + ":./" + filepath.ToSlash(name)
 	size, err := run(ctx, dir, "cat-file", "-s", object)
@@ -52,6 +52,21 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 		err = fmt.Errorf("%s at %s is larger than %d bytes", path, ref, most)
 	}
 	return out, err
+}
+
+// Fork is the commit at which HEAD left a branch of origin, in the checkout at dir: the merge base, or the branch's
+// newest commit if the checkout is too shallow to know. It reads no local branch or tag: the change could own it.
+func Fork(ctx context.Context, dir, branch string) (string, error) {
+	ref := "refs/remotes/origin/" + branch
+	out, err := run(ctx, dir, "merge-base", "--", ref, "HEAD")
+	if err != nil && !limit.IsLate(err) {
+		out, err = run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
+	}
+	if err != nil && !limit.IsLate(err) {
+		err = fmt.Errorf("the checkout has no branch origin/%[1]s: fetch it first "+
+			"(git fetch origin +refs/heads/%[1]s:refs/remotes/origin/%[1]s)", branch)
+	}
+	return strings.TrimSpace(string(out)), err
 }
 
 // usual bounds how long git may take: it fetches nothing.

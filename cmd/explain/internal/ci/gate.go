@@ -51,9 +51,10 @@ then a warning at best: on the first run, before there can be a baseline, or if 
 budget was judged. Else, as when the named baseline is missing, it is inconclusive (on_missing_baseline
 in the policy changes that).
 
-For a pull request, a merge queue or a push, gate reads the policy, noise floors, a checked-in baseline
-and the phase map from the base commit, so a change cannot alter its judge. If one cannot be read
-there, the exit code is 4. New files take effect after the merge.
+For a pull request, a merge queue or a push on GitHub, a merge request on GitLab, and a pull request on
+Jenkins or Buildkite, gate reads the policy, noise floors, a checked-in baseline and the phase map from
+the base commit, so a change cannot alter its judge. If one cannot be read there, the exit code is 4.
+New files take effect after the merge. Elsewhere, name the base with --policy-ref.
 
 On workflow_run, for pull requests from forks, it judges the reports that the finished run left. It
 needs no checkout and trusts only the numbers; the comment says so.
@@ -304,7 +305,7 @@ type judged struct {
 // judge makes the comparison and decides the verdict. Temporary files go to dir.
 func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, dir string) (*judged, error) {
 	ctx := cmd.Context()
-	f.pins = gate.Pins{Session: s, Ref: f.policyRef}
+	f.pins = gate.Pins{Session: s, Ref: f.policyRef, Getenv: e.Getenv}
 	policy, source, err := f.readPolicy(ctx)
 	if err != nil {
 		return nil, err
