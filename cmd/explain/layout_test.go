@@ -209,9 +209,11 @@ var rooms = []room{
 		commandRoom + " analyze/report/doc cmd/explain/internal/bisectcmd cmd/explain/internal/capture cmd/explain/internal/crash " +
 			"cmd/explain/internal/historycmd cmd/explain/internal/rulesfile diff/diffdoc diff/policy gate gate/gitfile", nil},
 	{"cmd/explain/internal/record", "commands that record; a pair is compared as by diff",
-		commandRoom + " analyze/report/secret analyze/report/wording cmd/explain/internal/bisectcmd cmd/explain/internal/capture " +
-			"cmd/explain/internal/capturesession cmd/explain/internal/help cmd/explain/internal/interrupt cmd/explain/internal/load " +
-			"cmd/explain/internal/look cmd/explain/internal/rulesfile", nil},
+		commandRoom + " analyze/report/doc analyze/report/secret analyze/report/wording " +
+			"cmd/explain/internal/bisectcmd cmd/explain/internal/capture " +
+			"cmd/explain/internal/capturesession cmd/explain/internal/help " +
+			"cmd/explain/internal/interrupt cmd/explain/internal/load cmd/explain/internal/look " +
+			"cmd/explain/internal/rulesfile", nil},
 	{"cmd/explain/internal/guide", "commands that help know none of the others",
 		commandRoom + " analyze/report/schema cmd/explain/internal/docs cmd/explain/internal/help cmd/explain/internal/mcp " +
 			"cmd/explain/internal/mergecmd gate/history", nil},

@@ -133,7 +133,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return append(spans, doc.Text(" not comparable"))
 	}
 	if r := decisive(c); r != nil && r.Code == comparison.SameCapture && c.Identical && c.Verdict != comparison.Fail {
-		return doc.Spans(equal, " in every number; ", spans, " "+string(r.Code)+": "+clip(r.Text))
+		return doc.Spans(equal, " in every number: "+clip(r.Text)+" (", spans, " "+string(r.Code)+")")
 	} else if r != nil {
 		why := " " + string(r.Code) + ": " + clip(r.Text)
 		if c.Verdict == comparison.Fail {

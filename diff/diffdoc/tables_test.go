@@ -336,7 +336,7 @@ func TestCountsOfGatesSum(t *testing.T) {
 func TestACopyIsEqualFirst(t *testing.T) {
 	c := &comparison.Comparison{Comparable: true, Identical: true, Verdict: comparison.Inconclusive,
 		Reasons: []comparison.Reason{{Code: comparison.SameCapture, Text: "head is a copy"}}, Base: comparison.Side{Captures: 1}}
-	if got := text(verdictLine(c)); got != "EQUAL in every number; INCONCLUSIVE same_capture: head is a copy" {
+	if got := text(verdictLine(c)); got != "EQUAL in every number: head is a copy (INCONCLUSIVE same_capture)" {
 		t.Error(got)
 	}
 	if c.Identical = false; text(verdictLine(c)) != "INCONCLUSIVE same_capture: head is a copy" {

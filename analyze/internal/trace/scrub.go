@@ -86,10 +86,10 @@ type Scrubbed struct {
 	Rows   int64
 	Looks  map[secret.Kind]int
 
-	LeftTables  []string // without a column that is kept, by name
-	LeftColumns int      // of tables that were copied
-	LeftRows    int64    // of tables that were copied: metadata, and strings that nothing refers to; of a profile, events
-	Redacted    int64    // texts in which something looked like a token
+	LeftTables  []string            // without a column that is kept, by name
+	LeftColumns map[string][]string // of tables that were copied, by table
+	LeftRows    int64               // of tables that were copied: metadata, and strings that nothing refers to; of a profile, events
+	Redacted    int64               // texts in which something looked like a token
 }
 
 // Shown says how names are written that people choose; nil: as they are.
@@ -125,6 +125,7 @@ func Scrub(ctx context.Context, path, out string, shown Shown, opt Options) (don
 	}
 	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.Size, 1), shown: shown,
 		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
+	s.done.LeftColumns = map[string][]string{}
 	if err := s.write(out, found); err != nil {
 		var w *writeError
 		if errors.As(err, &w) {
@@ -342,7 +343,11 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	}
 	defer insert.Close()
 	s.done.Tables++
-	s.done.LeftColumns += len(t.Columns) - len(names)
+	for _, c := range t.Columns {
+		if !slices.Contains(names, c) {
+			s.done.LeftColumns[t.Name] = append(s.done.LeftColumns[t.Name], c)
+		}
+	}
 	s.copied = append(s.copied, t.Name)
 	values := make([]any, len(names))
 	var scanned int64

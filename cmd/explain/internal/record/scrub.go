@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -10,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/secret"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -29,10 +28,13 @@ func newScrub(e *cmdenv.Env) *cobra.Command {
 		Long: `A capture holds the whole environment of the process, host and user names, command lines and
 captured output. scrub copies only the tables, columns and metadata on a list, which is what explain
 reads. The report of the copy has the same numbers, except those read from payloads and from events of
-plugins, which can hold anything: power, NCCL's message sizes, Python's stacks. To check it, run
-"explain diff IN OUT": it says that every number is equal, and exits with 4 (same_capture), since a copy
-is no second capture. If --names hides names, diff warns of one session (one_session), whose numbers
-are equal, and exits with 0.
+plugins, which can hold anything: power, NCCL's message sizes, Python's stacks. scrub names every table
+and column that it leaves out. At the end it analyses IN and OUT, which takes longer than the copy, and
+compares their numbers: if one differs, there is no OUT, and the exit code is 3. Numbers whose labels
+--names hides are not compared; with other names, numbers that go by them can differ, and are listed.
+
+"explain diff IN OUT" says that every number is equal, and exits with 4 (same_capture), since a copy is
+no second capture; if --names hides names, it says PASS (one_session) and exits with 0.
 
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
 since reports are made of them; texts in them that look like an access token are replaced by [redacted].
@@ -87,9 +89,13 @@ func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool)
 	}
 	bar := progress.New(e.Err, false, false)
 	var done analyze.Scrubbed
+	var proof string
 	err = atomicfile.Path(out, over, func(name string) (err error) {
 		opt := analyze.Options{Getenv: e.Getenv, Progress: bar.Update}
-		done, err = analyze.Scrub(cmd.Context(), in, name, shown, opt)
+		if done, err = analyze.Scrub(cmd.Context(), in, name, shown, opt); err == nil {
+			cmdenv.HoldMemory(in, name)
+			proof, err = proven(cmd.Context(), in, name, shown, opt)
+		}
 		return err
 	})
 	bar.Stop()
@@ -109,8 +115,13 @@ func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool)
 	if atomicfile.Stdout(out) {
 		return nil
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n%s\n", render.Visible(out), done.Tables, unit.Int(done.Rows), render.Visible(how), leftBehind(&done))
-	return err
+	if _, err := fmt.Fprintf(e.Out, "Wrote %s: %s, %s; %s\n", render.Visible(out), wording.Count(done.Tables, "table"),
+		wording.Count(done.Rows, "row"), render.Visible(how)); err != nil {
+		return err
+	}
+	var d doc.Document
+	d.Add(leftOut(&done), doc.P(proof))
+	return render.Terminal(e.Out, d, render.TerminalOptions{Color: e.Coloured()})
 }
 
 // shownNames reads the value of --names; how says in words what it hides.
@@ -138,41 +149,4 @@ func shownNames(names string) (shown analyze.Shown, how string, err error) {
 		how += ", except those that match " + pattern
 	}
 	return shown, how, nil
-}
-
-// leftBehind returns a line about the tables, columns and rows of a capture that are not in the copy.
-func leftBehind(done *analyze.Scrubbed) string {
-	var list []string
-	add := func(n int64, what string) {
-		if n > 0 {
-			list = append(list, wording.Count(n, what))
-		}
-	}
-	add(int64(len(done.LeftTables)), "table")
-	add(int64(done.LeftColumns), "column")
-	add(done.LeftRows, "row")
-	text := "Left behind: " + cmp.Or(strings.Join(list, ", "), "nothing")
-	var named []string
-	codes := int64(0)
-	for _, t := range done.LeftTables {
-		if strings.HasPrefix(t, "ENUM_") {
-			codes++
-		} else {
-			named = append(named, t)
-		}
-	}
-	const most = 12
-	if len(named) > most {
-		named = append(named[:most], "…")
-	}
-	if codes > 0 {
-		named = append(named, wording.Count(codes, "list")+" of codes")
-	}
-	if len(named) > 0 {
-		text += " (" + render.Visible(strings.Join(named, ", ")) + ")"
-	}
-	if done.Redacted > 0 {
-		text += "; redacted in " + wording.Count(done.Redacted, "text")
-	}
-	return text
 }
