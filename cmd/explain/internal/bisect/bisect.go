@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -35,12 +36,14 @@ type taken struct {
 
 // The prior.
 const (
-	priorNone    = 0.55 // probability that nothing changed
-	priorSeveral = 0.02 // probability that many commits changed a little each
-	priorSize    = 25   // variance of the change, in squares of the noise: about five times it
-	priorCount   = 4    // weight of the noise known beforehand, in captures
-	priorMachine = 0.05 // standard deviation between machines, ln
-	freedom      = 4.2  // degrees of freedom of Student's t: one capture in a hundred is more than 4.6 deviations off
+	priorNone    = 0.55  // probability that nothing changed
+	priorSeveral = 0.02  // probability that many commits changed a little each
+	priorSize    = 25    // variance of the change, in squares of the noise: about five times it
+	priorLarge   = 0.7   // standard deviation of the few changes that are large, ln: a factor of two
+	priorOften   = 0.005 // share of those
+	priorCount   = 4     // weight of the noise known beforehand, in captures
+	priorMachine = 0.05  // standard deviation between machines, ln
+	freedom      = 4.2   // degrees of freedom of Student's t: one capture in a hundred is more than 4.6 deviations off
 )
 
 // Number of captures of the ends before the search begins.
@@ -49,6 +52,12 @@ const (
 	MostEnds   = 8
 	different  = 0.3 // the ends differ if the probability that nothing changed is below this
 )
+
+// Expected returns how many captures a search among n commits takes at least, and as a rule, if one of them is slower by
+// five times the noise: both ends and each halving once; as a rule the ends and doubtful captures again.
+func Expected(n int) (least, usual int) {
+	return 1 + bits.Len(uint(n)), 4 + bits.Len(uint(n))
+}
 
 // New begins a search among the n commits after the good one; the last of them is the bad one.
 func New(n int, o Options) (*Search, error) {
@@ -95,8 +104,9 @@ type Belief struct {
 
 // Belief weighs the hypotheses: a step at one of the commits, a slope over all of them, or no change. The likelihood of
 // each is that of a linear model with a level, the change, and an offset for each machine but the first, with errors of
-// Student's t. The prior of the change is normal with variance 25 σ², that of a machine offset with 5 %, and that of σ²
-// is inverse gamma around the known noise. Laplace's approximation integrates over all of them.
+// Student's t. The prior of the change is normal with variance 25 σ², or in one of 200 as large as a factor of two, that
+// of a machine offset with 5 %, and that of σ² is inverse gamma around the known noise. Laplace's approximation
+// integrates over all of them.
 func (s *Search) Belief() Belief {
 	logs := make([]float64, s.n+2) // index 0: nothing changed; index n+1: many commits changed
 	logs[0] = math.Log(priorNone) + s.evidence(nil)
@@ -136,7 +146,7 @@ func (s *Search) Belief() Belief {
 // probability of the culprit in half.
 func (s *Search) Next() int {
 	b := s.Belief()
-	if s.count(0, 0) == 0 || s.count(s.n, s.n) == 0 || b.None > different {
+	if s.n == 1 || s.count(0, 0) == 0 || s.count(s.n, s.n) == 0 || b.None > different {
 		return s.end()
 	}
 	sum, half := 0.0, 0.0

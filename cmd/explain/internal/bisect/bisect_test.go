@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
@@ -72,6 +73,8 @@ var scenes = []scene{
 	{name: "+3 %", commits: 64, slower: step(0.03), noise: 0.01, right: 0.9, falses: 0.03, captures: 22},
 	{name: "+5 %, 1000 commits", commits: 1000, slower: step(0.05), noise: 0.01, right: 0.98, falses: 0.01, captures: 16},
 	{name: "+5 %, 5 % odd", commits: 64, slower: step(0.05), noise: 0.01, odd: 0.05, right: 0.95, falses: 0.01, captures: 20},
+	{name: "twice as slow", commits: 64, slower: step(1), noise: 0.01, right: 0.99, falses: 0.01, captures: 11},
+	{name: "five times, 1 of 1000", commits: 1000, slower: step(4), noise: 0.01, right: 0.98, falses: 0.01, captures: 16},
 	{name: "+5 %, two machines", commits: 64, slower: step(0.05), noise: 0.01, machines: 0.04, right: 0.95, falses: 0.01, captures: 20},
 	{name: "nothing", commits: 64, slower: none, noise: 0.01, right: 0.95, falses: 0.01, captures: 8},
 	{name: "nothing, 5 % odd", commits: 64, slower: none, noise: 0.01, odd: 0.05, right: 0.9, falses: 0.02, captures: 9},
@@ -118,6 +121,23 @@ func TestSearches(t *testing.T) {
 		}
 		if right/of < x.right-chance || falses/of > x.falses+chance || captures/of > x.captures+chance*10 {
 			t.Errorf("%s: right %.3f, false culprit %.3f, %.1f captures; want %.2f, %.2f, %.0f", x.name, right/of, falses/of, captures/of, x.right, x.falses, x.captures)
+		}
+	}
+}
+
+// TestExpected: no search for a change of five times the noise ends sooner than said, and half of them take about as many as said.
+func TestExpected(t *testing.T) {
+	for _, commits := range []int{1, 2, 3, 7, 8, 15, 31, 64, 255, 1000} {
+		least, usual := Expected(commits)
+		x := scene{commits: commits, slower: step(0.05), noise: 0.01}
+		var took []int
+		for seed := range 41 {
+			_, n, _ := x.run(t, uint64(seed))
+			took = append(took, n)
+		}
+		slices.Sort(took)
+		if took[0] < least || took[20] < usual-1 || took[20] > usual+1 {
+			t.Errorf("%d commits: %d at least and %d in the middle, said %d and %d", commits, took[0], took[20], least, usual)
 		}
 	}
 }

@@ -18,8 +18,26 @@ func (s *Search) evidence(shape func(commit int) float64) float64 {
 	return s.fit(shape, func(int) bool { return true }).log
 }
 
-// fit finds the most likely values by weighted least squares, in which outliers count less, and integrates around them.
+// fit returns the fit under the likelier of two priors of the change, and the evidence under both: a change is as a
+// rule some times the noise, and now and then half of the value or more.
 func (s *Search) fit(shape func(commit int) float64, counts func(commit int) bool) fitted {
+	best := s.fitPrior(shape, counts, priorSize*s.o.Noise*s.o.Noise)
+	if shape == nil {
+		return best
+	}
+	wide := s.fitPrior(shape, counts, max(priorSize*s.o.Noise*s.o.Noise, priorLarge*priorLarge))
+	wide.log += math.Log(priorOften)
+	best.log += math.Log1p(-priorOften)
+	if wide.log > best.log {
+		best, wide = wide, best
+	}
+	best.log += math.Log1p(math.Exp(wide.log - best.log))
+	return best
+}
+
+// fitPrior finds the most likely values by weighted least squares, in which outliers count less, and integrates around
+// them. size is the variance of the change.
+func (s *Search) fitPrior(shape func(commit int) float64, counts func(commit int) bool, size float64) fitted {
 	changes := 0
 	if shape != nil {
 		changes = 1
@@ -53,7 +71,7 @@ func (s *Search) fit(shape func(commit int) float64, counts func(commit int) boo
 			switch {
 			case i == 0:
 			case i == changes:
-				h[i][i] = 1 / (priorSize * s.o.Noise * s.o.Noise)
+				h[i][i] = 1 / size
 			default:
 				h[i][i] = 1 / (priorMachine * priorMachine)
 			}
@@ -91,7 +109,6 @@ func (s *Search) fit(shape func(commit int) float64, counts func(commit int) boo
 	inverse, logDet := solve(h)
 	if shape != nil {
 		out.se = math.Sqrt(inverse[1][d+2])
-		size := priorSize * s.o.Noise * s.o.Noise
 		out.log -= theta[1]*theta[1]/2/size + math.Log(2*math.Pi*size)/2
 	}
 	for _, b := range theta[1+changes:] {

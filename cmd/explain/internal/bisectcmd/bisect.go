@@ -226,9 +226,9 @@ func (b *bisection) recall(s *history.Store) error {
 
 // announce prints, before the first capture, how many captures the search may take.
 func (b *bisection) announce() {
-	usual := bisect.FewestEnds + int(math.Ceil(math.Log2(float64(len(b.commits)+1))))
-	text := fmt.Sprintf("%s to search after %s, up to %s: about %d captures (at most %d) if one of them is slower by five times the noise, %d to %d if none is",
-		wording.Count(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), usual, b.most,
+	least, usual := bisect.Expected(len(b.commits))
+	text := fmt.Sprintf("%s to search after %s, up to %s: %d to %d captures, usually %d, if one of them is slower by five times the noise; %d to %d if none is",
+		wording.Count(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), min(least, b.most), b.most, min(usual, b.most),
 		bisect.FewestEnds, bisect.MostEnds)
 	if b.recalled > 0 {
 		text += fmt.Sprintf("; %s from the history", wording.Count(b.recalled, "capture"))
