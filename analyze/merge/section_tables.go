@@ -12,8 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-func (s *rankSection) ranksOut() {
-	var rows, causes [][]report.Cell
+func (s *rankSection) ranksOut() (causes [][]report.Cell) {
+	var rows [][]report.Cell
 	shown := s.run.shown(maxRankMetrics)
 	if len(s.run.ranks) > maxRankMetrics {
 		s.out.note("Only the %d ranks that others waited for longest have metrics of their own; the table has all %d.",
@@ -81,9 +81,14 @@ func (s *rankSection) ranksOut() {
 		column("last", "Came last", report.Int, report.Count), column("late_mean", "Late by", report.Float, report.Nanoseconds),
 		wide("late_max", "At most", report.Int, report.Nanoseconds),
 		column("held_up", "Held others up", report.Int, report.Nanoseconds), column("because", "Because of", report.Name, ""),
-		wide("capture", "Capture", report.Name, ""), wide("pid", "Process", report.Int, ""), wide("device_id", "GPU", report.Int, ""),
+		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: len(s.f.captures) < 2}, wide("pid", "Process", report.Int, ""), wide("device_id", "GPU", report.Int, ""),
 		wide("bubble", "Bubbles", report.Int, report.Nanoseconds), wide("experts", "Experts", report.Int, report.Nanoseconds),
 	}, rows, 0)
+	return causes
+}
+
+// causesOut lists what late ranks did more than others.
+func (s *rankSection) causesOut(causes [][]report.Cell) {
 	s.out.table("rank_causes", "What late ranks did more than others", "rank_causes.csv", []report.Column{
 		column("rank", "Rank", report.Name, ""), column("what", "Did", report.Name, ""),
 		column("more", "More than others", report.Float, report.Nanoseconds),

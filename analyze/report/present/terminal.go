@@ -277,7 +277,10 @@ func brief(v *View, f report.Finding) []doc.Span {
 		if len(spans) == 1 && strings.HasPrefix(w, "worth up to "+spans[0].Text+" ") {
 			spans = nil
 		}
-		if len(spans) > 0 {
+		switch {
+		case len(spans) > 0 && f.ID == "gpu_idle" && slices.ContainsFunc(f.Evidence, func(e report.MetricRef) bool { return e.ID == "unit.read_back_idle" }):
+			w = " idle; without the part after read-backs " + w // the finding on these has that part
+		case len(spans) > 0:
 			w = "; " + w
 		}
 		spans = append(spans, doc.Text(w))

@@ -182,11 +182,11 @@ func TestFind(t *testing.T) {
 		"cudaStreamSynchronize":                "(explain doc sync) shows such calls",
 		"cuLaunchKernel":                       "a call of the CUDA driver that starts a kernel",
 		"cudaGraphLaunch":                      "explain doc graphs",
-		"dependency":                           "launched, and waiting for an event",
+		"dependency":                           "the work is launched but waits for an event",
 		"execute_context_N(M)_generation_K(L)": "vLLM",
 		"PAIRED BY":                            "how the kernel of the base was matched",
 		"tables/gpu_time.csv":                  "table gpu_time (Time by class) of section gpu_time",
-		"unit.time.p99{phase=decode}":          "p99: 90th and 99th percentile",
+		"unit.time.p99{phase=decode}":          "p99: 99th percentile",
 		"far tail":                             "rule of the preset llm-serving: unit.time.p99",
 		"unknown":                              "without the scheduler's switches",
 	} {
@@ -209,8 +209,8 @@ func TestFind(t *testing.T) {
 		"idle: sync":       {"words", "the host waited in a blocking call"},
 		"idle:sync":        {"words", "the host waited in a blocking call"},
 		"idle sync":        {"words", "the host waited in a blocking call"},
-		"Idle: dependency": {"words", "launched, and waiting for an event"},
-		"idle dep":         {"words", "launched, and waiting for an event"},
+		"Idle: dependency": {"words", "the GPU is idle; the work is launched but waits for an event"},
+		"idle dep":         {"words", "the GPU is idle; the work is launched but waits for an event"},
 		"schema version":   Find("schema_version")[0],
 	} {
 		if list := Find(name); len(list) == 0 || list[0].Page != want.Page || !strings.HasPrefix(list[0].Text, want.Text) {

@@ -241,14 +241,14 @@ func page(r *analyze.WhatIfResult, asked bool) doc.Document {
 	}
 	p := &r.Replay
 	fit := "The replay with typical latencies is " + unit.Percent(p.Error) + " off the measured steps (median). Host, calls and " +
-		"latencies are " + unit.Percent(p.OnHost) + " of the critical path; a replay without them gains " +
+		"latencies are " + unit.Percent(p.OnHost) + " of the critical path. Removing host calls and launch latencies too would gain " +
 		unit.Percent(p.Bare) + ", which should be about as much. " + unit.Percent(p.Unknown) + " of the path is unknown."
 	if p.Unlaunched > 0 {
 		fit += " What launched " + unit.Percent(p.Unlaunched) + " of the GPU work is not known."
 	}
 	if p.Fits {
 		d.Add(doc.P("The gain is the mean over the steps of "+judged(r)+", whose median step is the longest; "+
-			"up to is the upper end of its 95 % interval, which a real change rarely reaches. Gains overlap: "+
+			"a real change rarely reaches it; up to is the upper end of its 95 % interval. Gains overlap: "+
 			"do not add them. A finding of a report is worth no more than the time that it is about (idle time "+
 			"after waits, exposed communication), so it can be worth less."), doc.P(fit))
 	} else {
