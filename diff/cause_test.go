@@ -54,8 +54,10 @@ func TestTheCauseBeginsWithTheHeadline(t *testing.T) {
 	if row == nil || row.Kind != "decode 8" || c.Attribution.Kind != "decode 8" || c.Attribution.TotalDelta != 6e6 {
 		t.Errorf("headline %+v, attribution of %q, %v", row, c.Attribution.Kind, c.Attribution.TotalDelta)
 	}
-	const want = "+60.0 % slower, 10 → 16 ms per decode step, batch 8, median: +5 ms kernel gemm +60.0 %; +1 ms kernel flash +60.0 %; " +
-		"prefill, batch 1: +20.0 % slower, 20 ms → 24 ms: +3.333 ms kernel gemm +20.0 %, +666.7 µs kernel flash +20.0 %; "
+	const want = "+60.0 % slower, 10 → 16 ms per decode step, batch 8, median: " +
+		"+5 ms kernel gemm +60.0 %: 10 × 833.3 µs → 1.333 ms; +1 ms kernel flash +60.0 %: 2 × 833.3 µs → 1.333 ms; " +
+		"prefill, batch 1: +20.0 % slower, 20 ms → 24 ms: " +
+		"+3.333 ms kernel gemm +20.0 %: 10 × 1.667 → 2 ms, +666.7 µs kernel flash +20.0 %: 2 × 1.667 → 2 ms; "
 	if !strings.HasPrefix(c.Cause, want) {
 		t.Errorf("%s", c.Cause)
 	}

@@ -38,7 +38,8 @@ func TestWorkAtTheHeadsPrices(t *testing.T) {
 	if c.Verdict != comparison.Fail {
 		t.Errorf("%s: %s", c.Verdict, c.Cause)
 	}
-	says(t, c, "+60.0 % slower, 20 → 32 ms per prefill, batch 1, median: +10 ms kernel gemm +60.0 %; +2 ms kernel flash +60.0 %; base's work takes +24.0 % at head's times")
+	says(t, c, "+60.0 % slower, 20 → 32 ms per prefill, batch 1, median: "+
+		"+10 ms kernel gemm +60.0 %: 10 × 1.667 → 2.667 ms; +2 ms kernel flash +60.0 %: 2 × 1.667 → 2.667 ms; base's work takes +24.0 % at head's times")
 	if c.Attribution.Kind != "prefill 1" || math.Abs(c.Attribution.TotalDelta-12e6) > 1 {
 		t.Errorf("the attribution is of %q: %+v", c.Attribution.Kind, c.Attribution)
 	}

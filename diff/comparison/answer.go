@@ -110,11 +110,7 @@ func (a *Answer) Sides() string {
 	if a.From == nil || a.To == nil {
 		return ""
 	}
-	from, to := unit.Format(Value(a.From), a.Unit), unit.Format(Value(a.To), a.Unit)
-	if number, suffix, ok := strings.Cut(from, " "); ok && strings.HasSuffix(to, " "+suffix) {
-		from = number
-	}
-	text := from + " → " + to
+	text := FromTo(Value(a.From), Value(a.To), a.Unit)
 	switch {
 	case a.Metric == MetricWork:
 		text += " for the base's work"
@@ -128,6 +124,15 @@ func (a *Answer) Sides() string {
 		text += ", " + stat
 	}
 	return text
+}
+
+// FromTo are both values, with their unit once if it is the same: 2.395 → 2.678 ms.
+func FromTo(base, head float64, u string) string {
+	from, to := unit.Format(base, u), unit.Format(head, u)
+	if number, suffix, ok := strings.Cut(from, " "); ok && strings.HasSuffix(to, " "+suffix) {
+		from = number
+	}
+	return from + " → " + to
 }
 
 // OfRow fills in the number of a row, in its own direction. A verdict that is no doubt leaves none of the number.

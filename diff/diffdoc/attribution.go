@@ -30,7 +30,7 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) doc.T
 	t := doc.Table{ID: "attribution", Columns: doc.Cols("Part of one unit", ">"+scale.Header("Base"),
 		">"+scale.Header("Head"), ">"+change.Header("Change"), ">Share of change")}
 	if effects {
-		t.Columns = append(t.Columns, doc.Cols(">+"+change.Header("by count"), ">+"+change.Header("per call"))...)
+		t.Columns = append(t.Columns, effectColumns(change)...)
 	}
 	t.Caption = doc.Spans("Where the change of " + delta(a.TotalDelta) + " comes from (mean " + a.Metric + ")")
 	t.Columns[3].Bars = deltaBars(deltas)

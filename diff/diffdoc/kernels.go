@@ -2,7 +2,6 @@ package diffdoc
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -30,26 +29,27 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		return doc.Table{}
 	}
 	shown := kernels[:min(len(kernels), limit)]
-	var values, deltas, changes []float64
-	for _, k := range shown {
+	var values, deltas, changes, oneRun []float64
+	for i := range shown {
+		k := &shown[i]
+		oneRun = append(oneRun, comparison.Value(perRun(k.Base, k.BaseCount)), comparison.Value(perRun(k.Head, k.HeadCount)))
 		values = append(values, comparison.Value(k.Base), comparison.Value(k.Head))
 		deltas, changes = append(deltas, k.Delta), append(changes, k.Delta, k.CountEffect, k.PerCallEffect)
 	}
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, changes...)
+	run := unit.Common(report.Nanoseconds, oneRun...)
 	counts := countsTitle("runs", shown, func(k comparison.Kernel) [2]*float64 { return [2]*float64{k.BaseCount, k.HeadCount} })
 	t := doc.Table{
 		ID:      "kernels",
 		Caption: doc.Spans("Kernels that changed, or may have"),
 		Columns: doc.Cols("Kernel", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">%",
-			">"+counts, "Class"),
+			">"+counts, ">"+run.Header("One run"), "Class"),
 	}
-	more := doc.Cols("Change is")
 	if detail {
-		more = doc.Cols(">+"+change.Header("by count"), ">+"+change.Header("per call"), "+Paired by")
+		t.Columns = append(t.Columns, append(effectColumns(change), doc.Cols("+Paired by")...)...)
 	}
-	t.Columns = append(t.Columns, more...)
 	t.Columns[3].Bars = deltaBars(deltas)
-	num := func(v *float64) string {
+	num := func(scale unit.Scale, v *float64) string {
 		if v == nil {
 			return comparison.NoValue
 		}
@@ -57,7 +57,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	}
 	for i := range shown {
 		k := &shown[i]
-		name, more := briefName(c, k), doc.Row(changedBy(k))
+		name, more := briefName(c, k), doc.Row()
 		if detail {
 			name, more = kernelName(k), doc.Row(change.Delta(k.CountEffect), change.Delta(k.PerCallEffect), k.PairedBy)
 		}
@@ -65,7 +65,8 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		if k.Class != comparison.Unsettled { // of kernels that is the result of a test, also in a study
 			class = changeWord(c, k.Class, k.Delta)
 		}
-		row := doc.Row(name, num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k), class)
+		row := doc.Row(name, num(scale, k.Base), num(scale, k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k),
+			arrow(num(run, perRun(k.Base, k.BaseCount)), num(run, perRun(k.Head, k.HeadCount))), class)
 		t.Rows = append(t.Rows, append(row, more...))
 	}
 	andMore(&t, len(kernels)-len(shown))
@@ -119,22 +120,17 @@ func briefName(c *comparison.Comparison, k *comparison.Kernel) doc.Cell {
 	return cell
 }
 
-// mostly is the share of a change, 0 to 1, from which on it is called the change of one sort.
-const mostly = 0.9
+// effectColumns split a change by what it comes from: how often kernels run, and how long one run takes.
+func effectColumns(change unit.Scale) []doc.Column {
+	return doc.Cols(">+"+change.Header("from more or fewer runs"), ">+"+change.Header("from slower or faster runs"))
+}
 
-// changedBy says whether a kernel changed because it runs more or less often, or because one call takes longer or
-// shorter; empty if it did not change, or was added or removed.
-func changedBy(k *comparison.Kernel) string {
-	count, call := math.Abs(k.CountEffect), math.Abs(k.PerCallEffect)
-	switch {
-	case count+call == 0, k.Class == comparison.Added, k.Class == comparison.Removed:
-		return ""
-	case call >= mostly*(count+call):
-		return "per call"
-	case count >= mostly*(count+call):
-		return "by count"
+// perRun is the time of one run, ns; nil if it is not known.
+func perRun(time, count *float64) *float64 {
+	if time == nil || comparison.Value(count) <= 0 {
+		return nil
 	}
-	return "both"
+	return new(*time / *count)
 }
 
 // runs is how often a kernel runs in one unit.

@@ -55,3 +55,28 @@ func TestIdleInsideARange(t *testing.T) {
 		}
 	}
 }
+
+// TestOneRun by hand: 300 µs in 4 runs are 75 µs each. Another number of runs, or runs that others hide, show no such sum.
+func TestOneRun(t *testing.T) {
+	kernel := func(base, head, baseRuns, headRuns float64) *comparison.Kernel {
+		return &comparison.Kernel{Base: &base, Head: &head, BaseCount: &baseRuns, HeadCount: &headRuns, Delta: head - base}
+	}
+	for _, x := range []struct {
+		name  string
+		k     *comparison.Kernel
+		delta float64 // of the unit's time
+		want  string
+	}{
+		{"as often", kernel(300e3, 450e3, 4, 4), 150e3, "4 × 75 → 112.5 µs"},
+		{"as often, to the digits that are shown", kernel(300e3, 450e3, 4, 4.0000001), 150e3, "4 × 75 → 112.5 µs"},
+		{"more often", kernel(300e3, 450e3, 4, 6), 150e3, ""},
+		{"in some steps", kernel(30e3, 45e3, 0.4, 0.4), 15e3, ""},
+		{"half hidden", kernel(300e3, 450e3, 4, 4), 75e3, ""},
+		{"only the head", &comparison.Kernel{Head: new(1e3), HeadCount: new(1.0), Delta: 1e3}, 1e3, ""},
+		{"unknown", nil, 1e3, ""},
+	} {
+		if got := oneRun(&comparison.AttributionRow{Delta: x.delta}, x.k); got != x.want {
+			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+	}
+}

@@ -196,15 +196,15 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]Entry{ // words that outputs print, first of all that has their name
-		"per call":             {"diff", "why a kernel's time changed: each run takes longer"},
-		"unit.coverage":        {"words", "in report.json: the share of the GPU's compute time"},
-		"had nothing to judge": {"diff", "gates whose rules could not be applied"},
-		"assumed":              {"diff", "the floor of 5 % that applies if nobody measured"},
-		"comm.":                {"diff", "communication that no compute hides"},
-		"NVTX coverage":        {"words", "share of the kernel time"},
-		"api":                  {"host_idle", "the launching thread was in another CUDA call"},
-		"os call":              {"host_idle", "the launching thread was in a call of the operating system"},
-		"running":              {"host_idle", "the launching thread was on a CPU"},
+		"from slower or faster runs": {"diff", "how much of the change of one unit comes from each run taking longer"},
+		"unit.coverage":              {"words", "in report.json: the share of the GPU's compute time"},
+		"had nothing to judge":       {"diff", "gates whose rules could not be applied"},
+		"assumed":                    {"diff", "the floor of 5 % that applies if nobody measured"},
+		"comm.":                      {"diff", "communication that no compute hides"},
+		"NVTX coverage":              {"words", "share of the kernel time"},
+		"api":                        {"host_idle", "the launching thread was in another CUDA call"},
+		"os call":                    {"host_idle", "the launching thread was in a call of the operating system"},
+		"running":                    {"host_idle", "the launching thread was on a CPU"},
 		// labels with signs, as printed and as typed
 		"idle: sync":       {"words", "the host waited in a blocking call"},
 		"idle:sync":        {"words", "the host waited in a blocking call"},
