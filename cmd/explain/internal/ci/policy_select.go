@@ -86,7 +86,11 @@ func testedRules(p *policy.Policy, c *comparison.Comparison) (out *cmdenv.Lines,
 			if g := &c.Gates[k]; g.Rule == r.Name() && g.Threshold == r.Threshold() && g.Level == r.Level {
 				found++
 				if g.Checked() || g.Head != nil && g.Code == comparison.SameCapture {
-					out.Add("  %-60s %s", gateName(c, g), gateValue(g))
+					said := gateValue(g)
+					if v := g.CountsAs; r.Budgeted() && (v == comparison.Fail || v == comparison.Warn) {
+						said += ": would " + string(v) + " (" + r.Threshold() + ")"
+					}
+					out.Add("  %-60s %s", gateName(c, g), said)
 				} else {
 					all = false
 					out.Add("  cannot be judged: %s", g.Reason)
