@@ -25,8 +25,8 @@ func (x *Parts) otherDevices() []string {
 		far  float64 // ns
 	}
 	own := Attribute(x.Base, x.Head, comparison.DepthUnit, x.Limits)
-	words := map[string]string{comparison.ClassCompute: "GPU compute", comparison.ClassComm: "exposed communication",
-		comparison.ClassCopy: "exposed copies", comparison.ClassIdle: "GPU idle"}
+	classes := []struct{ id, word string }{{comparison.ClassCompute, "GPU compute"}, {comparison.ClassComm, "exposed communication"},
+		{comparison.ClassCopy, "exposed copies"}, {comparison.ClassIdle, "GPU idle"}}
 	var list []found
 	for _, device := range x.Chosen.Devices {
 		base, head := pairing.On(x.Base, x.Head, device)
@@ -35,11 +35,12 @@ func (x *Parts) otherDevices() []string {
 		}
 		other := Attribute(base, head, comparison.DepthUnit, x.Limits)
 		most := found{far: x.Floor * own.Base}
-		for id, word := range words { // order does not matter
-			d, rows := split(own.Rows).part(id).Delta, split(other.Rows)
-			is := rows.part(id).Delta
+		for _, class := range classes { // of two that differ as much, the first
+			d, rows := split(own.Rows).part(class.id).Delta, split(other.Rows)
+			is := rows.part(class.id).Delta
 			if far := math.Abs(is - d); far > most.far && (is*d < 0 || math.Abs(is) > farMore*math.Abs(d)) {
-				most = found{fmt.Sprintf("GPU %d: %s %s (%s): --device %[1]d", device, word, delta(is), rows.change(id)), far}
+				most = found{fmt.Sprintf("GPU %d: %s %s (%s): --device %[1]d", device, class.word, delta(is),
+					rows.change(class.id)), far}
 			}
 		}
 		if most.text != "" {
