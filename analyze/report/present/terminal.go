@@ -278,8 +278,8 @@ func brief(v *View, f report.Finding) []doc.Span {
 			spans = nil
 		}
 		switch {
-		case len(spans) > 0 && f.ID == "gpu_idle" && slices.ContainsFunc(f.Evidence, func(e report.MetricRef) bool { return e.ID == "unit.read_back_idle" }):
-			w = " idle; without the part after read-backs " + w // the finding on these has that part
+		case len(spans) > 0 && f.ID == "gpu_idle" && cites(f, "unit.read_back_idle"): // another finding has that part
+			w = " idle; " + w + ", without the part after read-backs"
 		case len(spans) > 0:
 			w = "; " + w
 		}
@@ -345,6 +345,11 @@ func (v *View) byWeight() []report.Warning {
 	list := slices.Clone(v.Warnings)
 	slices.SortStableFunc(list, func(a, b report.Warning) int { return weight(a) - weight(b) })
 	return list
+}
+
+// cites reports whether a finding has a metric as evidence.
+func cites(f report.Finding, metric string) bool {
+	return slices.ContainsFunc(f.Evidence, func(e report.MetricRef) bool { return e.ID == metric })
 }
 
 // warned reports whether the report has a warning of this code.
