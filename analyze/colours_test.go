@@ -34,7 +34,8 @@ func TestEveryCategoryHasAColour(t *testing.T) {
 // colourOf is the class of a bar's only part.
 func colourOf(t *testing.T, name string) string {
 	t.Helper()
-	chart := doc.Chart{ID: "parts", Kind: "stacked", Series: []doc.Series{{Name: "all", Labels: []string{name}, Values: []float64{1}}}}
+	chart := doc.Chart{ID: "parts", Kind: "stacked",
+		Series: []doc.Series{{Name: "all", Labels: []string{name}, Values: []float64{1}}}}
 	var page strings.Builder
 	if err := render.HTML(&page, doc.Document{Blocks: []doc.Block{chart}}, render.HTMLOptions{}); err != nil {
 		t.Fatal(err)

@@ -72,9 +72,9 @@ func TestRanksAreNoRepeats(t *testing.T) {
 	}
 }
 
-// TestNamesGuessNoRanks: a file name never overrules what a capture states, and says nothing of a capture whose GPU took
+// TestRankInAFileName: the rank that a capture states counts, whatever its file name; a name says nothing if no GPU took
 // part in no collective, or of several GPUs: a LoRA of rank 8 and one of rank 16 are no ranks of a run.
-func TestNamesGuessNoRanks(t *testing.T) {
+func TestRankInAFileName(t *testing.T) {
 	names := []string{"lora_rank8.sqlite", "lora_rank16.sqlite"}
 	repeats := func(payload bool, change func(r *report.Report)) (list []*report.Report) {
 		for i, name := range names {

@@ -113,8 +113,8 @@ func (list captures) sameGPUs(warnings *[]report.Warning) {
 		}
 		if a, b := *first.environ.GPUs[0].Name, *c.environ.GPUs[0].Name; a != b {
 			*warnings = slices.Insert(*warnings, 0, report.Warning{Code: "mixed_gpus", Section: "ranks",
-				Text: fmt.Sprintf("Different models of GPU, so hardly one run: report each capture on its own, or compare with explain diff. %s ran on %s, %s on %s.",
-					first.Name, a, c.Name, b)})
+				Text: fmt.Sprintf("Different models of GPU, so hardly one run: report each capture on its own, or compare with "+
+					"explain diff. %s ran on %s, %s on %s.", first.Name, a, c.Name, b)})
 			return
 		}
 	}

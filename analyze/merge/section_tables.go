@@ -81,7 +81,8 @@ func (s *rankSection) ranksOut() (causes [][]report.Cell) {
 		column("last", "Came last", report.Int, report.Count), column("late_mean", "Late by", report.Float, report.Nanoseconds),
 		wide("late_max", "At most", report.Int, report.Nanoseconds),
 		column("held_up", "Held others up", report.Int, report.Nanoseconds), column("because", "Because of", report.Name, ""),
-		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: len(s.f.captures) < 2}, wide("pid", "Process", report.Int, ""), wide("device_id", "GPU", report.Int, ""),
+		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: len(s.f.captures) < 2},
+		wide("pid", "Process", report.Int, ""), wide("device_id", "GPU", report.Int, ""),
 		wide("bubble", "Bubbles", report.Int, report.Nanoseconds), wide("experts", "Experts", report.Int, report.Nanoseconds),
 	}, rows, 0)
 	return causes

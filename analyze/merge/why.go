@@ -198,7 +198,8 @@ func (s *rankSection) findLast() {
 			Labels: report.Labels{"rank": r.label, "cause": c.Act}})
 	}
 	s.out.find("rank_straggler", severity, title, evidence, r.sum.Blame, window,
-		"Look at the report of "+s.f.captures[r.capture].Name+", this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
+		"Look at the report of "+s.f.captures[r.capture].Name+", this rank's own capture, between its collectives: "+
+			"the table of what late ranks did more than others says where.",
 		usualReasons)
 }
 

@@ -25,11 +25,12 @@ func rankOf(c *side.Capture) (ranks []int64, named bool) {
 	if list := c.Report.Capture.Ranks; len(list) > 0 {
 		return list, false
 	}
-	if m := rankName.FindStringSubmatch(c.Report.Trace.Name); m != nil && oneGPU(c) {
-		v, _ := strconv.ParseInt(m[1], 10, 64)
-		return []int64{v}, true
+	m := rankName.FindStringSubmatch(c.Report.Trace.Name)
+	if _, one := device(c); m == nil || !one {
+		return nil, false
 	}
-	return nil, false
+	v, _ := strconv.ParseInt(m[1], 10, 64)
+	return []int64{v}, true
 }
 
 // TwoRanks reports whether two captures state that they are of different ranks.
@@ -37,12 +38,6 @@ func TwoRanks(a, b *side.Capture) bool {
 	x, xNamed := rankOf(a)
 	y, yNamed := rankOf(b)
 	return x != nil && y != nil && xNamed == yNamed && !slices.Equal(x, y)
-}
-
-// oneGPU reports whether one GPU of a capture took part in collectives.
-func oneGPU(c *side.Capture) bool {
-	_, ok := device(c)
-	return ok
 }
 
 // device returns the only GPU of a capture if that took part in collectives; ok is false if there are none, or several.

@@ -154,8 +154,8 @@ func (d *Data) Apart(begin, end int64) string {
 		return ""
 	}
 	w := d.written[0]
-	return fmt.Sprintf("The server log is of another time than the capture, so hardly of its run: %s to %s, the capture is of %s UTC.",
-		ClockText(w.first, w.year), ClockText(w.last, w.year), ClockText(begin/1e9, true))
+	return fmt.Sprintf("The server log is of another time than the capture, so hardly of its run: %s to %s, "+
+		"the capture is of %s UTC.", ClockText(w.first, w.year), ClockText(w.last, w.year), ClockText(begin/1e9, true))
 }
 
 // meets reports whether the log may have been written between two moments, in seconds since 1970.

@@ -62,7 +62,10 @@ IN is never changed. OUT appears whole or not at all; a file that is there stays
 			if (len(args) == 2) == (out != "") {
 				return usage.Errorf("name the capture and the copy, once: explain scrub IN.sqlite OUT.sqlite")
 			}
-			return scrub(cmd, e, args[0], append(args, out)[1], names, force)
+			if len(args) == 2 {
+				out = args[1]
+			}
+			return scrub(cmd, e, args[0], out, names, force)
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "write the copy into this `FILE`, as OUT.sqlite does")
