@@ -17,7 +17,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Preset != defaultPreset || len(p.Waivers) != 1 || p.Budgets() != 1 {
+	if p.Preset != defaultPreset || len(p.Waivers) != 1 || p.Budgets() != 2 {
 		t.Errorf("%+v", p)
 	}
 	s := DefaultStats()

@@ -40,7 +40,7 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 		d.Add(doc.P(Prose(clip(r.Window.Why))))
 	}
 	answer, serving := stepAnswer(v), servingSteps(v)
-	d.Add(firstWarning(v), doc.P(answer))
+	d.Add(firstWarning(v), doc.P(answer, doc.Text(freeHost(v))))
 	d.Add(serving...)
 	d.Add(firstFindings(v)...)
 	facts := doc.Table{ID: "key", Columns: doc.Cols("", ">", "")}
@@ -70,6 +70,18 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 // windowModes say how the window was chosen.
 var windowModes = map[string]string{"capture": ", the whole capture", "range": ", window by --from/--to",
 	"nvtx": ", window by --window", "steady": ", window by --steady", "host": ", no GPU work in the capture"}
+
+// freeHost states how much shorter a step is at most if the host takes no time.
+func freeHost(v *View) string {
+	t := v.Table("critical_path", tableWhatIfs)
+	for i := range t.Entries() {
+		share, _ := t.Num(i, "share")
+		if ns, ok := t.Num(i, "time"); ok && t.Str(i, "change") == "--host-free" && share >= namedShare {
+			return " A free host saves at most " + unit.Format(ns, report.Nanoseconds) + " (" + unit.Percent(share) + ")."
+		}
+	}
+	return ""
+}
 
 // stepTable shows where the time of the mean step went, as in the answer.
 func stepTable(v *View) doc.Table {

@@ -13,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
 )
 
-// shownWhatIfs is how many changes the section lists, those that gain most; sizedKernels is for how many kernels it
-// asks.
+// shownWhatIfs is how many changes the section lists, those that gain most, besides a free host; sizedKernels is for how
+// many kernels it asks.
 const shownWhatIfs, sizedKernels = 3, 3
 
 // whatIf is a change in the notation of explain whatif, and the gain of units by it.
@@ -45,8 +45,8 @@ func (r *pathRun) whatIfs() {
 	slices.SortStableFunc(list, func(a, b whatIf) int { return cmp.Compare(b.gain.UpTo, a.gain.UpTo) })
 	r.from(r.pieces())
 	t := r.out.Table("what_ifs")
-	for _, w := range list[:min(len(list), shownWhatIfs)] {
-		if up := w.gain.UpTo; up > 0 {
+	for i, w := range list {
+		if up := w.gain.UpTo; up > 0 && (i < shownWhatIfs || w.change.HostFree) {
 			t.Row(kit.Text("change", w.text), kit.Int("time", int64(up+0.5)), kit.Float("share", up/w.gain.Time))
 		}
 	}

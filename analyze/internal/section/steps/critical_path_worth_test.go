@@ -25,14 +25,15 @@ func paced() *tracetest.Builder {
 }
 
 // A gemm of half its time gains 300 of 1000 µs, a norm 150. Without the wait the GPU never waits: 600 + 1 + 300 + 1, 98 are
-// gained; with a free host, 96 (the launch still takes 3), it is the fourth and is not shown.
+// gained; with a free host, 96 (the launch still takes 3): it is the fourth, and always shown.
 func TestWhatIfsOfAStep(t *testing.T) {
 	l := sectiontest.Look(t, paced(), analyze.Options{Unit: "kernel:gemm"})
 	tab := l.Table("critical_path", "what_ifs")
 	l.Row(tab, 0, "change", `"--speedup kernel:gemm=2x"`, "time", "300000", "share", "0.3")
 	l.Row(tab, 1, "change", `"--speedup kernel:norm=2x"`, "time", "150000", "share", "0.15")
 	l.Row(tab, 2, "change", `"--no-sync *Synchronize"`, "time", "98000", "share", "0.098")
-	if len(tab.Rows) != 3 {
+	l.Row(tab, 3, "change", `"--host-free"`, "time", "96000", "share", "0.096")
+	if len(tab.Rows) != 4 {
 		t.Errorf("%d rows", len(tab.Rows))
 	}
 }
