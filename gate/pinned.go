@@ -69,6 +69,16 @@ func (l *Pins) at(ctx context.Context) (ref string, here bool, err error) {
 	return ref, ref == "" || ref == HeadRef, nil
 }
 
+// OfChange reports whether a change is judged, whose own files do not decide.
+func (l *Pins) OfChange(ctx context.Context) (bool, error) {
+	if l.Session != nil {
+		_, change := l.Session.Of.Base()
+		return change && l.Ref != HeadRef, nil
+	}
+	_, here, err := l.at(ctx)
+	return !here, err
+}
+
 // Read reads a deciding file. If the local files decide, a missing baseline is no error either. Errors are
 // [UnreadError], [ErrNowhere], or those of reading the local file.
 func (l *Pins) Read(ctx context.Context, what, path string) (*Pinned, error) {

@@ -175,10 +175,10 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string, head *report.Report,
 	b *baseline, opt *diff.Options) (*historycmd.Said, error) {
 	commit := cmp.Or(f.baseCommit, b.sha)
+	if err := f.trustedHistory(ctx, s, dir); err != nil {
+		return nil, err
+	}
 	if s != nil {
-		if err := f.trustedHistory(ctx, s, dir); err != nil {
-			return nil, err
-		}
 		if ref, _ := s.Of.Base(); commit == "" && commitText.MatchString(ref) {
 			commit = ref
 		}
@@ -197,12 +197,17 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 }
 
 // trustedHistory fetches the history from an artifact of a run on the base branch. It refuses a file in the workspace
-// while a change is judged, since the change, or a cache that it can write, may have made that file.
+// while a change is judged, since the change, or a cache that it can write, may have made that file. Outside GitHub,
+// where there is no such artifact, it refuses only a file that git tracks.
 func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir string) error {
 	store := f.rules.Past.Store
 	if f.historyArtifact != "" {
 		if store != "" {
 			return usage.Errorf("--history and --history-artifact exclude each other")
+		}
+		if s == nil {
+			return usage.Errorf("--history-artifact finds an artifact in GitHub Actions, and this is not one of its jobs: " +
+				"name the file with --history")
 		}
 		branch := cmp.Or(f.baselineBranch, s.Of.BaseBranch())
 		found, err := s.Evidence(ctx, f.historyArtifact, branch)
@@ -223,10 +228,14 @@ func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir str
 	if store == "" || strings.Contains(store, "://") {
 		return nil
 	}
-	if gitfile.Tracked(ctx, store) {
+	change, err := f.pins.OfChange(ctx)
+	if err != nil {
+		return err
+	}
+	if (change || s != nil) && gitfile.Tracked(ctx, store) {
 		return usage.Errorf("--history %s is a file of the repository, which the change can edit: keep it in an artifact or a branch of its own", store)
 	}
-	if _, change := s.Of.Base(); change && f.policyRef != gate.HeadRef {
+	if change && s != nil {
 		return gate.UnreadError{Err: fmt.Errorf("--history %s lies in the workspace, where the change, or a cache that it "+
 			"can write, may have put it, so it is not trusted: name the artifact of a run on the base branch with "+
 			"--history-artifact", store)}
