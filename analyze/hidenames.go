@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // plainWords are words that say nothing about the author of a name: those of engines' step markers, and those that a
@@ -22,10 +23,7 @@ var plainWords = words(`all allgather allreduce attention attn autograd aten bac
 	total tp train verify waiting warmup x zero grad`)
 
 func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(list) {
-		set[w] = true
-	}
+	set := lists.Set(strings.Fields(list), func(w string) string { return w })
 	return set
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -25,11 +26,7 @@ type SectionInfo struct {
 
 // Sections lists the sections in the order of the report.
 func Sections() []SectionInfo {
-	var list []SectionInfo
-	for _, s := range sections {
-		list = append(list, SectionInfo{s.ID, s.Title, s.Tables})
-	}
-	return list
+	return lists.Map(sections, func(s *kit.Section) SectionInfo { return SectionInfo{s.ID, s.Title, s.Tables} })
 }
 
 // SectionPage is the documentation of a section, as markdown.

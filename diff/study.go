@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/breakdown"
@@ -79,11 +80,7 @@ func (x *comparer) price() {
 
 // gpus returns the number of GPUs that did work in a capture of a side, the most over its captures.
 func gpus(s *side.Side) int {
-	n := 0
-	for _, c := range s.Captures {
-		n = max(n, len(c.Report.Environment.GPUs))
-	}
-	return n
+	return lists.Most(s.Captures, func(c *side.Capture) int { return len(c.Report.Environment.GPUs) })
 }
 
 // collective returns the type of a communication kernel from its name; empty if the name does not show it.

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var MoE = kit.Section{
@@ -171,10 +172,7 @@ func loadOf(l *session.Layer) moeLayer {
 	if x.experts >= 10 {
 		sorted := slices.Clone(l.Hits)
 		slices.SortFunc(sorted, func(a, b int64) int { return cmp.Compare(b, a) })
-		var top int64
-		for _, n := range sorted[:min(int(x.experts/10), len(sorted))] {
-			top += n
-		}
+		top := lists.Total(sorted[:min(int(x.experts/10), len(sorted))])
 		x.decile = stat.Ratio(top, x.Total)
 	}
 	return x

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Options of a merged report.
@@ -113,13 +114,8 @@ type fold struct {
 type captures []*captureFold
 
 // reports counts the captures of which only the report is available.
-func (list captures) reports() (n int) {
-	for _, c := range list {
-		if c.From != "" {
-			n++
-		}
-	}
-	return n
+func (list captures) reports() int {
+	return lists.Count(list, func(c *captureFold) bool { return c.From != "" })
 }
 
 func newFold(opt Options) *fold {

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // rank is one process of the run.
@@ -265,10 +266,7 @@ func (f *fold) steps(x *runFold) {
 			}
 		}
 		r.steps, r.device = times[best], deviceKey{r.capture, best.device}
-		var list []int64
-		for _, s := range r.steps {
-			list = append(list, s.ns)
-		}
+		list := lists.Map(r.steps, func(s stepTime) int64 { return s.ns })
 		r.step = stat.Summarize(list)
 		if !f.sampled || !alone[r.capture] {
 			continue

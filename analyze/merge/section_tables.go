@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 func (s *rankSection) ranksOut() (causes [][]report.Cell) {
@@ -247,14 +248,8 @@ func (s *rankSection) heat() {
 // shown returns the ranks that have metrics of their own, or a row in the heat map: all if they are few, else those
 // that others waited for longest.
 func (x *runFold) shown(n int) map[int]bool {
-	order := make([]int, len(x.ranks))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(x.ranks))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x.ranks[b].sum.Blame, x.ranks[a].sum.Blame) })
-	shown := map[int]bool{}
-	for _, i := range order[:min(n, len(order))] {
-		shown[i] = true
-	}
+	shown := lists.Set(order[:min(n, len(order))], func(i int) int { return i })
 	return shown
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // tableFold merges one table: rows with equal keys become one. Until it is finished, a cell that names a GPU holds its
@@ -297,10 +298,7 @@ func (f *tableFold) percentile(cells []report.Cell, column int, counts *countsFo
 
 // shares sets each row's share of the sum of a column, those of "(others)" included.
 func (f *tableFold) shares() {
-	var all [][]report.Cell
-	for _, row := range f.rows {
-		all = append(all, row.cells)
-	}
+	all := lists.Map(f.rows, func(row *rowFold) []report.Cell { return row.cells })
 	all = append(all, f.rest...)
 	for i, rule := range f.rules {
 		if rule.How != report.HowPart {

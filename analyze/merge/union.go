@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Source is a file of partials that can be opened more than once.
@@ -76,10 +78,7 @@ const (
 // is also kept whole in every partial that holds it.
 func (l *listing) choose() {
 	heads := l.heads()
-	ranks := int64(0)
-	for i := range heads {
-		ranks += max(1, heads[i].Ranks)
-	}
+	ranks := lists.Sum(heads, func(h Head) int64 { return max(1, h.Ranks) })
 	if l.sampled = ranks > MaxExact; !l.sampled {
 		return
 	}

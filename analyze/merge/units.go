@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 const unitSection = "unit"
@@ -234,10 +235,7 @@ func (f *fold) unitTables() (out []report.Table) {
 }
 
 func (f *fold) kindRows(t *report.Table) [][]report.Cell {
-	all := 0.0
-	for _, b := range f.units.order {
-		all += b.time
-	}
+	all := lists.Sum(f.units.order, func(b *bestUnit) float64 { return b.time })
 	rows := [][]report.Cell{}
 	for _, b := range f.units.order {
 		if len(b.row) != len(t.Columns) {

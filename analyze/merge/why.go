@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -101,10 +102,7 @@ func (s *rankSection) findFirst(c *chain) {
 
 // residual is the largest error of the clocks of the run, in ns; 0 if all captures are of one session.
 func (s *rankSection) residual() float64 {
-	off := 0.0
-	for i := range s.run.aligned.Clocks {
-		off = max(off, s.run.aligned.Clocks[i].P99)
-	}
+	off := lists.Most(s.run.aligned.Clocks, func(c ranks.Clock) float64 { return c.P99 })
 	if off == 0 && len(s.f.captures) > 1 {
 		off = ranks.SameHost
 	}
@@ -113,10 +111,7 @@ func (s *rankSection) residual() float64 {
 
 // ranksNamed lists ranks by their labels, only the first three if there are many.
 func (x *runFold) ranksNamed(list []int) string {
-	names := make([]string, 0, 3)
-	for _, i := range list[:min(len(list), 3)] {
-		names = append(names, x.ranks[i].label)
-	}
+	names := lists.Map(list[:min(len(list), 3)], func(i int) string { return x.ranks[i].label })
 	return some(names, int64(len(list)))
 }
 

@@ -65,6 +65,7 @@ var rooms = []room{
 	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
 	{"analyze/report/wording", "counts and names in sentences", "analyze/report/unit", noSQL},
 	{"analyze/report/order", "medians stand alone", "", stdOnly},
+	{lists, "loops over lists stand alone", "", stdOnly},
 	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit analyze/report/wording", noSQL},
 	{"analyze/report/present", "report to document",
 		"analyze/report analyze/report/doc analyze/report/order analyze/report/stacks analyze/report/unit analyze/report/wording analyze/report/render", noSQL},
@@ -227,6 +228,8 @@ var rooms = []room{
 }
 
 const (
+	// lists is what every room may import.
+	lists = "analyze/report/lists"
 	// beneath is all that sections stand on.
 	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/stacks analyze/report/unit analyze/report/wording analyze/loadfile analyze/internal/timeline analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
@@ -239,9 +242,9 @@ const (
 		"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/progress cmd/explain/internal/usage diff diff/comparison"
 )
 
-// may reports whether the room's line names a package of the module.
+// may reports whether the room's line names a package of the module. Lists are for all, like the standard library's.
 func (r room) may(dep string) bool {
-	return slices.ContainsFunc(strings.Fields(r.imports), func(a string) bool {
+	return dep == lists || slices.ContainsFunc(strings.Fields(r.imports), func(a string) bool {
 		below, all := strings.CutSuffix(a, "/...")
 		return dep == a || all && (dep == below || strings.HasPrefix(dep, below+"/"))
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -59,10 +60,7 @@ func (c *Comparison) Row(metric string) *Row {
 
 // Classes counts the metrics and kernels that got worse, got better, and are not settled.
 func (c *Comparison) Classes() (regressed, improved, unsettled int) {
-	var classes []Class
-	for i := range c.Primary {
-		classes = append(classes, c.Primary[i].Class)
-	}
+	classes := lists.Map(c.Primary, func(r Row) Class { return r.Class })
 	for i := range c.Kernels {
 		classes = append(classes, c.Kernels[i].Class)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -75,10 +76,7 @@ func largestChanges[T any](list []T, most int, change func(T) float64) []T {
 
 // deltaBars returns how far the bar behind each change reaches, -1 to 1: the largest is 1 or -1; nil if all are 0.
 func deltaBars(deltas []float64) []float64 {
-	most := 0.0
-	for _, d := range deltas {
-		most = max(most, math.Abs(d))
-	}
+	most := lists.Most(deltas, math.Abs)
 	if most == 0 {
 		return nil
 	}

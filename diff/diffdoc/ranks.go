@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -30,10 +31,7 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 	t := doc.Table{ID: "ranks", Caption: doc.Spans("Steps " + byWords(x) + " (median; mean wait in a collective)"),
 		Columns: doc.Cols(first, "+Role", ">+Ranks", ">Base", ">Head", ">Change", ">%", ">+Steps slower", ">Wait, base",
 			">Wait, head", ">+Last, base", ">+Last, head")}
-	order := make([]int, len(x.Rows))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(x.Rows))
 	if len(order) > most {
 		order = largestChanges(order, most, func(i int) float64 { return comparison.Value(x.Rows[i].Delta) })
 		slices.Sort(order)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/stacks"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -41,10 +42,7 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 	head := doc.Lane{Title: "head, " + unit.Format(s.Head, report.Nanoseconds), Rows: 1}
 	var joins doc.Lane
 	every := max(1, (len(s.Rows)-1)/drawnJoins+1)
-	streams := 0
-	for i := range s.Rows {
-		streams = max(streams, s.Rows[i].Stream+1)
-	}
+	streams := lists.Most(s.Rows, func(x comparison.StepRow) int { return x.Stream + 1 })
 	if base.Rows, head.Rows = min(streams, drawnStreams), min(streams, drawnStreams); streams > 1 {
 		base.Title += ": a row for each of " + strconv.Itoa(streams) + " streams"
 		head.Title += ", likewise"
@@ -108,10 +106,7 @@ func stepMark(r *comparison.StepRow, name string, position int64, start, length 
 func changeLane(s *comparison.Step, length float64) doc.Lane {
 	l := doc.Lane{Title: "idle: head less base", Rows: 1}
 	change := func(i int) float64 { return s.Rows[i].HeadGap - s.Rows[i].BaseGap }
-	order := make([]int, len(s.Rows))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(s.Rows))
 	labels := map[int]string{}
 	for _, i := range largestChanges(order, labelledRows, change) {
 		if math.Abs(change(i)) >= leastLabel*length {
@@ -220,10 +215,7 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 			ns(r.BaseKernel), ns(r.HeadKernel))
 	}
 	if len(left) > 0 {
-		sum := 0.0
-		for _, i := range left {
-			sum += s.Rows[i].Delta
-		}
+		sum := lists.Sum(left, func(i int) float64 { return s.Rows[i].Delta })
 		t.Last(nil, unit.Int(int64(len(left)))+" more positions", delta(sum))
 	}
 	return t

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is
@@ -121,11 +122,7 @@ func (r *Rule) Nearest(names []string, n int) []string {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.common, a.common) })
-	var nearest []string
-	for _, s := range list[:min(n, len(list))] {
-		nearest = append(nearest, s.name)
-	}
-	return nearest
+	return lists.Map(list[:min(n, len(list))], func(s scored) string { return s.name })
 }
 
 // commonRun is the length of the longest text that a and b both hold, in bytes.

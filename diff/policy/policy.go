@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -108,11 +109,7 @@ func (e *Environment) Class(field string) report.FieldClass {
 
 // environmentFields are the names of the fields that a policy can move.
 func environmentFields() []string {
-	var names []string
-	for _, f := range report.EnvironmentFields() {
-		names = append(names, f.Name)
-	}
-	return names
+	return lists.Map(report.EnvironmentFields(), func(f report.EnvironmentField) string { return f.Name })
 }
 
 // Default is the policy if there is no policy file: the preset [defaultPreset].

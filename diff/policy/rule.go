@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -282,10 +283,7 @@ func (r *Rule) subject() string {
 }
 
 func labelSets(sets []string) string {
-	out := make([]string, 0, len(sets))
-	for _, s := range sets {
-		out = append(out, orNone(s))
-	}
+	out := lists.Map(sets, orNone)
 	return strings.Join(out, " | ")
 }
 

@@ -5,6 +5,8 @@ package sequential
 import (
 	"errors"
 	"math"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Answer of a test so far.
@@ -69,10 +71,7 @@ func (t *Test) Add(base, head float64) (Step, error) {
 	t.diffs = append(t.diffs, math.Log(head/base))
 	s := Step{Pair: len(t.diffs), Base: base, Head: head, Ratio: head / base,
 		Needed: 1 / (2 * t.o.Alpha), Answer: Undecided}
-	mean := 0.0
-	for _, d := range t.diffs {
-		mean += d / float64(len(t.diffs))
-	}
+	mean := lists.Sum(t.diffs, func(d float64) float64 { return d / float64(len(t.diffs)) })
 	s.Mean = math.Exp(mean)
 	if mean > 0 {
 		s.AgainstSame = t.factor(mean, 0)
@@ -104,10 +103,7 @@ func (t *Test) factor(mean, m float64) float64 {
 	if n < 2 {
 		return 0
 	}
-	ss := 0.0
-	for _, d := range t.diffs {
-		ss += (d - mean) * (d - mean)
-	}
+	ss := lists.Sum(t.diffs, func(d float64) float64 { return (d - mean) * (d - mean) })
 	// with t² = n (mean-m)² ν / ss, t²/ν = n (mean-m)² / ss
 	off := n * (mean - m) * (mean - m)
 	if off == 0 {

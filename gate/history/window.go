@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -115,10 +116,7 @@ func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
 			wording.Count(n, "run"), leastForNoise), nil
 	}
 	nights := w.level.Nights[max(0, n-mostForNoise):]
-	var runs []Run
-	for i := range nights {
-		runs = append(runs, nights[i].Runs[0])
-	}
+	runs := lists.Map(nights, func(n Night) Run { return n.Runs[0] })
 	reports, err := w.store.Reports(ctx, runs)
 	if err != nil {
 		return nil, "", err

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Interval is the time from Start up to, not including, End.
@@ -47,11 +49,7 @@ func Of(list []Interval) Set {
 
 // Len is the total length of the set in nanoseconds.
 func (s Set) Len() int64 {
-	var sum int64
-	for _, i := range s {
-		sum += i.End - i.Start
-	}
-	return sum
+	return lists.Sum(s, func(i Interval) int64 { return i.End - i.Start })
 }
 
 // Intersect is the time in both sets.

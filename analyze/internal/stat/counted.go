@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Counted is a sample as its distinct values, ascending, with how often each occurs. Samples of several captures merge
@@ -49,11 +50,8 @@ func (c Counted) Merge(x Counted) (sum Counted) {
 }
 
 // Len is how many observations there are.
-func (c Counted) Len() (n int64) {
-	for _, k := range c.Counts {
-		n += k
-	}
-	return n
+func (c Counted) Len() int64 {
+	return lists.Total(c.Counts)
 }
 
 // Sum of the observations.

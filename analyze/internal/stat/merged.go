@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Merged is a view of several sorted samples as one sorted sample, without moving a number. The number of rank k is
@@ -22,35 +23,23 @@ import (
 type Merged []Sample
 
 // Len is how many numbers there are.
-func (t Merged) Len() (n int) {
-	for _, s := range t {
-		n += s.Len()
-	}
-	return n
+func (t Merged) Len() int {
+	return lists.Sum(t, func(s Sample) int { return s.Len() })
 }
 
 // Sum of the numbers.
-func (t Merged) Sum() (sum int64) {
-	for _, s := range t {
-		sum += s.Sum()
-	}
-	return sum
+func (t Merged) Sum() int64 {
+	return lists.Sum(t, func(s Sample) int64 { return s.Sum() })
 }
 
 // Under is how many numbers are less than limit.
-func (t Merged) Under(limit int64) (n int) {
-	for _, s := range t {
-		n += s.Under(limit)
-	}
-	return n
+func (t Merged) Under(limit int64) int {
+	return lists.Sum(t, func(s Sample) int { return s.Under(limit) })
 }
 
 // SumUnder is the sum of the numbers less than limit.
-func (t Merged) SumUnder(limit int64) (sum int64) {
-	for _, s := range t {
-		sum += s.Slice(0, s.Under(limit)).Sum()
-	}
-	return sum
+func (t Merged) SumUnder(limit int64) int64 {
+	return lists.Sum(t, func(s Sample) int64 { return s.Slice(0, s.Under(limit)).Sum() })
 }
 
 // perSample is how many numbers a sample must have on average for bisection to pay: fewer are sorted in less time, and

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Sample is a list of whole numbers, in 32 bits each if all of them fit. The zero value is empty.
@@ -64,11 +65,8 @@ func Join(list ...Sample) Sample {
 // Sum of the numbers.
 func (s Sample) Sum() int64 { return sumOf(s.narrow) + sumOf(s.wide) }
 
-func sumOf[T uint32 | int64](list []T) (sum int64) {
-	for _, v := range list {
-		sum += int64(v)
-	}
-	return sum
+func sumOf[T uint32 | int64](list []T) int64 {
+	return lists.Sum(list, func(v T) int64 { return int64(v) })
 }
 
 // Sort orders the numbers in place. room is as SortIn has it, for numbers of 32 bits.

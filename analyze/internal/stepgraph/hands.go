@@ -114,12 +114,7 @@ var sleepers = []string{"futex", "sem_wait", "sem_timedwait", "sem_clockwait", "
 	"sleep", "usleep", "nanosleep", "clock_nanosleep", "mq_receive", "mq_timedreceive", "msgrcv", "semop", "semtimedop"}
 
 func sleeps(function string) bool {
-	for _, s := range sleepers {
-		if strings.HasPrefix(function, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sleepers, func(s string) bool { return strings.HasPrefix(function, s) })
 }
 
 // look advances to the rows of the operating system and of the scheduler that began by a moment.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of finding units by graph launches.
@@ -78,10 +79,7 @@ func anchors(list []launch, graphs int) []cut {
 		time[list[i].graph] += list[i].time
 		count[list[i].graph]++
 	}
-	order := make([]int32, graphs)
-	for g := range order {
-		order[g] = int32(g)
-	}
+	order := lists.Indexes[int32](graphs)
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b)) })
 	isAnchor, isPart := make([]bool, graphs), make([]bool, graphs)
 	chosen := 0

@@ -3,6 +3,7 @@ package workunit
 import (
 	"math"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -120,10 +121,7 @@ func (l *line) idleBefore(pos []int32, skip int32) float64 {
 	if share < mostIdle {
 		return share
 	}
-	pauses := make([]int64, 0, len(pos))
-	for _, p := range pos[1:] {
-		pauses = append(pauses, int64(l.idle[p+skip]))
-	}
+	pauses := lists.Map(pos[1:], func(p int32) int64 { return int64(l.idle[p+skip]) })
 	if share = sum(2 * order.Median(pauses)); share*float64(len(l.seq)) < pauseRatio*float64(len(pos)) {
 		return 0 // no longer than elsewhere
 	}

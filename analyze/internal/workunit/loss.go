@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // MostIncomplete is the largest share of units with missing events, 0 to 1, that are left out. If more lack events, the
@@ -162,12 +163,7 @@ func (r *Result) lose(missing []hole) {
 		unit int
 	}
 	flags, by := map[flag]bool{}, map[int32][]int{}
-	kept := 0
-	for i := range r.Units {
-		if r.Units[i].State == Kept {
-			kept++
-		}
-	}
+	kept := lists.Count(r.Units, func(u Unit) bool { return u.State == Kept })
 	for i := range missing {
 		h := &missing[i]
 		a, b := r.around(&h.from), r.around(&h.to)

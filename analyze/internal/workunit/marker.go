@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of finding units by markers that engines emit.
@@ -179,10 +180,7 @@ func (f *Search) byUserRange() *Result {
 	if len(set.ranges) == 0 {
 		return none("matches no NVTX range on a thread")
 	}
-	texts := map[string]bool{}
-	for _, i := range set.ranges {
-		texts[fold(r.Names[r.Name(int(i))].Text)] = true
-	}
+	texts := lists.Set(set.ranges, func(i int32) string { return fold(r.Names[r.Name(int(i))].Text) })
 	set.group(f.Input, func(i int32) Group {
 		text := r.Names[r.Name(int(i))].Text
 		if m, ok := kernelname.ParseMarker(text); ok {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -108,10 +109,7 @@ func (l *line) searchAll() (best *fit, others []*fit) {
 
 // try examines the best candidates: for each number of units the best one, and the best one before which the GPU waits.
 func (s *searcher) try() (tried []*fit) {
-	order := make([]int32, len(s.list))
-	for i := range order {
-		order[i] = int32(i)
-	}
+	order := lists.Indexes[int32](len(s.list))
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(s.list[b].score, s.list[a].score) })
 	type class struct {
 		count int
@@ -160,10 +158,7 @@ func (s *searcher) start(of *fit) *fit {
 	for k, x := range places {
 		work[k] = s.between(s.at(x), s.at(places[(k+1)%len(places)]))
 	}
-	order := make([]int, len(places))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(places))
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(places[a].width, places[b].width), cmp.Compare(work[b], work[a]))
 	})

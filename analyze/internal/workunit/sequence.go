@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -81,10 +82,7 @@ func (l *layout) free(memory *spill.Arena) {
 // bySequence finds units by an anchor in the kernel sequence. Communication kernels are left out, because they run on a
 // stream of their own and shift against the others.
 func (f *Search) bySequence() *Result {
-	longest := 0
-	for _, t := range f.tracks {
-		longest = max(longest, t.comp)
-	}
+	longest := lists.Most(f.tracks, func(t *track) int { return t.comp })
 	var closest *fit
 	var name *symbols
 	for _, w := range ways(&f.names, &f.families) {
@@ -159,10 +157,7 @@ func agree(lines []*line, tracks []*track, families bool) []answer {
 			found[i] = answer{} // families are few: that some recur proves nothing
 		}
 	})
-	order := make([]int, len(lines))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(lines))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(tracks[b].time, tracks[a].time) })
 	settled := make([]bool, len(lines))
 	for _, i := range order[:min(len(order), maxAgreed)] {

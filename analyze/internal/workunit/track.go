@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Search looks for the units of one capture, in one or several ways. The ways share data, which stays in memory until
@@ -247,10 +248,7 @@ func (f *Search) find(given *Anchor) *Result {
 
 // sorted sorts units by device, process and start, and returns the new place of each.
 func sorted(units []Unit) (list []Unit, place []int32) {
-	index := make([]int32, len(units))
-	for i := range index {
-		index[i] = int32(i)
-	}
+	index := lists.Indexes[int32](len(units))
 	slices.SortFunc(index, func(a, b int32) int {
 		x, y := &units[a], &units[b]
 		return cmp.Or(cmp.Compare(x.Index, y.Index), cmp.Compare(x.Proc, y.Proc), cmp.Compare(x.Start, y.Start),

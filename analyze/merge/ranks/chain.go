@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Chain is how long others wait because of one rank: the time that they wait in blocking communication, followed from
@@ -237,10 +239,7 @@ func (x *chains) resolve(w *wait) {
 	if i >= 0 {
 		waited := x.between(d, j, w.other, 1, true) - x.between(m, i, w.call, -1, false)
 		if waited > 0 {
-			sum := int64(0)
-			for _, at := range x.passed {
-				sum += x.m.waits[at].time
-			}
+			sum := lists.Sum(x.passed, func(at int32) int64 { return x.m.waits[at].time })
 			for _, at := range x.passed {
 				x.handOn(at, float64(waited)/float64(sum))
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -48,10 +49,7 @@ const drawnRanks = 16
 
 // lateFirst returns the rows of the ranks, those that arrived last most often first, at most [drawnRanks].
 func lateFirst(t *report.Table) []int {
-	rows := make([]int, t.Entries())
-	for i := range rows {
-		rows[i] = i
-	}
+	rows := lists.Indexes[int](t.Entries())
 	last := func(i int) float64 { n, _ := t.Num(i, "last"); return n }
 	slices.SortStableFunc(rows, func(a, b int) int { return int(last(b) - last(a)) })
 	return rows[:min(len(rows), drawnRanks)]

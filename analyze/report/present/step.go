@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -165,10 +166,7 @@ func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used
 
 // gapLane draws the time in which nothing ran on the device, by cause; the longest gaps are labelled.
 func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.Lane {
-	order := make([]int, len(gaps))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(gaps))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(gaps[b].Duration(), gaps[a].Duration()) })
 	labelled := map[int]bool{}
 	for _, i := range order[:min(len(order), labelledGaps)] {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 func (p *page) table(t doc.Table) {
@@ -107,10 +108,7 @@ const maxPrimary = 9
 
 // long reports whether a cell has more than one short word.
 func long(cell doc.Cell) bool {
-	n := 0
-	for _, s := range cell {
-		n += len(s.Text)
-	}
+	n := lists.Sum(cell, func(s doc.Span) int { return len(s.Text) })
 	return n > 12
 }
 

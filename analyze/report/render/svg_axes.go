@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -333,12 +334,7 @@ const (
 
 // limitName is the name of a limit where it ends, beside the names of others of similar height.
 func limitName(name string, at, level float64, others []float64) markup {
-	beside := 0
-	for _, other := range others {
-		if math.Abs(level-other)*plotHeight < limitRow {
-			beside++
-		}
-	}
+	beside := lists.Count(others, func(other float64) bool { return math.Abs(level-other)*plotHeight < limitRow })
 	return shape("text", text(wording.Shorten(Visible(name), 24)), "class", "limit", "x", percent(at, 1),
 		"dx", num(-limitWidth*beside), "y", percent(1-level, 1), "dy", "-4", "text-anchor", "end")
 }

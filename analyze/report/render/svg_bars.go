@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -143,17 +144,11 @@ func inBar(name, value string, at, share float64) markup {
 const inBarRoom = 135
 
 // largest is the largest value of a list that is above zero; else zero.
-func largest(values []float64) (most float64) {
-	for _, v := range values {
-		most = max(most, v)
-	}
-	return most
+func largest(values []float64) float64 {
+	return lists.Most(values, func(v float64) float64 { return v })
 }
 
 // sum adds up the positive values of a list.
-func sum(values []float64) (total float64) {
-	for _, v := range values {
-		total += max(v, 0)
-	}
-	return total
+func sum(values []float64) float64 {
+	return lists.Sum(values, func(v float64) float64 { return max(v, 0) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -104,12 +105,7 @@ var (
 )
 
 func changeColour(share float64) markup {
-	step := 0
-	for _, least := range changeSteps {
-		if math.Abs(share) >= least {
-			step++
-		}
-	}
+	step := lists.Count(changeSteps[:], func(least float64) bool { return math.Abs(share) >= least })
 	if share < 0 {
 		step = -step
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -109,10 +110,7 @@ const heatCap = 0.99
 
 // heat draws a grid of shades, one row per series. Values from the 99th percentile on are darkest.
 func heat(f figure) {
-	columns := 0
-	for _, s := range f.Series {
-		columns = max(columns, len(s.Values))
-	}
+	columns := lists.Most(f.Series, func(s doc.Series) int { return len(s.Values) })
 	values := slices.DeleteFunc(everyValue(f), func(v float64) bool { return v <= 0 })
 	slices.Sort(values)
 	most, dark := 0.0, 0.0

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // TerminalOptions are the options of [Terminal].
@@ -55,11 +56,7 @@ type frag struct {
 type row []frag
 
 func (r row) width() int {
-	n := 0
-	for _, f := range r {
-		n += textWidth(f.text)
-	}
-	return n
+	return lists.Sum(r, func(f frag) int { return textWidth(f.text) })
 }
 
 // indent puts text in front of a row.
@@ -178,10 +175,7 @@ func (t terminal) list(l doc.List) []row {
 }
 
 func (t terminal) fields(f doc.Fields) []row {
-	width := 0
-	for _, item := range f.Items {
-		width = max(width, textWidth(Visible(item.Label)))
-	}
+	width := lists.Most(f.Items, func(item doc.Field) int { return textWidth(Visible(item.Label)) })
 	width = min(width, t.width/3)
 	var lines []row
 	for _, item := range f.Items {

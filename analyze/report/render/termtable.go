@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 const (
@@ -20,10 +21,7 @@ func (t terminal) table(tab doc.Table) []row {
 	if len(tab.Columns) == 0 {
 		return nil
 	}
-	keep := make([]int, len(tab.Columns))
-	for i := range keep {
-		keep[i] = i
-	}
+	keep := lists.Indexes[int](len(tab.Columns))
 	grid := t.grid(tab)
 	width, ok := t.widths(tab, grid, keep)
 	for !ok && len(keep) > 1 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -81,10 +82,7 @@ func ShortenTo(s string, limit, tail int) string {
 
 // Edits is the Levenshtein distance of two words.
 func Edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
+	row := lists.Indexes[int](len(b) + 1)
 	for i := range len(a) {
 		before := row[0]
 		row[0] = i + 1

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -137,10 +138,7 @@ const maxCalls = 12
 
 // sumsTo reports whether parts sum to a total, up to the rounding of means.
 func sumsTo(parts []float64, total float64) bool {
-	sum := 0.0
-	for _, p := range parts {
-		sum += p
-	}
+	sum := lists.Total(parts)
 	return math.Abs(sum-total) <= 1
 }
 

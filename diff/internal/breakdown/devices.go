@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 )
@@ -48,9 +49,5 @@ func (x *Parts) otherDevices() []string {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(b.far, a.far) })
-	var texts []string
-	for _, f := range list[:min(len(list), mostDevices)] {
-		texts = append(texts, f.text)
-	}
-	return texts
+	return lists.Map(list[:min(len(list), mostDevices)], func(f found) string { return f.text })
 }

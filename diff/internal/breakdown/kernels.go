@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -220,10 +221,7 @@ type kernelNames struct {
 
 // pair returns the display name of a kernel, or of a kernel and its replacement.
 func (k *kernelNames) pair(id string) string {
-	var names []string
-	for _, n := range strings.Split(id, " → ") {
-		names = append(names, k.shown(n))
-	}
+	names := lists.Map(strings.Split(id, " → "), k.shown)
 	return strings.Join(names, " → ")
 }
 

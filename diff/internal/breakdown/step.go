@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -176,10 +177,7 @@ func (s *stepper) fold() {
 	if len(rows) <= comparison.MaxStepRows {
 		return
 	}
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(rows))
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(math.Abs(rows[b].Delta), math.Abs(rows[a].Delta))
 	})

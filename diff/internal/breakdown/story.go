@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -195,10 +196,7 @@ func otherRuns(onBase, onHead *side.Side, names *kernelNames) []comparison.Answe
 
 // newKinds returns the stories of kinds of unit that the base does not run, or runs only without some of their kernels.
 func (x *Parts) newKinds() []*story {
-	var all int64
-	for i := range x.C.Mix {
-		all += x.C.Mix[i].HeadCount
-	}
+	all := lists.Sum(x.C.Mix, func(m comparison.Mix) int64 { return m.HeadCount })
 	var list []*story
 	for i := range x.Chosen.Kinds {
 		k := &x.Chosen.Kinds[i]

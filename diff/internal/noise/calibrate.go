@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -172,10 +173,7 @@ func (r *reading) noise() Metric {
 	m.Noise = significance.Deviation(ln)
 	m.MAD = significance.MAD(ln)
 	if len(r.within) > 0 {
-		var sum float64
-		for _, v := range r.within {
-			sum += v
-		}
+		sum := lists.Total(r.within)
 		v := sum / float64(len(r.within))
 		m.Within = &v
 	}

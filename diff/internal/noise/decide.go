@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -189,11 +190,8 @@ func overUnitsText(n *significance.Number, v *significance.Verdict) string {
 
 // few says that there are too few units, and how many would be enough.
 func few(n *significance.Number, v *significance.Verdict) string {
-	count := func(side []significance.Capture) (sum int) {
-		for i := range side {
-			sum += max(side[i].N, len(side[i].Units))
-		}
-		return sum
+	count := func(side []significance.Capture) int {
+		return lists.Sum(side, func(c significance.Capture) int { return max(c.N, len(c.Units)) })
 	}
 	text := fmt.Sprintf("%d and %d units are too few to tell", count(n.Base), count(n.Head))
 	if v.Units > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -95,11 +96,7 @@ func longestKernels(base, head *side.Capture) []report.Labels {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
-	labels := make([]report.Labels, 0, maxNCURows)
-	for _, m := range list[:min(len(list), maxNCURows)] {
-		labels = append(labels, m.Labels)
-	}
-	return labels
+	return lists.Map(list[:min(len(list), maxNCURows)], func(m *report.Metric) report.Labels { return m.Labels })
 }
 
 // measuredRow compares one number; ok is false if a capture lacks it.

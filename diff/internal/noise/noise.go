@@ -248,10 +248,5 @@ func compareMetric(a, b *Metric) int {
 
 // sizes reports whether all values are finite and not negative.
 func sizes(values ...float64) bool {
-	for _, v := range values {
-		if !(v >= 0) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(values, func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) })
 }

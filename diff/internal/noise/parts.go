@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
@@ -164,10 +165,7 @@ func partMeans(views []*side.View) map[partKey][]float64 {
 
 // upTo returns 0, 1, … n-1.
 func upTo(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
+	list := lists.Indexes[int](n)
 	return list
 }
 
@@ -283,11 +281,8 @@ func addTo(to, of []float64) {
 	}
 }
 
-func sum(values []float64) (s float64) {
-	for _, v := range values {
-		s += v
-	}
-	return s
+func sum(values []float64) float64 {
+	return lists.Total(values)
 }
 
 // Net returns what the parts of the units with these labels sum to, see [judgedParts.net].

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -400,10 +401,7 @@ func (k *Kind) phase() string {
 func Coverage(base, head *side.Side) (texts []string) {
 	for _, s := range []*side.Side{base, head} {
 		for _, v := range s.Views {
-			var kept int64
-			for _, g := range v.C.Kinds {
-				kept += g.Count
-			}
+			kept := lists.Sum(v.C.Kinds, func(g side.Group) int64 { return g.Count })
 			if t := v.C.Report.Unit.Trimmed; t.Other > kept {
 				texts = append(texts, fmt.Sprintf(
 					"%s: %d units of work do not recur and only %d do: too few to represent the capture",

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -150,10 +151,7 @@ func onDevice(base, head *side.Side, device int64) (b, h *side.Side, refused str
 			return nil, nil, ""
 		}
 	}
-	var ran []string
-	for _, d := range list {
-		ran = append(ran, strconv.FormatInt(d, 10))
-	}
+	ran := lists.Map(list, func(d int64) string { return strconv.FormatInt(d, 10) })
 	return nil, nil, fmt.Sprintf("no units of both sides ran on GPU %d: compare GPU %s (--device)", device, strings.Join(ran, " or "))
 }
 
@@ -168,10 +166,7 @@ func unequalCoverage(base, head *side.Side) string {
 				return c, false
 			}
 			t := v.C.Report.Unit.Trimmed
-			var kept float64
-			for _, g := range v.C.Kinds {
-				kept += float64(g.Count)
-			}
+			kept := lists.Sum(v.C.Kinds, func(g side.Group) float64 { return float64(g.Count) })
 			if kept == 0 {
 				return c, false
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -22,10 +23,7 @@ func kindsOf(all []Kind, s *side.Side, of func(k *Kind) []int) string {
 			kinds = append(kinds, all[i].Name)
 		}
 	}
-	var list []string
-	for _, k := range kinds[:min(len(kinds), most)] {
-		list = append(list, k.String())
-	}
+	list := lists.Map(kinds[:min(len(kinds), most)], func(k side.Kind) string { return k.String() })
 	if len(kinds) > most {
 		list = append(list, fmt.Sprintf("%d more", len(kinds)-most))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -298,11 +299,7 @@ func hiddenSide(base *side.Side) string {
 }
 
 func total(list []side.Work) float64 {
-	var sum float64
-	for i := range list {
-		sum += list[i].Count
-	}
-	return sum
+	return lists.Sum(list, func(w side.Work) float64 { return w.Count })
 }
 
 // topCategories names the three categories with most runs.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -82,10 +83,7 @@ func (m *matcher) equal(by string, key func(w *side.Work) string) {
 
 // byPosition returns the indexes of kernels in the order in which they first run.
 func byPosition(list []side.Work) []int {
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(list))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(list[a].Position, list[b].Position) })
 	return order
 }

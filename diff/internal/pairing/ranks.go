@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -102,10 +103,7 @@ func merging(name string, list []*side.Capture, flag string) string {
 
 // listed names captures, four at most.
 func listed(list []*side.Capture, sep string) string {
-	var names []string
-	for _, c := range list[:min(len(list), 4)] {
-		names = append(names, c.Report.Trace.Name)
-	}
+	names := lists.Map(list[:min(len(list), 4)], func(c *side.Capture) string { return c.Report.Trace.Name })
 	if len(list) > 4 {
 		names = append(names, "…")
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/align"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -55,13 +56,8 @@ func Positions(base, head *side.Sequence, names map[string]string) []int32 {
 	return best
 }
 
-func paired(of []int32) (n int) {
-	for _, i := range of {
-		if i >= 0 {
-			n++
-		}
-	}
-	return n
+func paired(of []int32) int {
+	return lists.Count(of, func(i int32) bool { return i >= 0 })
 }
 
 // rename pairs, in order, the remaining kernels between the same two neighbours, if both sides have equally many of the

@@ -2,6 +2,7 @@ package side
 
 import (
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -84,10 +85,7 @@ func (s *Sample) Mean() *float64 {
 	if len(s.Values) == 0 || len(s.Values) < s.captures {
 		return nil
 	}
-	sum := 0.0
-	for _, v := range s.Values {
-		sum += v
-	}
+	sum := lists.Total(s.Values)
 	sum /= float64(len(s.Values))
 	return &sum
 }
@@ -104,9 +102,6 @@ func (s *Side) Series(of func(u *UnitRow) float64) []float64 {
 }
 
 func Average(values []float64) float64 {
-	var sum float64
-	for _, v := range values {
-		sum += v
-	}
+	sum := lists.Total(values)
 	return sum / float64(len(values))
 }

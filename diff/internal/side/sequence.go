@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/align"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Sequence lists the kernels of a side's units in the order of the first capture, with means over all captures. Times
@@ -36,11 +37,8 @@ type Position struct {
 }
 
 // Idle returns the gap before the kernel, summed over causes, ns.
-func (p *Position) Idle() (sum float64) {
-	for _, ns := range p.Gap {
-		sum += ns
-	}
-	return sum
+func (p *Position) Idle() float64 {
+	return lists.Total(p.Gap[:])
 }
 
 // Sum returns the time at the position, ns: idle, copies and exclusive kernel time.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -197,11 +198,7 @@ type Side struct {
 }
 
 func NewCaptures(reports []*report.Report) []*Capture {
-	list := make([]*Capture, 0, len(reports))
-	for _, r := range reports {
-		list = append(list, newCapture(r))
-	}
-	return list
+	return lists.Map(reports, newCapture)
 }
 
 func (s *Side) Describe() comparison.Side {
@@ -239,11 +236,7 @@ func (s *Side) Values(of func(v *View) (float64, bool)) (values []float64, ok bo
 
 // Units returns the number of units behind a side's numbers.
 func (s *Side) Units() int64 {
-	var n int64
-	for _, v := range s.Views {
-		n += v.Time.N
-	}
-	return n
+	return lists.Sum(s.Views, func(v *View) int64 { return v.Time.N })
 }
 
 // Step is one unit of work of any kind.

@@ -3,14 +3,13 @@ package significance
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // ascending returns the indexes of p in order of size, ties by index.
 func ascending(p []float64) []int {
-	order := make([]int, len(p))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(p))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	return order
 }

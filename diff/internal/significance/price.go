@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -30,18 +31,12 @@ func (n *Number) OfShares(base, head []Share) {
 	n.Trimmed = trimmed(head) / trimmed(base)
 }
 
-func units(kinds []Share) (n int) {
-	for i := range kinds {
-		n += len(kinds[i].Times)
-	}
-	return n
+func units(kinds []Share) int {
+	return lists.Sum(kinds, func(s Share) int { return len(s.Times) })
 }
 
-func total(kinds []Share) (sum float64) {
-	for i := range kinds {
-		sum += kinds[i].Sum
-	}
-	return sum
+func total(kinds []Share) float64 {
+	return lists.Sum(kinds, func(s Share) float64 { return s.Sum })
 }
 
 // spread fills in N, SD and Lag1 of one of several captures that together hold these units.

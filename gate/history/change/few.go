@@ -3,6 +3,7 @@ package change
 import (
 	"math"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/student"
 )
 
@@ -81,18 +82,10 @@ func sees(f *finder) float64 {
 
 // clean reports whether at most one in [strays] of the nights of a level lies nearer to the other one.
 func clean(y []float64, level, other float64) bool {
-	n := 0
-	for _, v := range y {
-		if math.Abs(v-level) > math.Abs(v-other) {
-			n++
-		}
-	}
+	n := lists.Count(y, func(v float64) bool { return math.Abs(v-level) > math.Abs(v-other) })
 	return n <= len(y)/strays
 }
 
-func mean(y []float64) (m float64) {
-	for _, v := range y {
-		m += v / float64(len(y))
-	}
-	return m
+func mean(y []float64) float64 {
+	return lists.Sum(y, func(v float64) float64 { return v / float64(len(y)) })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Peak is the maximum of a device, and the source of that number.
@@ -30,19 +31,12 @@ type Roof struct {
 // Roofs are the ceilings of the devices: from the attributes of the device if a raw page has them, else from the
 // roofline section, else from the table of known devices. Unknown ceilings are nil.
 func (d *Data) Roofs() []Roof {
-	var list []Roof
-	for _, id := range d.deviceIDs() {
-		list = append(list, d.roof(id))
-	}
-	return list
+	return lists.Map(d.deviceIDs(), d.roof)
 }
 
 // deviceIDs are the devices of the launches. If no page names one, there is a single device, -1.
 func (d *Data) deviceIDs() []int {
-	ids := map[int]bool{}
-	for i := range d.Launches {
-		ids[d.Launches[i].Device] = true
-	}
+	ids := lists.Set(d.Launches, func(l Launch) int { return l.Device })
 	if len(ids) > 1 {
 		delete(ids, -1)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // HostIdle is the section on why the host was late.
@@ -308,10 +309,7 @@ func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleSched, in.Trace.Sched.Len(), "start", "cpu", "isSchedIn", "globalTid")
 	out.Int("host.thread_count", nil, x.threads)
 	out.Int("host.cpu_count", nil, x.cpus)
-	var off int64
-	for i := range x.devices {
-		off += x.devices[i].causes[timeline.HostNotScheduled]
-	}
+	off := lists.Sum(x.devices, func(d deviceLate) int64 { return d.causes[timeline.HostNotScheduled] })
 	if off == 0 || len(x.instead) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // late describes launching threads while devices waited for them.
@@ -278,10 +279,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 
 // finish counts host time of calls without a thread as outside of ranges, in the last entry.
 func (x *deviceLate) finish() {
-	var split int64
-	for _, ns := range x.ranges {
-		split += ns
-	}
+	split := lists.Total(x.ranges)
 	rest := &x.ranges[len(x.ranges)-1]
 	for _, ns := range x.causes {
 		*rest += ns

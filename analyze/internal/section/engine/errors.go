@@ -5,6 +5,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Errors = kit.Section{
@@ -61,10 +62,7 @@ var errorFindings = [serverlog.Classes]struct {
 func serverErrors(in *kit.Input, out *kit.Output) {
 	e := &in.Evidence.Log.Events
 	out.FromEvidence(file.ServerLog, int(e.Lines), "ERROR", "CRITICAL", "Traceback")
-	all := int64(0)
-	for _, n := range e.Count {
-		all += n
-	}
+	all := lists.Total(e.Count[:])
 	out.Int("serve.errors", nil, all).N = all
 	out.Int("serve.error_lines", nil, e.Lines)
 	if e.AfterStop > 0 {

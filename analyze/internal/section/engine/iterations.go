@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Iterations = kit.Section{
@@ -288,10 +289,7 @@ func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 		return
 	}
 	o.FromEvidence(file.ServerLog, log.Iterations.Len(), "Iteration(N)")
-	var all int64
-	for i := range groups {
-		all += groups[i].Total
-	}
+	all := lists.Sum(groups, func(u serverlog.UnitGroup) int64 { return u.Total })
 	t := o.Table("iteration_groups")
 	phases := map[serverlog.Type]bool{}
 	ids := kit.LogGroupIDs(groups)

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Serving = kit.Section{
@@ -105,10 +106,7 @@ func serving(in *kit.Input, out *kit.Output) {
 		return
 	}
 	r.choose()
-	engines := map[int32]bool{}
-	for i := range r.list {
-		engines[r.list[i].Engine] = true
-	}
+	engines := lists.Set(r.list, func(s serverlog.Sample) int32 { return s.Engine })
 	if len(engines) > 1 {
 		r.engines = slices.Sorted(maps.Keys(engines))
 		out.Note("The log has lines of " + strconv.Itoa(len(engines)) +
@@ -124,12 +122,7 @@ func serving(in *kit.Input, out *kit.Output) {
 
 // choose decides which lines count: the steady ones, or if there are none, those with work.
 func (r *servingRun) choose() {
-	n := 0
-	for i := range r.list {
-		if r.list[i].Steady {
-			n++
-		}
-	}
+	n := lists.Count(r.list, func(s serverlog.Sample) bool { return s.Steady })
 	r.out.Int("serve.steady_samples", nil, int64(n))
 	r.steady = func(i int) bool { return r.list[i].Steady }
 	switch {

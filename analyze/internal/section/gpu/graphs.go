@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Graphs = kit.Section{
@@ -105,10 +106,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 		out.From(trace.RoleGraphMade, to-from, "start", "graphExecId")
 		out.Int("graph.created", nil, int64(to-from))
 	}
-	inGraphs := 0
-	for i := range nodes {
-		inGraphs += int(nodes[i].key.kernels)
-	}
+	inGraphs := lists.Sum(nodes, func(g graphRun) int { return int(g.key.kernels) })
 	lost := launches > 0 && len(nodes) == 0 && len(whole) == 0
 	known := in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation && hasAPI
 	if !lost && known || len(whole) > 0 {

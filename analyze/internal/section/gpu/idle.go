@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Idle = kit.Section{
@@ -263,12 +264,7 @@ func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *timeline.Device) {
 
 // lowUse is the share of the window's chunks in which the device was busy for less than lowUse of the time.
 func (x *deviceIdle) lowUse() float64 {
-	low := 0
-	for _, use := range x.use {
-		if use < lowUse {
-			low++
-		}
-	}
+	low := lists.Count(x.use, func(use float64) bool { return use < lowUse })
 	return float64(low) / useChunks
 }
 

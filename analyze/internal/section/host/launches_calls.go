@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // maxAPIMetrics bounds the metrics by API name; the table has the rest in its others row.
@@ -57,10 +58,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 		}
 	}
 	t := out.Table("launch_queue")
-	order := make([]int, len(paths.Keys))
-	for p := range order {
-		order[p] = p
-	}
+	order := lists.Indexes[int](len(paths.Keys))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(paths.Values[b].Count, paths.Values[a].Count) })
 	for _, p := range order {
 		at, calls := places.Keys[paths.Keys[p].A], paths.Values[p]

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Overview = kit.Section{
@@ -61,12 +62,7 @@ var Overview = kit.Section{
 
 func overview(in *kit.Input, out *kit.Output) {
 	t := in.Trace
-	procs := 0
-	for _, s := range procSums(in) {
-		if s.proc != trace.None {
-			procs++
-		}
-	}
+	procs := lists.Count(procSums(in), func(s procSum) bool { return s.proc != trace.None })
 	captureTable(in, out)
 	windowTable(in, out)
 	devicesTable(in, out)

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 func (x *phaseSums) rest() int32 { return int32(len(x.used)) }
@@ -82,11 +83,8 @@ func (x *phaseSums) unseen() []string {
 	return names
 }
 
-func wallTotal(list []phaseSum) (sum int64) {
-	for i := range list {
-		sum += list[i].wall
-	}
-	return sum
+func wallTotal(list []phaseSum) int64 {
+	return lists.Sum(list, func(p phaseSum) int64 { return p.wall })
 }
 
 // attributedTo is the part of a phase's kernel time inside ranges: all of it, except in the unmapped rest.
@@ -139,10 +137,7 @@ func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
 	for p := 0; x.any && p*phases < len(x.sums); p++ {
 		own := slices.Clone(x.sums[p*phases : (p+1)*phases])
 		x.rank(own)
-		var total int64
-		for i := range own {
-			total += own[i].gpu
-		}
+		total := lists.Sum(own, func(p phaseSum) int64 { return p.gpu })
 		for i := range own {
 			s := &own[i]
 			if s.empty() {

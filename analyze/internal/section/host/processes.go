@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Processes = kit.Section{
@@ -107,10 +108,7 @@ func (s *procSum) empty() bool {
 
 func processes(in *kit.Input, out *kit.Output) {
 	list := procSums(in)
-	var total int64
-	for i := range list {
-		total += list[i].kernelNs
-	}
+	total := lists.Sum(list, func(p procSum) int64 { return p.kernelNs })
 	emitted := map[int32]bool{}
 	for i := range list {
 		s := &list[i]

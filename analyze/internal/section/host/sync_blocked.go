@@ -146,12 +146,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 
 // processesApart reports whether no process ran work on more than one device.
 func processesApart(in *kit.Input) bool {
-	for _, s := range procSums(in) {
-		if len(s.devices) > 1 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(procSums(in), func(s procSum) bool { return len(s.devices) > 1 })
 }
 
 // processes emits the metrics of each process, and the most blocked thread of all.

@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Kernels = kit.Section{
@@ -369,10 +370,7 @@ func (s *ncuRun) trace() *float64 {
 	if s.shares == nil {
 		return nil
 	}
-	var sum float64
-	for _, v := range s.shares {
-		sum += v
-	}
+	sum := lists.Total(s.shares)
 	s.out.FromEvidence(file.NCU, len(s.data.Kernels), "Kernel Name")
 	s.out.Float("ncu.trace_coverage", nil, sum)
 	return &sum

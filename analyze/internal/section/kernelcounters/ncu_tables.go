@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -132,10 +133,7 @@ func meanOf(values []float64) report.Cell {
 	if len(values) == 0 {
 		return report.Null
 	}
-	var sum float64
-	for _, v := range values {
-		sum += v
-	}
+	sum := lists.Total(values)
 	return report.F(sum / float64(len(values)))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Groups gathers numbers of events, durations mostly, by a small integer key.
@@ -202,11 +203,7 @@ func Some(list []Totals, chosen func(key int) bool) []Totals {
 }
 
 func Sum(list []int64) int64 {
-	var s int64
-	for _, v := range list {
-		s += v
-	}
-	return s
+	return lists.Total(list)
 }
 
 // combos numbers combinations of two small numbers in order of first appearance. A table of those whose second number

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // How many devices and processes have metrics of their own. No machine has more GPUs, and a capture of thousands of
@@ -195,10 +196,7 @@ func limitMetrics(r *report.Report, left leftOut) {
 		if all <= limit.n {
 			continue
 		}
-		order := make([]int32, len(of.Keys))
-		for i := range order {
-			order[i] = int32(i)
-		}
+		order := lists.Indexes[int32](len(of.Keys))
 		slices.SortStableFunc(order, func(a, b int32) int {
 			return cmp.Or(cmp.Compare(values[b][0], values[a][0]), cmp.Compare(values[b][1], values[a][1]))
 		})
@@ -232,10 +230,7 @@ func limitMetrics(r *report.Report, left leftOut) {
 
 // groupMetrics makes one metric of those that sum to the whole, of some values of a label.
 func groupMetrics(r *report.Report, label string, of *Numbering[string], others []int32) {
-	other := map[string]bool{}
-	for _, k := range others {
-		other[of.Keys[k]] = true
-	}
+	other := lists.Set(others, func(k int32) string { return of.Keys[k] })
 	sums := map[string]*report.Metric{}
 	r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool {
 		if !other[m.Labels[label]] || len(m.Labels) != 1 || m.Value == nil || !sumsToWhole(m.ID) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // EachFrame visits the frames stack by stack, usually in the order of the table.
@@ -21,10 +22,7 @@ func EachFrame(f *trace.Frames, visit func(i int)) {
 		}
 		return
 	}
-	order := make([]int32, f.Len())
-	for i := range order {
-		order[i] = int32(i)
-	}
+	order := lists.Indexes[int32](f.Len())
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(f.Stack(int(a)), f.Stack(int(b))) })
 	for _, i := range order {
 		visit(int(i))

@@ -4,6 +4,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Step is the judged time, which all findings of a capture refer to, and an account of it that counts every nanosecond
@@ -145,11 +146,8 @@ func (s *Step) Worth(ns int64) *report.Worth {
 func (s *Step) ReadBacksTold() bool { return s.Share(s.ReadBackIdle()) >= leastWorth }
 
 // ReadBackIdle is the idle time caused by read-backs.
-func (s *Step) ReadBackIdle() (ns int64) {
-	for _, part := range s.ReadBackBy {
-		ns += part
-	}
-	return ns
+func (s *Step) ReadBackIdle() int64 {
+	return lists.Total(s.ReadBackBy[:])
 }
 
 // IdleLeft is the idle time without the part of the finding on reading values back.

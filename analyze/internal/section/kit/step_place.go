@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -144,10 +145,7 @@ func (s *Step) manyGaps() string {
 		return "in " + unit.Int(w.Gaps) + " gaps"
 	}
 	text := "in " + unit.Int((w.Gaps+s.Units/2)/s.Units) + " gaps of each step"
-	var host int64
-	for _, ns := range s.HostLeft {
-		host += ns
-	}
+	host := lists.Total(s.HostLeft[:])
 	if float64(w.Early) >= earlyShare*float64(host) {
 		text += ", most of it in its first fifth: the queue is empty when a step begins"
 	}

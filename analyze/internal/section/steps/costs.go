@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // unitCost is the cost of one unit of work.
@@ -36,10 +37,7 @@ func (costs unitCosts) of(s *unitSet, of func(c *unitCost) int64) []int64 {
 
 // mean of a cost over a set of units.
 func (costs unitCosts) mean(s *unitSet, of func(c *unitCost) int64) float64 {
-	var total int64
-	for _, u := range s.units {
-		total += of(&costs[u])
-	}
+	total := lists.Sum(s.units, func(u int32) int64 { return of(&costs[u]) })
 	return float64(total) / float64(len(s.units))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // shownWhatIfs is how many changes the section lists, those that gain most, besides a free host; sizedKernels is for how
@@ -82,10 +83,7 @@ func (r *pathRun) candidates() []whatIf {
 	if comm {
 		list = append(list, whatIf{text: "--overlap comm", change: &stepgraph.Change{Overlap: true}})
 	}
-	order := make([]int, len(times))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Indexes[int](len(times))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(times[b], times[a]) })
 	for _, name := range order[:min(len(order), sizedKernels)] {
 		if times[name] == 0 {

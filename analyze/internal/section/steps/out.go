@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // maxUnitRows is how many units the report itself lists; units.csv has more.
@@ -130,10 +131,7 @@ const maxGroupRows = 100
 func (r *unitRun) groupTable() {
 	groups := r.in.Units.Groups
 	t := r.out.Table("unit_groups")
-	var all int64
-	for _, s := range r.byTime {
-		all += groups[s.group].Time
-	}
+	all := lists.Sum(r.byTime, func(s *unitSet) int64 { return groups[s.group].Time })
 	for _, s := range r.byTime {
 		group := &groups[s.group]
 		m := stat.Summarize(r.costs.of(s, func(c *unitCost) int64 { return c.time }))
@@ -339,12 +337,7 @@ const maxPoints = 1200
 func (r *unitRun) chart() {
 	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds,
 		XTitle: "Step (run order, warm-up excluded)"}
-	devices := 0
-	for i := range r.sets {
-		if r.sets[i].group == r.main.group {
-			devices++
-		}
-	}
+	devices := lists.Count(r.sets, func(u unitSet) bool { return u.group == r.main.group })
 	for i := range r.sets {
 		if r.sets[i].group == r.main.group {
 			c.Series = append(c.Series, seriesOf(r.in.Units, &r.sets[i], max(1, maxPoints/devices))...)

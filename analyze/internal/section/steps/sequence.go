@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/align"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // sequence aligns the kernels of the units of a set, or of a sample of them, with those of the median unit. Kernels of
@@ -258,10 +259,7 @@ func (q *sequence) fold() (first, of, count []int32) {
 		n := (len(first)-1)/each + 1
 		for i := range n {
 			first[i] = first[i*each]
-			sum := int32(0)
-			for _, c := range count[i*each : min((i+1)*each, len(count))] {
-				sum += c
-			}
+			sum := lists.Total(count[i*each : min((i+1)*each, len(count))])
 			count[i] = sum
 		}
 		first, count = first[:n], count[:n]

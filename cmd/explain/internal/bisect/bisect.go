@@ -12,6 +12,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Options of a [Search].
@@ -111,10 +113,7 @@ func (s *Search) Belief() Belief {
 	logs := make([]float64, s.n+2) // index 0: nothing changed; index n+1: many commits changed
 	logs[0] = math.Log(priorNone) + s.evidence(nil)
 	logs[s.n+1] = math.Log(priorSeveral) + s.evidence(func(c int) float64 { return float64(c) / float64(s.n) })
-	ordered := make([]int, 0, len(s.captures))
-	for _, c := range s.captures {
-		ordered = append(ordered, c.commit)
-	}
+	ordered := lists.Map(s.captures, func(c taken) int { return c.commit })
 	slices.Sort(ordered)
 	before, same := -1, 0.0
 	for k := 1; k <= s.n; k++ {
@@ -181,13 +180,7 @@ func (s *Search) end() int {
 
 // count returns the number of captures of the commits from to to.
 func (s *Search) count(from, to int) int {
-	n := 0
-	for _, c := range s.captures {
-		if c.commit >= from && c.commit <= to {
-			n++
-		}
-	}
-	return n
+	return lists.Count(s.captures, func(c taken) bool { return c.commit >= from && c.commit <= to })
 }
 
 // Result is the answer so far.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
@@ -256,9 +257,5 @@ func (r *Run) NoteResumed(when time.Time) error {
 func (b *book) copies() []record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []record
-	for _, r := range b.records {
-		list = append(list, *r)
-	}
-	return list
+	return lists.Map(b.records, func(r *record) record { return *r })
 }

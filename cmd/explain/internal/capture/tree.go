@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // process is what /proc says of one process.
@@ -73,10 +75,7 @@ func (p process) nsys() bool { return strings.HasPrefix(p.String(), "nsys") }
 // list names processes, the oldest first, and no more than five.
 func list(all []process) string {
 	slices.SortFunc(all, func(a, b process) int { return a.pid - b.pid })
-	var names []string
-	for _, p := range all[:min(len(all), 5)] {
-		names = append(names, p.String())
-	}
+	names := lists.Map(all[:min(len(all), 5)], func(p process) string { return p.String() })
 	if more := len(all) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}

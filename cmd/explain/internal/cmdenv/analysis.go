@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/reports"
@@ -130,10 +131,7 @@ func (f *AnalysisFlags) Follow(p *policy.Policy) *policy.Policy {
 // Reports returns the reports of all inputs, in their order; it analyses traces.
 func (f *AnalysisFlags) Reports(ctx context.Context, e *Env, inputs []input.File) ([]*report.Report, error) {
 	results, err := f.Results(ctx, e, inputs, len(inputs))
-	var list []*report.Report
-	for _, r := range results {
-		list = append(list, r.Report)
-	}
+	list := lists.Map(results, func(r *analyze.Result) *report.Report { return r.Report })
 	return list, err
 }
 
@@ -149,10 +147,7 @@ func (f *AnalysisFlags) Results(
 	if err := f.Fits(inputs); err != nil {
 		return nil, err
 	}
-	paths := make([]string, 0, len(inputs))
-	for _, in := range inputs {
-		paths = append(paths, in.Path)
-	}
+	paths := lists.Map(inputs, func(in input.File) string { return in.Path })
 	HoldMemory(paths...)
 	if len(inputs) > fewReports {
 		collectAt(often) // from here on: what compares the reports holds them all

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -29,9 +30,5 @@ func Printer(
 
 // MetricIDs are the ids of all metrics, for completion.
 func MetricIDs() []string {
-	var ids []string
-	for _, m := range analyze.Metrics() {
-		ids = append(ids, m.ID)
-	}
-	return ids
+	return lists.Map(analyze.Metrics(), func(m analyze.MetricInfo) string { return m.ID })
 }

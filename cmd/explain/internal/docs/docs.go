@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/gate/history/change"
 )
@@ -101,10 +102,7 @@ var tasks = []task{
 
 // TaskList is the tasks as lines of a shell, each with what it is for behind it.
 func TaskList() string {
-	width := 0
-	for _, t := range tasks {
-		width = max(width, len(t.command))
-	}
+	width := lists.Most(tasks, func(t task) int { return len(t.command) })
 	var b strings.Builder
 	for _, t := range tasks {
 		fmt.Fprintf(&b, "%-*s  # %s\n", width, t.command, t.want)

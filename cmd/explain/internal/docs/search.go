@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // passage is a paragraph, a list item or a table row of a page.
@@ -176,9 +178,5 @@ func Search(name string) []Entry {
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return a.rank - b.rank })
-	var list []Entry
-	for _, h := range hits[:min(len(hits), maxEntries)] {
-		list = append(list, h.Entry)
-	}
-	return list
+	return lists.Map(hits[:min(len(hits), maxEntries)], func(h hit) Entry { return h.Entry })
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
@@ -132,10 +133,7 @@ func commandOf(root *cobra.Command, name string) *cobra.Command {
 // nearest returns the page, command, finding, metric or table word with the fewest edits from a name; else the words of
 // pages that are nearest to its words.
 func nearest(root *cobra.Command, name string) string {
-	var list []string
-	for _, c := range root.Commands() {
-		list = append(list, c.Name())
-	}
+	list := lists.Map(root.Commands(), func(c *cobra.Command) string { return c.Name() })
 	if near := help.Nearest(name, append(list, names(func(p docs.Page) string { return p.Name })...)); near != "" {
 		return near
 	}

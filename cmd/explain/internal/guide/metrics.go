@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -58,10 +59,7 @@ they are. A rule of a policy about change needs one of the three.`,
 			if format == "json" {
 				return cmdenv.JSON(e.Out, list)
 			}
-			var texts []string
-			for _, m := range list {
-				texts = append(texts, docs.MetricText(m, ""))
-			}
+			texts := lists.Map(list, func(m analyze.MetricInfo) string { return docs.MetricText(m, "") })
 			_, err := io.WriteString(e.Out, strings.Join(texts, "\n"))
 			return err
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -249,12 +250,7 @@ func (f *diffFlags) compare(
 	cmd *cobra.Command, e *cmdenv.Env, base, head []input.File, opt diff.Options,
 ) (*comparison.Comparison, error) {
 	all := slices.Concat(base, head)
-	summaries := 0
-	for _, in := range all {
-		if in.Kind == input.Summary {
-			summaries++
-		}
-	}
+	summaries := lists.Count(all, func(in input.File) bool { return in.Kind == input.Summary })
 	percent := 0.0
 	if f.threshold != "" {
 		v, err := strconv.ParseFloat(strings.TrimSuffix(f.threshold, "%"), 64)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -65,10 +66,7 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 		}
 		longest, most := -1, 0
 		for i := range a.fields {
-			size := 0
-			for _, r := range a.fields[i].rows {
-				size += len(r)
-			}
+			size := lists.Sum(a.fields[i].rows, func(r json.RawMessage) int { return len(r) })
 			if size > most {
 				longest, most = i, size
 			}

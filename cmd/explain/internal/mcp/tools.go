@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -413,10 +414,7 @@ func (s *Server) doc(_ context.Context, a arguments) (string, error) {
 	var out answer
 	name := strings.TrimSpace(a.Name)
 	if name == "" {
-		var list []string
-		for _, p := range docs.Pages() {
-			list = append(list, p.Name+": "+p.Title)
-		}
+		list := lists.Map(docs.Pages(), func(p docs.Page) string { return p.Name + ": " + p.Title })
 		add(&out, "pages", list, 0)
 		return out.text(nil, nil), nil
 	}
@@ -440,10 +438,7 @@ func (s *Server) doc(_ context.Context, a arguments) (string, error) {
 		Page string `json:"page"`
 		Text string `json:"text"`
 	}
-	var list []meaning
-	for _, e := range entries {
-		list = append(list, meaning{e.Page, strings.TrimSpace(e.Text)})
-	}
+	list := lists.Map(entries, func(e docs.Entry) meaning { return meaning{e.Page, strings.TrimSpace(e.Text)} })
 	add(&out, "meanings", list, 0)
 	return out.text(nil, []Next{{"doc", map[string]any{"name": entries[0].Page}, "the whole page"}}), nil
 }

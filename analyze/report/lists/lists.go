@@ -1,0 +1,72 @@
+// Package lists has the loops that every package writes: sums, counts, sets and the like, as functions. It stands
+// alone, like package slices of the standard library, and knows nothing of what the lists hold.
+package lists
+
+// Number is what can be added up.
+type Number interface {
+	~int | ~int32 | ~int64 | ~float64
+}
+
+// Total adds up a list, from its first item on.
+func Total[N Number](list []N) (sum N) {
+	for _, v := range list {
+		sum += v
+	}
+	return sum
+}
+
+// Sum adds up a number of each item, from the first on.
+func Sum[T any, N Number](list []T, of func(T) N) (sum N) {
+	for i := range list {
+		sum += of(list[i])
+	}
+	return sum
+}
+
+// Most is the largest number of any item, and zero if none is larger.
+func Most[T any, N Number](list []T, of func(T) N) (most N) {
+	for i := range list {
+		most = max(most, of(list[i]))
+	}
+	return most
+}
+
+// Count is how many items there are of which is holds.
+func Count[T any](list []T, is func(T) bool) (n int) {
+	for i := range list {
+		if is(list[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// Map makes one thing of each item; nil of none.
+func Map[T, R any](list []T, of func(T) R) []R {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]R, len(list))
+	for i := range list {
+		out[i] = of(list[i])
+	}
+	return out
+}
+
+// Set holds a key of each item.
+func Set[T any, K comparable](list []T, key func(T) K) map[K]bool {
+	set := make(map[K]bool, len(list))
+	for i := range list {
+		set[key(list[i])] = true
+	}
+	return set
+}
+
+// Indexes are the numbers from 0 up to n, which it leaves out.
+func Indexes[N int | int32](n int) []N {
+	list := make([]N, n)
+	for i := range list {
+		list[i] = N(i)
+	}
+	return list
+}
