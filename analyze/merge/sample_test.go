@@ -149,7 +149,7 @@ func TestReportOfSamples(t *testing.T) {
 	if m := r.Find("ranks.gpu_idle_ratio", report.Labels{}); m == nil || m.Summary.N != 300 || m.Summary.Max != 0.299 || m.Summary.P50 < 0.149 || m.Summary.P50 > 0.15 {
 		t.Errorf("%+v", m)
 	}
-	if len(r.Findings) == 0 || !strings.HasPrefix(r.Findings[0].Title, "Rank 7 ") || r.Findings[0].Worth.Time != 20_000_000 || !strings.Contains(r.Findings[0].Title, " holds up ranks ") || !strings.Contains(r.Findings[0].Title, "before AllReduce, in 200 of 200") {
+	if len(r.Findings) == 0 || !strings.HasPrefix(r.Findings[0].Title, "Rank 7 ") || r.Findings[0].Worth.Time != 20_000_000 || !strings.Contains(r.Findings[0].Title, " holds up ranks ") || !strings.Contains(r.Findings[0].Title, "before 200 of 200 AllReduces") {
 		t.Errorf("%+v", r.Findings)
 	}
 	for _, want := range []string{"worst GPU 299 of rank 299 with 29.9 %", "median GPU 149 of rank 149 with 14.9 %"} {

@@ -62,19 +62,16 @@ func (s *rankSection) findFirst(c *chain) {
 		title += fmt.Sprintf(" arrives last in %s of collectives and", unit.Format(float64(r.sum.Last)/float64(r.sum.N), report.Ratio))
 	}
 	title += " holds up " + who + s.run.ranksNamed(held) + ": "
-	if len(c.Causes) > 0 && c.Causes[0].Act != "" {
-		title += doing(c.Causes[0].Act) + " "
-	} else {
-		title += "late for reasons that are not captured "
+	with := s.run.with(c)
+	switch {
+	case len(c.Causes) == 0 || c.Causes[0].Act == "":
+		title += "late for reasons that are not captured"
+	case with != "":
+		title += doing(c.Causes[0].Act) + " with rank " + with
+	default:
+		title += doing(c.Causes[0].Act)
 	}
-	call := c.In
-	if c.Number > 0 {
-		call += fmt.Sprintf(" #%d", c.Number)
-	}
-	title += fmt.Sprintf("before %s, in %s of %s", call, unit.Int(int64(c.N)), unit.Int(int64(c.Of)))
-	if c.Kind != c.In {
-		title += " of " + c.Kind
-	}
+	title += fmt.Sprintf(" before %s of %s %ss", unit.Int(int64(c.N)), unit.Int(int64(c.Of)), c.Kind)
 	l := report.Labels{"rank": r.label}
 	evidence := []report.MetricRef{{ID: "rank.first_time", Labels: l}}
 	for _, id := range []string{"rank.last_ratio", "rank.held_up_time", "rank.last_count", "rank.wait_time"} {
@@ -82,14 +79,13 @@ func (s *rankSection) findFirst(c *chain) {
 			evidence = append(evidence, report.MetricRef{ID: id, Labels: l})
 		}
 	}
-	table := "The table of what ranks did longer than those who wait shows its time before that."
-	if call, ok := c.transfer(); ok {
-		table = fmt.Sprintf("Its time before that went into %s itself. Beside it, what the table of late ranks lists as its own code and other calls is the smaller part.", call)
+	advice := []string{fmt.Sprintf("Open %s: rank %s comes at %.6f s on its timeline in Nsight Systems to the call for which rank %s waits longest, in %s.",
+		s.f.captures[r.capture].Name, r.label, float64(c.At)/1e9, s.run.ranks[c.waiter].label, c.longest())}
+	if len(r.sum.Causes) > 0 {
+		advice[0] += " The table of what late ranks did more than others shows its time before that."
 	}
-	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s on its timeline in Nsight Systems. %s",
-		s.f.captures[r.capture].Name, r.label, s.run.ranks[c.waiter].label, float64(c.At)/1e9, table)}
-	if 2*r.sum.Blame < c.Time {
-		advice = append(advice, fmt.Sprintf("rank.first_time is how long others wait for what makes rank %s late. rank.held_up_time counts only how much later it comes than the next latest rank; it is less, because that rank is late too.", r.label))
+	if next := s.run.next(c.first); 2*r.sum.Blame < c.Time && next >= 0 {
+		advice = append(advice, fmt.Sprintf("rank.first_time is how long others wait for what makes rank %s late. rank.held_up_time counts only how much later it comes than the next latest, mostly rank %s; it is less, because that rank is late too.", r.label, s.run.ranks[next].label))
 	}
 	if len(c.hops) > 0 {
 		advice = append(advice, "On the way "+s.run.ranksNamed(c.hops)+" only passes the wait on: the cause is not there.")
@@ -97,7 +93,7 @@ func (s *rankSection) findFirst(c *chain) {
 	if residual := s.residual(); residual > 0 {
 		advice = append(advice, fmt.Sprintf("Clocks are off by up to %s: waits shorter than three times that are not counted.", unit.Format(residual, report.Nanoseconds)))
 	}
-	s.out.find("rank_straggler", severity, title, evidence, c.Time, window, append(advice, reasonsOf(c))...)
+	s.out.find("rank_straggler", severity, title, evidence, c.Time, window, append(advice, reasonsOf(c, r.label, with))...)
 }
 
 // residual is the largest error of the clocks of the run, in ns; 0 if all captures are of one session.
@@ -144,14 +140,57 @@ func doing(act string) string {
 
 const usualReasons = "Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)."
 
-const linkReasons = "No captured rank came late to that call. Usual reasons: a slow link (nvidia-smi topo -m, nvidia-smi nvlink -s, NCCL_DEBUG=INFO, the network's counters), or a late rank that was not captured."
+const (
+	linkReasons = "No captured rank came late to that call. Usual reasons: a slow link%s (nvidia-smi topo -m, nvidia-smi nvlink -s, NCCL_DEBUG=INFO, the network's counters), or a late rank that was not captured."
+	together    = "Ranks %s and %s wait for each other in %s: they spend equally long in it, and their calls end together. "
+)
 
-// reasonsOf names the usual reasons for a chain's largest cause.
-func reasonsOf(c *chain) string {
-	if _, ok := c.transfer(); ok {
-		return linkReasons
+// reasonsOf names the usual reasons for a chain's largest cause. with is the rank on the other side of its calls, or "".
+func reasonsOf(c *chain, label, with string) string {
+	call, ok := c.transfer()
+	switch {
+	case !ok:
+		return usualReasons
+	case with != "":
+		return fmt.Sprintf(together, label, with, call) + fmt.Sprintf(linkReasons, " between them")
 	}
-	return usualReasons
+	return fmt.Sprintf(linkReasons, "")
+}
+
+// longest names the call in which the waiter waits longest.
+func (c *chain) longest() string {
+	if c.Number > 0 {
+		return fmt.Sprintf("%s #%d", c.In, c.Number)
+	}
+	return c.In
+}
+
+// with is the rank that a chain's first one exchanges data with in the call whose transfer is the largest cause, if the
+// times show one that is not who waits; else "".
+func (x *runFold) with(c *chain) string {
+	if call, ok := c.transfer(); ok {
+		if m, ok := x.aligned.Together(c.First, call); ok && x.of[m] != c.first && x.of[m] != c.waiter {
+			return x.ranks[x.of[m]].label
+		}
+	}
+	return ""
+}
+
+// next is the rank that most often comes next to last where a rank comes last; -1 if there is none.
+func (x *runFold) next(rank int) int {
+	count := make([]int64, len(x.ranks))
+	for m, at := range x.of {
+		if at == rank {
+			for o, n := range x.result.Next[m] {
+				count[x.of[o]] += n
+			}
+		}
+	}
+	count[rank] = 0
+	if most := slices.Max(count); most > 0 {
+		return slices.Index(count, most)
+	}
+	return -1
 }
 
 // transfer is the call whose transfer is the largest cause of a chain; ok is false if another cause is.

@@ -109,8 +109,8 @@ func match(a *Aligned, sets []Set) *matching {
 	return x
 }
 
-// chains follows all waiting to its origin. Waits shorter than three times the clock error are left out. Largest first.
-func (st *study) chains(sets []Set) []Chain {
+// follow follows all waiting to its origin.
+func (st *study) follow(sets []Set) *chains {
 	x := &chains{m: match(st.Aligned, sets), study: st}
 	st.Every = x.m.every
 	for i := range st.Members {
@@ -130,7 +130,16 @@ func (st *study) chains(sets []Set) []Chain {
 	for i := range x.m.waits {
 		x.resolve(&x.m.waits[i])
 	}
-	return x.sum()
+	return x
+}
+
+// took is how long a member was in a call beyond its wait for others there, in ns.
+func (x *chains) took(m int, call int32) int64 {
+	c := &x.m.Members[m].Calls[call]
+	if at := x.at[m][call]; at >= 0 {
+		return c.End - c.Start - x.m.waits[at].time
+	}
+	return c.End - c.Start
 }
 
 // off is the largest clock error between two members, in ns.
@@ -217,14 +226,13 @@ func (x *chains) between(m int, from, to int32, sign int64, handOn bool) (waited
 		if c == to {
 			break
 		}
-		took := t.Calls[c].End - t.Calls[c].Start
 		if at := x.at[m][c]; at >= 0 {
-			waited, took = waited+x.m.waits[at].time, took-x.m.waits[at].time
+			waited += x.m.waits[at].time
 			if handOn {
 				x.passed = append(x.passed, at)
 			}
 		}
-		x.doing(x.transfer[m][t.Calls[c].Kind], sign*took)
+		x.doing(x.transfer[m][t.Calls[c].Kind], sign*x.took(m, c))
 	}
 	return waited
 }
@@ -337,7 +345,8 @@ func (x *chains) told(visit func(i int, w *wait, counts float64)) {
 	}
 }
 
-// sum makes one chain for each rank that others wait for, ending at the member that waits longest.
+// sum makes one chain for each rank that others wait for, ending at the member that waits longest. Waits shorter than
+// three times the clock error are left out. Largest first.
 func (x *chains) sum() []Chain {
 	times := map[pair]float64{}
 	x.told(func(_ int, w *wait, counts float64) {

@@ -42,7 +42,9 @@ type Result struct {
 	Chains                          []Chain // who makes whom wait, largest first
 	Waited                          float64 // ns that all members wait in the collectives that chains use
 	Heat                            []Heat  // by member
-	Buckets                         []int64
+	// Next is, by member, in how many of the collectives in which it came last another member came next to last.
+	Next    []map[int]int64
+	Buckets []int64
 }
 
 // Heat is the mean time, in ns, by which a member came after the median member, by time bin of the run; negative means
@@ -56,10 +58,11 @@ const heatColumns = 100
 // clock. If the clocks of a set are unknown, it is the one that spent the least time, because all are released
 // together.
 func Study(a *Aligned, sets []Set) *Result {
-	r := &Result{Ranks: make([]Rank, len(a.Members))}
+	r := &Result{Ranks: make([]Rank, len(a.Members)), Next: make([]map[int]int64, len(a.Members))}
 	st := &study{Aligned: a, Result: r, acts: map[string]int{}, excess: make([]map[int]float64, len(a.Members))}
 	st.numberActs()
 	st.layOut(sets)
+	st.waits = st.follow(sets)
 	for i := range sets {
 		st.set(&sets[i])
 	}
@@ -68,7 +71,7 @@ func Study(a *Aligned, sets []Set) *Result {
 		all, _ := a.Members[i].Sampled()
 		r.Unmatched += max(0, all-r.Ranks[i].N)
 	}
-	r.Chains = st.chains(sets)
+	r.Chains = st.waits.sum()
 	return r
 }
 
@@ -79,6 +82,7 @@ type study struct {
 	names   []string
 	actOf   [][]int           // by member and index into its Acts
 	excess  []map[int]float64 // by member and act
+	waits   *chains
 	spreads []int64
 	first   int64 // start of the first collective, on the first clock
 	step    int64 // ns per column of the heat map
@@ -184,6 +188,8 @@ func (st *study) set(s *Set) {
 		r.Late += late
 		r.Worst = max(r.Worst, late)
 		r.Blame += starts[last] - sorted[len(sorted)-2]
+		next := there[slices.IndexFunc(there, func(k int) bool { return k != last && starts[k] == sorted[len(sorted)-2] })]
+		st.next(s.Members[last], s.Members[next])
 		if more[last] == nil {
 			more[last] = map[int]float64{}
 		}
@@ -265,25 +271,16 @@ func (st *study) why(s *Set, there []int, n, last int, sums []int64, more map[in
 	clear(sums)
 	others := int64(0)
 	for _, k := range there {
-		m := s.Members[k]
-		parts := st.since(m, int(s.Calls[k][n]))
-		if k == last && len(parts) == 0 {
-			return false
-		}
-		if k == last || len(parts) == 0 {
-			continue
-		}
-		others++
-		for _, p := range parts {
-			sums[st.actOf[m][p.Act]] += p.Time
+		if k != last && st.since(s.Members[k], s.Calls[k][n], func(act int, ns int64) { sums[act] += ns }) {
+			others++
 		}
 	}
-	if others == 0 {
+	own := map[int]int64{}
+	if others == 0 || !st.since(s.Members[last], s.Calls[last][n], func(act int, ns int64) { own[act] += ns }) {
 		return false
 	}
-	m := s.Members[last]
-	for _, p := range st.since(m, int(s.Calls[last][n])) {
-		more[st.actOf[m][p.Act]] += float64(p.Time)
+	for act, ns := range own {
+		more[act] += float64(ns)
 	}
 	for act, sum := range sums {
 		if sum != 0 {
@@ -293,22 +290,32 @@ func (st *study) why(s *Set, there []int, n, last int, sums []int64, more map[in
 	return true
 }
 
-// since returns what a member did since the collective before a call. Time in other blocking calls is left out here,
-// because chains follow it.
-func (st *study) since(m, call int) []Part {
+// since tells add what a member did since the collective before a call; false if that is unknown. Other calls count
+// without the waits in them, which chains follow; where the clock is unknown, so are the waits, and no call counts.
+func (st *study) since(m int, call int32, add func(act int, ns int64)) (known bool) {
 	t := st.Members[m].Track
 	from := call
-	for from > 0 && !t.Calls[from].Left && !t.synchronises(from-1) {
+	for from > 0 && !t.Calls[from].Left && !t.synchronises(int(from-1)) {
 		from--
 	}
-	if from == call {
-		return t.Parts(call)
+	for c := from; c <= call; c++ {
+		for _, p := range t.Parts(int(c)) {
+			add(st.actOf[m][p.Act], p.Time)
+			known = true
+		}
+		if c < call && st.Clock(m).Known {
+			add(st.waits.transfer[m][t.Calls[c].Kind], st.waits.took(m, c))
+		}
 	}
-	var list []Part
-	for ; from <= call; from++ {
-		list = append(list, t.Parts(from)...)
+	return known
+}
+
+// next counts a collective in which two members came last and next to last.
+func (st *study) next(last, next int) {
+	if st.Next[last] == nil {
+		st.Next[last] = map[int]int64{}
 	}
-	return list
+	st.Next[last][next]++
 }
 
 func (st *study) finish() {
