@@ -87,10 +87,10 @@ func Classify(name string) Info { return classify(name, (*view).rule) }
 
 // ClassifyAs is Classify for a kernel whose category is known otherwise.
 func ClassifyAs(name string, category Category) Info {
-	return classify(name, func(*view) *compiledRule { return &compiledRule{rule: rule{cat: category}} })
+	return classify(name, func(*view) *rule { return &rule{cat: category} })
 }
 
-func classify(name string, ruleOf func(*view) *compiledRule) Info {
+func classify(name string, ruleOf func(*view) *rule) Info {
 	info := Info{Canonical: Canonical(name)}
 	v := newView(name, info.Canonical)
 	r := ruleOf(&v)

@@ -5,33 +5,8 @@ import (
 	"strings"
 )
 
-// compiledRule is a rule with its patterns parsed.
-type compiledRule struct {
-	rule
-	anyOf, noneOf, rawOf patterns
-	wordsOf              []wordPattern
-	weak                 bool
-}
-
-func weak(rs []rule) []compiledRule {
-	list := compile(rs)
-	for i := range list {
-		list[i].weak = true
-	}
-	return list
-}
-
-func compile(rs []rule) []compiledRule {
-	out := make([]compiledRule, len(rs))
-	for i, r := range rs {
-		out[i] = compiledRule{rule: r, anyOf: parsePatterns(r.any), noneOf: parsePatterns(r.not),
-			rawOf: parsePatterns(r.raw), wordsOf: parseWords(r.words)}
-	}
-	return out
-}
-
-func (r *compiledRule) matches(v *view) bool {
-	return (r.anyOf.in(v.text) || anyWords(r.wordsOf, v)) && !r.noneOf.in(v.text) && (r.raw == "" || r.rawOf.in(v.raw))
+func (r *rule) matches(v *view) bool {
+	return (r.any.in(v.text) || anyWords(r.words, v)) && !r.not.in(v.text) && (r.raw == nil || r.raw.in(v.raw))
 }
 
 // patterns match if one of them does.

@@ -3,29 +3,45 @@
 package peaks
 
 import (
+	_ "embed"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 // Device holds the peaks of one model of device. Figures that NVIDIA does not state are 0 here and nil from Flops.
 type Device struct {
 	Names     []string // as the device reports them (CUDA's device name), without the leading "NVIDIA "
-	SMs       int      // streaming multiprocessors
 	Bandwidth float64  // bytes per second of device memory
-	tera      tera
-	Source    string // where the figures were published
+	// tera is 10^12 floating point operations per second by data type, dense: the factor of two of sparsity does not
+	// count. FP64 and FP32 are the ordinary pipelines, all others tensor cores.
+	tera   map[string]float64
+	Source string // where the figures were published
 }
 
-// tera is 10^12 floating point operations per second by data type, dense: the factor of two of sparsity does not count.
-// FP64 and FP32 are the ordinary pipelines, all others tensor cores.
-type tera struct {
-	fp64, fp32 float64
-	tf32       float64
-	half       float64 // bf16, and fp16 that is accumulated in fp32
-	half16     float64 // fp16 that is accumulated in fp16, if that is faster: GeForce
-	fp8        float64
-	fp4        float64
-}
+// devices.tsv has the figures of NVIDIA's data sheets and white papers, at https://www.nvidia.com and
+// https://resources.nvidia.com; those that a data sheet states "with sparsity" are halved. "-" is not stated.
+//
+//go:embed devices.tsv
+var deviceText string
+
+// devices reads the table: names, streaming multiprocessors, 10^9 bytes per second, the peaks, and their source.
+var devices = sync.OnceValue(func() (list []Device) {
+	head, rows, _ := strings.Cut(deviceText, "\n")
+	types := strings.Split(head, "\t")
+	for line := range strings.Lines(rows) {
+		cells := strings.Split(strings.TrimSpace(line), "\t")
+		d := Device{Names: strings.Split(cells[0], ", "), tera: map[string]float64{}, Source: cells[len(cells)-1]}
+		d.Bandwidth, _ = strconv.ParseFloat(cells[2]+"e9", 64)
+		for i := 3; i < len(cells)-1; i++ {
+			d.tera[types[i]], _ = strconv.ParseFloat(cells[i], 64)
+		}
+		list = append(list, d)
+	}
+	return list
+})
 
 // Data types of Flops.
 const (
@@ -44,11 +60,10 @@ const (
 // nor does a slice of a device (MIG): their peaks differ.
 func Lookup(name string) *Device {
 	want := plain(name)
-	for i := range devices {
-		for _, n := range devices[i].Names {
-			if plain(n) == want {
-				return &devices[i]
-			}
+	for i := range devices() {
+		d := &devices()[i]
+		if slices.ContainsFunc(d.Names, func(n string) bool { return plain(n) == want }) {
+			return d
 		}
 	}
 	return nil
@@ -66,26 +81,12 @@ func (d *Device) Flops(dtype string) *float64 {
 	if d == nil {
 		return nil
 	}
-	var v float64
-	switch dtype {
-	case FP64:
-		v = d.tera.fp64
-	case FP32:
-		v = d.tera.fp32
-	case TF32:
-		v = d.tera.tf32
-	case FP16:
-		v = d.tera.half
-	case BF16:
-		if !d.noBF16() {
-			v = d.tera.half
-		}
-	case FP16Accumulated:
-		v = max(d.tera.half, d.tera.half16)
-	case FP8:
-		v = d.tera.fp8
-	case FP4:
-		v = d.tera.fp4
+	v := d.tera[dtype]
+	switch {
+	case dtype == BF16 && (d.tera[TF32] != 0 || d.tera[FP8] != 0): // else its tensor cores are older than bf16
+		v = d.tera[FP16]
+	case dtype == FP16Accumulated:
+		v = max(v, d.tera[FP16])
 	}
 	if v == 0 {
 		return nil
@@ -94,20 +95,17 @@ func (d *Device) Flops(dtype string) *float64 {
 	return &v
 }
 
-// noBF16 reports whether the tensor cores are older than bf16, which came with tf32.
-func (d *Device) noBF16() bool { return d.tera.tf32 == 0 && d.tera.fp8 == 0 }
-
 // OverFP32 is how many times faster than FP32 a GPU runs FP16 and TF32 on tensor cores; 0 if that is not known, for
 // TF32 also if it has none. A GeForce RTX of the 30 series or later that is not in the table has the ratios of all
 // that are: they run FP16 twice as fast, and TF32 as fast.
 func OverFP32(name string) (half, tf32 float64) {
 	d := Lookup(name)
-	if d == nil || d.tera.fp32 == 0 {
+	if d == nil || d.tera[FP32] == 0 {
 		series := 0
 		if _, err := fmt.Sscanf(plain(name), "geforce rtx %d", &series); err == nil && series >= 3000 {
 			return 2, 1
 		}
 		return 0, 0
 	}
-	return d.tera.half / d.tera.fp32, d.tera.tf32 / d.tera.fp32
+	return d.tera[FP16] / d.tera[FP32], d.tera[TF32] / d.tera[FP32]
 }

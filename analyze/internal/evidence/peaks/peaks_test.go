@@ -1,9 +1,32 @@
 package peaks
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
+
+// TestTableIsWhole: every row has a cell for each column, every figure is a number or not stated, and every column of peaks is a type.
+func TestTableIsWhole(t *testing.T) {
+	rows := strings.Split(strings.TrimSpace(deviceText), "\n")
+	head := strings.Split(rows[0], "\t")
+	if want := []string{FP64, FP32, TF32, FP16, FP16Accumulated, FP8, FP4}; !slices.Equal(head[3:len(head)-1], want) {
+		t.Errorf("columns of peaks %v, want %v", head[3:len(head)-1], want)
+	}
+	for _, row := range rows[1:] {
+		cells := strings.Split(row, "\t")
+		if len(cells) != len(head) {
+			t.Errorf("%d cells, want %d: %s", len(cells), len(head), row)
+			continue
+		}
+		for _, c := range cells[1 : len(cells)-1] {
+			if v, err := strconv.ParseFloat(c, 64); c != "-" && (err != nil || v <= 0) {
+				t.Errorf("%q is no figure: %s", c, row)
+			}
+		}
+	}
+}
 
 // What NVIDIA states of the devices that people serve with, dense. In llm-perf-opt's table the H100, H200, RTX 4090 and RTX 3090 have
 // the figures with sparsity, twice as high, and an H100 that says what it is ("NVIDIA H100 80GB HBM3") is not found at all.
@@ -59,16 +82,16 @@ func TestUnknownIsNil(t *testing.T) {
 // (fp4 four times fp8 where fp8 is accumulated in fp32 at half rate; up to 32 times for tensor cores over the fp32 pipelines).
 func TestProportions(t *testing.T) {
 	seen := map[string]bool{}
-	for i := range devices {
-		d := &devices[i]
+	for i := range devices() {
+		d := &devices()[i]
 		for _, n := range d.Names {
 			if seen[plain(n)] || strings.HasPrefix(n, "NVIDIA ") {
 				t.Errorf("%s: twice, or with its maker's name", n)
 			}
 			seen[plain(n)] = true
 		}
-		if d.SMs <= 0 || d.Bandwidth < 100e9 || d.Bandwidth > 10e12 || d.Source == "" {
-			t.Errorf("%s: %d SMs, %v bytes per second, source %q", d.Names[0], d.SMs, d.Bandwidth, d.Source)
+		if d.Bandwidth < 100e9 || d.Bandwidth > 10e12 || d.Source == "" {
+			t.Errorf("%s: %v bytes per second, source %q", d.Names[0], d.Bandwidth, d.Source)
 		}
 		for _, p := range []struct {
 			narrow, wide string
@@ -85,9 +108,9 @@ func TestProportions(t *testing.T) {
 // TestOverFP32: every GeForce RTX from the 30 series on in the table has the ratios that one outside it is given.
 func TestOverFP32(t *testing.T) {
 	seen := 0
-	for i := range devices {
-		for _, name := range devices[i].Names {
-			if !strings.HasPrefix(name, "GeForce RTX") || devices[i].tera.tf32 == 0 {
+	for _, d := range devices() {
+		for _, name := range d.Names {
+			if !strings.HasPrefix(name, "GeForce RTX") || d.tera[TF32] == 0 {
 				continue
 			}
 			seen++
