@@ -136,7 +136,8 @@ func settling(c *comparison.Comparison, n int) string {
 }
 
 // number fills in the number that decided, and returns its row, or nil if the gate judged another number. If a median
-// lies between two kinds of steps, the mean is the number, unless only the median changed for certain.
+// lies between two kinds of steps, or its change is not that of the mean, to which the causes add up, the mean is the
+// number, unless only the median changed for certain.
 func (x *Parts) number(lead *story) *comparison.Row {
 	c, a := x.C, &x.C.Answer
 	row, gate := c.Headline()
@@ -163,11 +164,12 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	if row == nil {
 		row = c.Row("unit.time.mean")
 	}
-	if p := lead.parts; row.Metric == "unit.time.p50" && (a.Of != nil || p != nil && (bimodal(p.Base) || bimodal(p.Head))) {
+	if p := lead.parts; row.Metric == "unit.time.p50" {
 		mean := slices.IndexFunc(c.Primary, func(r comparison.Row) bool {
 			return r.Metric == "unit.time.mean" && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
 		})
-		if mean >= 0 && (!comparison.Real(row) || c.Primary[mean].Class == row.Class) {
+		if mean >= 0 && (!comparison.Real(row) || c.Primary[mean].Class == row.Class) &&
+			(a.Of != nil || p != nil && (bimodal(p.Base) || bimodal(p.Head)) || apart(row, &c.Primary[mean])) {
 			row = &c.Primary[mean]
 		}
 	}
@@ -192,6 +194,12 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	return row
+}
+
+// apart reports whether the changes of a median and of a mean differ by as much as a cause must have to be told.
+func apart(median, mean *comparison.Row) bool {
+	m, d := comparison.Value(median.Delta), comparison.Value(mean.Delta)
+	return math.Abs(m-d) > max(toldPart*max(math.Abs(m), math.Abs(d)), namedShare*comparison.Value(mean.Base))
 }
 
 // resolution is the smallest loss that the gate of a row would have failed. It is nil if no gate of the row passed, or

@@ -23,6 +23,7 @@ const (
 	commonLeast = 0.015 // least shift of all kernels for it to be named
 	commonAlike = 0.01  // most distance (ln) from the common shift at which a kernel still counts as shifted alike
 	commonShare = 0.80  // least share of the compute time that must have shifted alike
+	commonRest  = 0.50  // likewise of the compute time without the kernel that takes most of it
 	commonKinds = 5     // least number of kernels that must have shifted alike
 	clockAlike  = 0.005 // most by which the clocks may differ from the shift of all kernels, or from the base's
 	namedShare  = 0.01  // least share of the unit's time for a replaced kernel to be named
@@ -182,24 +183,26 @@ func callText(api []comparison.API, d float64) []string {
 }
 
 // common finds a shift that most kernels share, as a ratio: the median of the changes per run, weighted by time. ok is
-// false unless kernels with commonShare of the compute time changed by that much, within a quarter of it.
+// false unless kernels with commonShare of the compute time changed by that much, within a quarter of it, and not because
+// one kernel takes that share.
 func common(base, head *side.Side) (shift float64, ok bool) {
-	middle, alike, kinds := shifted(base, head)
-	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare
+	middle, alike, rest, kinds := shifted(base, head)
+	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare && rest >= commonRest
 }
 
 // shifted returns the median change per run (ln) of the kernels that both sides run, weighted by time; the share of the
-// base's compute time that changed by about as much, 0 to 1; and how many kernels did.
-func shifted(onBase, onHead *side.Side) (middle, alike float64, kinds int) {
+// base's compute time that changed by about as much, 0 to 1, in all and without the kernel that takes most; and how many
+// kernels did.
+func shifted(onBase, onHead *side.Side) (middle, alike, rest float64, kinds int) {
 	base, _ := onBase.Merged()
 	head, _ := onHead.Merged()
 	type change struct{ ln, time float64 }
 	var list []change
-	sum := 0.0
+	sum, most, largest := 0.0, 0.0, 0.0 // largest is 0 if the kernel with most time is not alike
 	for _, p := range pairing.Kernels(base, head) {
 		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
 		if b.Category != side.Communication {
-			sum += b.Time
+			sum, most = sum+b.Time, max(most, b.Time)
 		}
 		if p.By == comparison.ByExact && b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 &&
 			h.Count > 0 {
@@ -207,7 +210,7 @@ func shifted(onBase, onHead *side.Side) (middle, alike float64, kinds int) {
 		}
 	}
 	if sum == 0 {
-		return 0, 0, 0
+		return 0, 0, 0, 0
 	}
 	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
 	passed := 0.0
@@ -219,11 +222,14 @@ func shifted(onBase, onHead *side.Side) (middle, alike float64, kinds int) {
 	}
 	for _, c := range list {
 		if math.Abs(c.ln-middle) <= max(math.Abs(middle)/4, commonAlike) {
-			alike += c.time / sum
+			alike += c.time
 			kinds++
+			if c.time == most {
+				largest = most
+			}
 		}
 	}
-	return middle, alike, kinds
+	return middle, alike / sum, (alike - largest) / max(sum-most, 1), kinds
 }
 
 // unmoved returns another kind of unit that both sides run and whose kernels did not change by about as much, or nil. A
@@ -234,7 +240,7 @@ func unmoved(chosen *pairing.Chosen, base, head *side.Side, shift float64) *pair
 		if !k.Both() || k.Name == chosen.Kind {
 			continue
 		}
-		if middle, _, kinds := shifted(k.Of(base, head)); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
+		if middle, _, _, kinds := shifted(k.Of(base, head)); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
 			return k
 		}
 	}

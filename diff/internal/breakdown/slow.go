@@ -12,36 +12,28 @@ type slowSteps struct {
 	Units int     // that took more than twice the median
 	Of    int     // units looked at
 	Times float64 // their mean over the side's median; 0 if there are none
-	Every int     // their even distance: 8 says "1 in 8"; 0 if distances differ, or there are fewer than 3
+	Every int     // their even distance, see [significance.Even]: 8 says "1 in 8"
 }
 
-// stallsOf describes the slow units of one capture, in run order. Distances are even if none differs from their median
-// by more than a quarter of it and by more than 1.
+// stallsOf describes the slow units of one capture, in run order.
 func stallsOf(units []float64) slowSteps {
 	e := slowSteps{Of: len(units)}
 	middle := significance.Median.Of(slices.Clone(units))
 	var sum float64
-	var gaps []float64
-	last := -1
+	var at []int
 	for i, v := range units {
 		if v <= significance.Stalled*middle {
 			continue
 		}
 		e.Units++
 		sum += v
-		if last >= 0 {
-			gaps = append(gaps, float64(i-last))
-		}
-		last = i
+		at = append(at, i)
 	}
 	if e.Units == 0 || !(middle > 0) {
 		return slowSteps{Of: len(units)}
 	}
 	e.Times = sum / float64(e.Units) / middle
-	if len(gaps) < 2 {
-		return e
-	}
-	e.Every = significance.Even(gaps)
+	e.Every = significance.Even(at, len(units))
 	return e
 }
 

@@ -17,6 +17,15 @@ func TestSlowSteps(t *testing.T) {
 	if e := stallsOf(many); e != (slowSteps{Units: 8, Of: 64, Times: 3, Every: 8}) {
 		t.Errorf("every eighth: %+v", e)
 	}
+	few := make([]float64, 41)
+	for i := range few {
+		if few[i] = 10; i == 13 || i == 18 || i == 23 {
+			few[i] = 30
+		}
+	}
+	if e := stallsOf(few); e != (slowSteps{Units: 3, Of: 41, Times: 3}) {
+		t.Errorf("three at a distance of 5 are not every fifth of 41: %+v", e)
+	}
 	// 10, 10, 10, 10, 50: the median is 10, one unit took 5 times that.
 	if e := stallsOf([]float64{10, 10, 50, 10, 10}); e != (slowSteps{Units: 1, Of: 5, Times: 5}) {
 		t.Errorf("by hand: %+v", e)

@@ -84,7 +84,7 @@ func (v *PartVerdict) few(h *hits, sign float64, n int) {
 	if v.Certain && math.Abs(delta) < carried*math.Abs(v.Delta) {
 		return
 	}
-	v.Hits, v.Every, v.Times = len(h.at), h.every(), h.times
+	v.Hits, v.Every, v.Times = len(h.at), Even(h.at, n), h.times
 	v.Delta, v.Low, v.High = delta, delta, delta
 	v.Certain = len(h.at) > outliers(n)
 }
@@ -162,16 +162,4 @@ func exceedances(k, n, m int) float64 {
 		p *= float64(n-i) / float64(n+m-i)
 	}
 	return p
-}
-
-// every returns the distance of hits if it is even, see [Even]; 0 if not, or if there are fewer than 3.
-func (h *hits) every() int {
-	if len(h.at) < 3 {
-		return 0
-	}
-	gaps := make([]float64, len(h.at)-1)
-	for i := range gaps {
-		gaps[i] = float64(h.at[i+1] - h.at[i])
-	}
-	return Even(gaps)
 }

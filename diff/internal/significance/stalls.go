@@ -7,11 +7,19 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Even returns the median of the distances, rounded, if it is at least 2 and none differs from it by more than a
-// quarter of it and by more than 1; else 0.
-func Even(gaps []float64) int {
+// Even returns the median distance of units, rounded, by their ascending positions among of units. It is 0 if there are
+// fewer than 3; if the median is below 2; if a distance differs from it by more than a quarter of it and by more than 1;
+// and if units at that distance reach over less than nine tenths of all.
+func Even(at []int, of int) int {
+	if len(at) < 3 {
+		return 0
+	}
+	gaps := make([]float64, len(at)-1)
+	for i := range gaps {
+		gaps[i] = float64(at[i+1] - at[i])
+	}
 	g := order.Median(slices.Clone(gaps))
-	if g < 2 {
+	if g < 2 || float64(len(at)+1)*g < 0.9*float64(of) {
 		return 0
 	}
 	for _, v := range gaps {
