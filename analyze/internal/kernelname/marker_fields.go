@@ -55,7 +55,7 @@ func parseSGLang(text string) (Marker, bool) {
 	mode, fields, _ := strings.Cut(body, " ")
 	m := unknownMarker(EngineSGLang)
 	var known bool
-	if m.Phase, known = sglangPhase(mode); !known {
+	if m.Phase, known = sglangPhases[mode]; !known {
 		return Marker{}, false
 	}
 	bs, ok := field(fields, "bs")
@@ -78,23 +78,11 @@ func parseSGLang(text string) (Marker, bool) {
 	return m, true
 }
 
-// sglangPhase maps SGLang's forward modes, and reports whether it knows the mode.
-func sglangPhase(mode string) (phase string, known bool) {
-	switch mode {
-	case "EXTEND", "PREFILL", "SPLIT_PREFILL", "DLLM_EXTEND":
-		return phasePrefill, true
-	case "DECODE", "TARGET_VERIFY":
-		return PhaseDecode, true
-	case "DRAFT_EXTEND", "DRAFT_EXTEND_V2":
-		return phaseDraft, true
-	case "MIXED":
-		return phaseMixed, true
-	case "IDLE":
-		return phaseIdle, true
-	case "PREBUILT":
-		return phasePrebuilt, true
-	}
-	return "", false
+// sglangPhases maps SGLang's forward modes.
+var sglangPhases = map[string]string{
+	"EXTEND": phasePrefill, "PREFILL": phasePrefill, "SPLIT_PREFILL": phasePrefill, "DLLM_EXTEND": phasePrefill,
+	"DECODE": PhaseDecode, "TARGET_VERIFY": PhaseDecode, "DRAFT_EXTEND": phaseDraft, "DRAFT_EXTEND_V2": phaseDraft,
+	"MIXED": phaseMixed, "IDLE": phaseIdle, "PREBUILT": phasePrebuilt,
 }
 
 // parseATOM reads prefill[…], decode[…], eager_decode[…], the same after dummy_, draft[…] and dspark[…].

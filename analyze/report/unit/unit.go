@@ -27,32 +27,27 @@ type step struct {
 	symbol string
 }
 
-// steps returns the units in which values of a base unit are written, smallest first. An unknown base unit is written
-// as it is.
+// ladders are the units in which values of a base unit are written, smallest first.
+var ladders = map[string][]step{
+	report.Nanoseconds: {{0, "ns"}, {3, "µs"}, {6, "ms"}, {9, "s"}},
+	report.Bytes:       {{0, "B"}, {3, "kB"}, {6, "MB"}, {9, "GB"}, {12, "TB"}, {15, "PB"}},
+	report.BytesPerSec: {{0, "B/s"}, {3, "kB/s"}, {6, "MB/s"}, {9, "GB/s"}, {12, "TB/s"}, {15, "PB/s"}},
+	report.Flop: {{0, "FLOP"}, {3, "kFLOP"}, {6, "MFLOP"}, {9, "GFLOP"}, {12, "TFLOP"}, {15, "PFLOP"},
+		{18, "EFLOP"}},
+	report.FlopPerSec: {{0, "FLOP/s"}, {3, "kFLOP/s"}, {6, "MFLOP/s"}, {9, "GFLOP/s"}, {12, "TFLOP/s"}, {15, "PFLOP/s"},
+		{18, "EFLOP/s"}},
+	report.PerSecond: {{0, "/s"}, {9, "G/s"}, {12, "T/s"}, {15, "P/s"}}, // counts below, FLOP above
+	report.Watts:     {{-3, "mW"}, {0, "W"}, {3, "kW"}},
+	report.Joules:    {{-3, "mJ"}, {0, "J"}, {3, "kJ"}, {6, "MJ"}},
+	report.Ratio:     {{-2, "%"}},
+	report.Count:     {{0, ""}},
+	report.Money:     {{0, ""}},
+}
+
+// steps returns the units of a base unit; one that is not known is written as it is.
 func steps(u string) []step {
-	switch u {
-	case report.Nanoseconds:
-		return []step{{0, "ns"}, {3, "µs"}, {6, "ms"}, {9, "s"}}
-	case report.Bytes:
-		return []step{{0, "B"}, {3, "kB"}, {6, "MB"}, {9, "GB"}, {12, "TB"}, {15, "PB"}}
-	case report.BytesPerSec:
-		return []step{{0, "B/s"}, {3, "kB/s"}, {6, "MB/s"}, {9, "GB/s"}, {12, "TB/s"}, {15, "PB/s"}}
-	case report.Flop:
-		return []step{{0, "FLOP"}, {3, "kFLOP"}, {6, "MFLOP"}, {9, "GFLOP"}, {12, "TFLOP"}, {15, "PFLOP"},
-			{18, "EFLOP"}}
-	case report.FlopPerSec:
-		return []step{{0, "FLOP/s"}, {3, "kFLOP/s"}, {6, "MFLOP/s"}, {9, "GFLOP/s"}, {12, "TFLOP/s"}, {15, "PFLOP/s"},
-			{18, "EFLOP/s"}}
-	case report.PerSecond:
-		return []step{{0, "/s"}, {9, "G/s"}, {12, "T/s"}, {15, "P/s"}} // counts below, FLOP above
-	case report.Watts:
-		return []step{{-3, "mW"}, {0, "W"}, {3, "kW"}}
-	case report.Joules:
-		return []step{{-3, "mJ"}, {0, "J"}, {3, "kJ"}, {6, "MJ"}}
-	case report.Ratio:
-		return []step{{-2, "%"}}
-	case report.Count, report.Money:
-		return []step{{0, ""}}
+	if list := ladders[u]; list != nil {
+		return list
 	}
 	return []step{{0, u}}
 }

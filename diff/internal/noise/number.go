@@ -13,24 +13,13 @@ import (
 // timer is the resolution of a timestamp, ns.
 const timer = 1
 
-// statistic converts the name that rules use; ok is false for statistics that are not judged.
-func statistic(stat string) (s significance.Statistic, ok bool) {
-	switch stat {
-	case "mean":
-		return significance.Mean, true
-	case "p50":
-		return significance.Median, true
-	case "p90":
-		return significance.P90, true
-	case "p99":
-		return significance.P99, true
-	}
-	return 0, false
-}
+// statistics are those that are judged, by the names that rules use.
+var statistics = map[string]significance.Statistic{"mean": significance.Mean, "p50": significance.Median,
+	"p90": significance.P90, "p99": significance.P99}
 
 // Tailed reports whether n observations are enough for a statistic, see [significance.Statistic.Enough].
 func Tailed(stat string, n int64) bool {
-	st, ok := statistic(stat)
+	st, ok := statistics[stat]
 	return !ok || st.Enough(int(n))
 }
 
@@ -84,7 +73,7 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number
 			value = "mean"
 		}
 	}
-	st, summed := statistic(value)
+	st, summed := statistics[value]
 	n = x.Known.number(name, m.Labels, m.Unit, st)
 	n.HigherBetter, n.Count = m.Better == report.Higher, m.Assume == report.Exact
 	for _, s := range []struct {

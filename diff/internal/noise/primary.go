@@ -191,7 +191,7 @@ func (p *primary) describe(row *comparison.Row, unit float64) {
 // primaryNumber turns a primary row into a number to judge.
 func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) significance.Number {
 	id, stat := policy.SplitStat(p.metric)
-	st, _ := statistic(stat)
+	st := statistics[stat]
 	if p.exact {
 		st = significance.Median
 	}

@@ -28,6 +28,12 @@ func unitCauseLabels() []string {
 	return list
 }
 
+// perUnit declares a number of each unit.
+func perUnit(id, unit string, better report.Direction, assume report.Noise, meaning string) report.MetricDef {
+	meaning += " (median; the summary is over the kept units)"
+	return report.Define(id, unit, better, assume, report.PerUnit, report.OfStep, meaning).Summarised()
+}
+
 // Section is the unit of work.
 var Section = kit.Section{
 	ID: "unit", Group: report.GroupStep, Title: "Unit of work",
@@ -42,80 +48,68 @@ var Section = kit.Section{
 	Metrics: []report.MetricDef{
 		report.Define("unit.count", report.Count, report.None, report.Noisy, report.Total, report.OfStep,
 			"units of work that the numbers are made from: complete, steady and of one kind").By(unitLabels...),
-		report.Define("unit.time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"step time: from the start of a unit's first work to the start of the next unit's (median; the summary is over "+
-				"the kept units)").Summarised().By(unitLabels...),
+		perUnit("unit.time", report.Nanoseconds, report.Lower, report.Noisy,
+			"step time: from the start of a unit's first work to the start of the next unit's").By(unitLabels...),
 		report.Define("unit.token_rate", report.PerSecond, report.Higher, report.Noisy, report.Level, report.OfStep,
-			"tokens per second and GPU: tokens of a unit, by its marker, over the median time of such units and the GPUs that run them together: "+
-				"those on which they overlap in pairs and communicate").By("batch,phase", "batch,phase,tokens"),
+			"tokens per second and GPU: tokens of a unit, by its marker, over the median time of such units and "+
+				"the GPUs that run them together: those on which they overlap in pairs and communicate").
+			By("batch,phase", "batch,phase,tokens"),
 		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"median time of the short and of the long units, if those of the main kind take two unlike times").By("mode"),
+			"median time of the short and of the long units, if those of the main kind take two unlike times").
+			By("mode"),
 		report.Define("unit.mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.OfStep,
 			"share of the units that are short or long, if there are two such kinds").By("mode"),
-		report.Define("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"time in a unit in which anything ran on the device (median; the summary is over the kept units)").
-			Summarised().By(unitLabels...),
-		report.Define("unit.gpu_idle", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"time in a unit in which nothing ran on the device (median; the summary is over the kept units)").
-			Summarised().By(unitLabels...),
-		report.Define("unit.launches", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
-			"launches a unit's kernels came from, one per CUDA graph launch (median; the summary is over the kept "+
-				"units)").Summarised().By(unitLabels...),
-		report.Define("unit.kernels", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
-			"kernels of a unit, those inside CUDA graphs if the capture has them (median; the summary is over the "+
-				"kept units)").Summarised().By(unitLabels...),
-		report.Define("unit.compute_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"time in a unit in which a kernel that is not communication, or a CUDA graph traced as a whole, ran "+
-				"(median; the summary is over the kept units)").Summarised().By(unitLabels...),
-		report.Define("unit.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"time in a unit in which a communication kernel ran and no compute (median; the summary is over the kept "+
-				"units)").Summarised().By(unitLabels...),
-		report.Define("unit.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"time in a unit in which a copy or memset ran and no kernel (median; the summary is over the kept units)").
-			Summarised().By(unitLabels...),
-		report.Define("unit.between_kernels", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
-			"kernels launched after a unit's marker had ended and before the next began, such as an engine's sampling: "+
-				"unit.kernels and kernel.time_per_unit leave them out (median; the summary is "+
-				"over the kept units)").Summarised().By(unitLabels...),
-		report.Define("unit.between_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"sum of the durations of the kernels that unit.between_kernels counts (median; the summary is over the "+
-				"kept units)").Summarised().By(unitLabels...),
+		perUnit("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy,
+			"time in a unit in which anything ran on the device").By(unitLabels...),
+		perUnit("unit.gpu_idle", report.Nanoseconds, report.Lower, report.Noisy,
+			"time in a unit in which nothing ran on the device").By(unitLabels...),
+		perUnit("unit.launches", report.Count, report.Lower, report.Exact,
+			"launches a unit's kernels came from, one per CUDA graph launch").By(unitLabels...),
+		perUnit("unit.kernels", report.Count, report.None, report.Exact,
+			"kernels of a unit, those inside CUDA graphs if the capture has them").By(unitLabels...),
+		perUnit("unit.compute_time", report.Nanoseconds, report.Lower, report.Noisy,
+			"time in a unit in which a kernel that is not communication, or a CUDA graph traced as a whole, ran").
+			By(unitLabels...),
+		perUnit("unit.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy,
+			"time in a unit in which a communication kernel ran and no compute").By(unitLabels...),
+		perUnit("unit.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy,
+			"time in a unit in which a copy or memset ran and no kernel").By(unitLabels...),
+		perUnit("unit.between_kernels", report.Count, report.None, report.Exact,
+			"kernels launched after a unit's marker had ended and before the next began, such as an engine's "+
+				"sampling: unit.kernels and kernel.time_per_unit leave them out").By(unitLabels...),
+		perUnit("unit.between_time", report.Nanoseconds, report.Lower, report.Noisy,
+			"sum of the durations of the kernels that unit.between_kernels counts").By(unitLabels...),
 		report.Define("unit.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed communication, "+
-				"exposed copies and these causes sum to the mean unit.time").Summarised().By(unitCauseLabels()...),
+			"idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed "+
+				"communication, exposed copies and these causes sum to the mean unit.time").
+			Summarised().By(unitCauseLabels()...),
 		report.Define("unit.host_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"idle time of cause host in a unit by what the launching thread did, as in gpu.host_cause_time; the "+
 				"means of these causes sum to the mean unit.idle_cause_time of cause host").
 			Summarised().By(unitCauseLabels()...),
-		report.Define("unit.host_call_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 longest that take 0.1 "+
-				"% of the unit or more (median; the summary is over the kept units)").
-			Summarised().By("call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"),
-		report.Define("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over "+
-				"units)").Summarised().By(unitKernelLabels...),
-		report.Define("kernel.count_per_unit", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
-			"how often a kernel runs in one unit (median; the summary is over units)").
-			Summarised().By(unitKernelLabels...),
-		report.Define("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+		perUnit("unit.host_call_time", report.Nanoseconds, report.Lower, report.Noisy,
+			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 longest "+
+				"that take 0.1 % of the unit or more").
+			By("call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"),
+		perUnit("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy,
+			"sum of a kernel's durations in one unit, overlaps counted in each kernel").By(unitKernelLabels...),
+		perUnit("kernel.count_per_unit", report.Count, report.None, report.Exact,
+			"how often a kernel runs in one unit").By(unitKernelLabels...),
+		perUnit("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy,
 			"time in one unit that is given to this kernel alone: each moment to compute before communication and "+
 				"then to what started first, so that the means over all kernels sum to compute and exposed "+
-				"communication (median; the summary is over units)").Summarised().By(unitKernelLabels...),
-		report.Define("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, "+
-				"summed over threads (median; the summary is over units)").
-			Summarised().By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
-		report.Define("api.count_per_unit", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
-			"calls of this name during one unit (median; the summary is over units)").
-			Summarised().By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
-		report.Define("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
-			"copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over "+
-				"units)").
-			Summarised().By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
-		report.Define("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact, report.PerUnit, report.OfStep,
-			"bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the summary is "+
-				"over units)").
-			Summarised().By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
+				"communication").By(unitKernelLabels...),
+		perUnit("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy,
+			"time the process spent inside launch, copy, memset or synchronising calls of this name during one "+
+				"unit, summed over threads").By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+		perUnit("api.count_per_unit", report.Count, report.Lower, report.Exact,
+			"calls of this name during one unit").By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+		perUnit("memcpy.count_per_unit", report.Count, report.Lower, report.Exact,
+			"copies of one unit by direction and kind of memory, as in memcpy.count").
+			By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
+		perUnit("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact,
+			"bytes copied in one unit by direction and kind of memory, as in memcpy.bytes").
+			By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
 	},
 	Tables: []report.Table{
 		{ID: "unit_api", Title: "Host calls per unit", File: "unit_api.csv", Merge: report.OfStep, Columns: []report.Column{
