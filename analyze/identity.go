@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // identity says which capture this is, see [report.Capture].
@@ -106,10 +107,7 @@ func content(in *kit.Input) *string {
 			s.add(w.Start(i), w.Dur(i), mix(word(i))^uint64(w.Device(i)))
 		}
 	}
-	names := make([]uint64, len(t.Kernels.Names))
-	for i := range t.Kernels.Names {
-		names[i] = textHash("kernel", t.Kernels.Names[i].Name)
-	}
+	names := lists.Map(t.Kernels.Names, func(k trace.KernelName) uint64 { return textHash("kernel", k.Name) })
 	configs := make([]uint64, len(t.Kernels.Configs))
 	for i := range t.Kernels.Configs {
 		c := &t.Kernels.Configs[i]
@@ -125,17 +123,11 @@ func content(in *kit.Input) *string {
 	})
 	work(&t.Sets.Work, func(i int) uint64 { return mix(uint64(t.Sets.Bytes(i))) ^ 2<<60 })
 	work(&t.Graphs.Work, func(int) uint64 { return 3 << 60 })
-	calls := make([]uint64, len(t.API.Names))
-	for i := range t.API.Names {
-		calls[i] = textHash("call", t.API.Names[i].Name)
-	}
+	calls := lists.Map(t.API.Names, func(a trace.APIName) uint64 { return textHash("call", a.Name) })
 	for lo, hi := t.API.Starting(in.Host.Start, in.Host.End); lo < hi; lo++ {
 		s.add(t.API.Start(lo), t.API.Dur(lo), calls[t.API.Name(lo)])
 	}
-	ranges := make([]uint64, len(t.Ranges.Names))
-	for i := range t.Ranges.Names {
-		ranges[i] = textHash("range", t.Ranges.Names[i].Text)
-	}
+	ranges := lists.Map(t.Ranges.Names, func(r trace.RangeName) uint64 { return textHash("range", r.Text) })
 	for lo, hi := t.Ranges.Starting(in.Host.Start, in.Host.End); lo < hi; lo++ {
 		s.add(t.Ranges.Start(lo), t.Ranges.Dur(lo), ranges[t.Ranges.Name(lo)])
 	}

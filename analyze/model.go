@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // newReport fills in everything of a report but what the sections say.
@@ -243,10 +244,7 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	if len(groups) <= maxGroups {
 		return groups
 	}
-	counts := make([]int64, len(groups))
-	for i := range groups {
-		counts[i] = groups[i].Count
-	}
+	counts := lists.Map(groups, func(u report.UnitGroup) int64 { return u.Count })
 	slices.Sort(counts)
 	least := counts[len(counts)-maxGroups]
 	kept := make([]report.UnitGroup, 0, maxGroups+1)

@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // PhaseMap maps NVTX range names to phases, as --phase-map does. The first phase, in the order of the file, with a
@@ -233,11 +234,7 @@ func (t *tagger) phases() []string {
 	if t.phaseMap == nil {
 		return t.builtin
 	}
-	names := make([]string, len(t.phaseMap.phases))
-	for i := range t.phaseMap.phases {
-		names[i] = t.phaseMap.phases[i].name
-	}
-	return names
+	return lists.Map(t.phaseMap.phases, func(p phase) string { return p.name })
 }
 
 func (t *tagger) from() string {

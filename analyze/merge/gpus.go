@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -30,10 +31,7 @@ func (s *rankSection) gpus() {
 		if len(list) == 0 {
 			continue
 		}
-		values := make([]float64, len(list))
-		for i := range list {
-			values[i] = list[i].value
-		}
+		values := lists.Map(list, func(o ofGPU) float64 { return o.value })
 		sum := stat.Summarize(values)
 		s.out.put(x.id, nil, &sum.P50, sum.N).Summary = sum
 		middle, worst := list[(len(list)-1)/2], list[len(list)-1]

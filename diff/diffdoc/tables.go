@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -201,10 +202,7 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
 	}
 	calls = largestChanges(calls, len(calls), callCost)
-	costs := make([]float64, len(calls))
-	for i, a := range calls {
-		costs[i] = callCost(a)
-	}
+	costs := lists.Map(calls, callCost)
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, costs...)
 	counts := countsTitle("calls", calls, func(a *comparison.API) [2]*float64 { return [2]*float64{a.BaseCount, a.HeadCount} })
 	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls of one unit. " + hostTime), Columns: doc.Cols("Call",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -59,10 +60,7 @@ type field[T any] struct {
 // bind reads a mapping by its table, in the order of the table, and returns the values by key. what it is of stands in
 // errors: "a rule".
 func bind[T any](d *policyDoc, n ast.Node, what string, to *T, table []field[T]) map[string]ast.Node {
-	keys := make([]string, len(table))
-	for i := range table {
-		keys[i] = table[i].key
-	}
+	keys := lists.Map(table, func(f field[T]) string { return f.key })
 	f := d.read.fields(n, what, keys...)
 	for i := range table {
 		v, ok := f[table[i].key]

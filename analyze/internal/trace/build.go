@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/span"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Event tables are read in pieces, by several goroutines, in whatever order is fast. Each piece, a leaf of the table's
@@ -341,7 +342,7 @@ func settleCodes[K comparable](s *store, column []uint16, dicts []*dict[K], grou
 		}
 	}
 	m := merger{to: to, final: make([]int32, len(groups)),
-		far: s.byRow(each(dicts, func(d *dict[K]) []far { return d.far })...)}
+		far: s.byRow(lists.Map(dicts, func(d *dict[K]) []far { return d.far })...)}
 	for i := range m.final {
 		m.final[i] = None
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // newAPITable reads CUPTI_ACTIVITY_KIND_RUNTIME.
@@ -44,7 +45,7 @@ func newAPITable(l *loader) *eventTable {
 		d.put(name.slots, s.at, l.apiName(d, &row[4]))
 		s.keep()
 	}
-	t.settled = func() { a.Names = each(names, classifyAPI) }
+	t.settled = func() { a.Names = lists.Map(names, classifyAPI) }
 	return t
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/internal/trace/span"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // loader builds a trace from the tables of events.
@@ -164,7 +165,7 @@ func (l *loader) run() error {
 		}
 	}
 	l.settle(list)
-	tables := each(list, func(r *reading) *eventTable { return r.eventTable })
+	tables := lists.Map(list, func(r *reading) *eventTable { return r.eventTable })
 	dropStray(tables)
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
@@ -237,7 +238,7 @@ type rowsHeld interface {
 }
 
 func (l *loader) readPages(src *source.Paged, list []*reading) error {
-	parts := each(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.found} })
+	parts := lists.Map(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.found} })
 	scan, err := src.Prepare(parts)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // NCCLCall is a range that NCCL put around one of its own functions, with what its payload says.
@@ -80,13 +81,13 @@ type ncclRow struct {
 }
 
 // inOrder are the calls of all sinks by start, outer ones first, equal ones in the order of their rows.
-func inOrder(lists ...[]ncclRow) []NCCLCall {
-	all := slices.Concat(lists...)
+func inOrder(parts ...[]ncclRow) []NCCLCall {
+	all := slices.Concat(parts...)
 	slices.SortFunc(all, func(a, b ncclRow) int {
 		return cmp.Or(cmp.Compare(a.call.Start, b.call.Start), cmp.Compare(b.call.End, a.call.End),
 			cmp.Compare(a.row, b.row))
 	})
-	return each(all, func(r ncclRow) NCCLCall { return r.call })
+	return lists.Map(all, func(r ncclRow) NCCLCall { return r.call })
 }
 
 // ncclRanks are the ranks of processes in the largest communicator that each created, where it created that once: a

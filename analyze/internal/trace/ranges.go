@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -208,7 +209,7 @@ func textID(text, id *cell) (int64, bool) {
 // after settles what is not in columns.
 func (t *rangeTable) after() {
 	t.settlePython()
-	t.l.trace.NCCL = inOrder(each(t.sinks, func(s *rangeSink) []ncclRow { return s.calls })...)
+	t.l.trace.NCCL = inOrder(lists.Map(t.sinks, func(s *rangeSink) []ncclRow { return s.calls })...)
 	r, sizes := &t.l.trace.Ranges, map[int64]int32{int64(None): None} // by id
 	for i := range r.places {
 		p := &r.places[i]

@@ -295,12 +295,3 @@ func newEvents(l *loader) map[Role]*eventTable {
 		RoleCounter:     newCounterTable(l),
 	}
 }
-
-// each collects one thing of every part.
-func each[P, T any](parts []P, get func(P) T) []T {
-	list := make([]T, len(parts))
-	for i, p := range parts {
-		list[i] = get(p)
-	}
-	return list
-}

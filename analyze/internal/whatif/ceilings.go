@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Ceilings computes what units of work would gain at most by changes. Findings, the report and the page of the
@@ -191,11 +192,7 @@ func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 func (c *Ceilings) times(change *stepgraph.Change) []int64 {
 	replay := func() []int64 {
 		of := c.face.replay(change)
-		times := make([]int64, len(c.face.list))
-		for i, u := range c.face.list {
-			times[i] = of[u]
-		}
-		return times
+		return lists.Map(c.face.list, func(u int32) int64 { return of[u] })
 	}
 	if change.Work != nil || change.Call != nil || change.NoWait != nil {
 		return replay()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -156,10 +157,7 @@ func sets(r *workunit.Result) []set {
 
 // medianOf is the median time of units in ns.
 func medianOf(r *workunit.Result, units []int32) float64 {
-	times := make([]int64, len(units))
-	for i, u := range units {
-		times[i] = r.Units[u].Time()
-	}
+	times := lists.Map(units, func(u int32) int64 { return r.Units[u].Time() })
 	slices.Sort(times)
 	return stat.Percentile(times, 0.5)
 }
@@ -333,10 +331,7 @@ func (in *Input) longest() string {
 func stepsOf(r *workunit.Result, s *set, times []int64) *Steps {
 	g := &r.Groups[s.group]
 	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.group) == r.Primary}
-	took := make([]int64, len(s.units))
-	for i, u := range s.units {
-		took[i] = times[u]
-	}
+	took := lists.Map(s.units, func(u int32) int64 { return times[u] })
 	got := gainedBy(r, s.units, took)
 	if got.N == 0 {
 		return nil

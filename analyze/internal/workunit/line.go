@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // line is a sequence of compute kernels that is searched for anchors: those of one track's main stream, or of all its
@@ -156,11 +157,7 @@ func later(pos []int32, skip int32) []int32 {
 	if skip == 0 {
 		return pos
 	}
-	moved := make([]int32, len(pos))
-	for i, p := range pos {
-		moved[i] = p + skip
-	}
-	return moved
+	return lists.Map(pos, func(p int32) int32 { return p + skip })
 }
 
 // newGrams lists the grams of a line that occur at least minRepeats times.

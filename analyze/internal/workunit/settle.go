@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -73,10 +74,7 @@ func warmups(units []*Unit) {
 			list = append(list, u)
 		}
 	}
-	times := make([]float64, len(list))
-	for i, u := range list {
-		times[i] = float64(u.Time())
-	}
+	times := lists.Map(list, func(u *Unit) float64 { return float64(u.Time()) })
 	for _, u := range list[:stat.Warmup(times)] {
 		u.State = Warmup
 	}

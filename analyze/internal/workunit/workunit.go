@@ -43,6 +43,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Kinds of unit, by how they were found.
@@ -298,11 +299,7 @@ func (r *Result) PhaseMains() []int {
 		}
 	}
 	sort.SliceStable(phases, func(i, j int) bool { return phases[i].time > phases[j].time })
-	mains := make([]int, len(phases))
-	for i := range phases {
-		mains[i] = phases[i].main
-	}
-	return mains
+	return lists.Map(phases, func(p phase) int { return p.main })
 }
 
 // Spec is what the user asked for with --unit. The zero value leaves the choice to Find.

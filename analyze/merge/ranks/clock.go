@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -217,18 +218,12 @@ func (l *Line) off(p point) float64 {
 
 // residuals are the median and the 99th percentile of the distances from a line.
 func residuals(points []point, l Line) (p50, p99 float64) {
-	list := make([]float64, len(points))
-	for i, p := range points {
-		list[i] = math.Abs(l.off(p))
-	}
+	list := lists.Map(points, func(p point) float64 { return math.Abs(l.off(p)) })
 	slices.Sort(list)
 	return list[len(list)/2], list[(len(list)*99)/100]
 }
 
 func median(points []point, of func(p point) float64) float64 {
-	list := make([]float64, len(points))
-	for i, p := range points {
-		list[i] = of(p)
-	}
+	list := lists.Map(points, of)
 	return order.Median(list)
 }

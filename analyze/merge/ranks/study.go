@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Rank sums up the matched collectives of one member. Times are in ns; Time = Wait + Transfer exactly.
@@ -92,10 +94,7 @@ type study struct {
 
 func (st *study) numberActs() {
 	for i := range st.Members {
-		list := make([]int, len(st.Members[i].Acts))
-		for k, name := range st.Members[i].Acts {
-			list[k] = st.act(name)
-		}
+		list := lists.Map(st.Members[i].Acts, st.act)
 		st.actOf = append(st.actOf, list)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -86,10 +87,7 @@ func freeHost(v *View) string {
 // stepTable shows where the time of the mean step went, as in the answer.
 func stepTable(v *View) doc.Table {
 	parts := v.stepParts()
-	times := make([]float64, len(parts))
-	for i, p := range parts {
-		times[i] = p.time
-	}
+	times := lists.Map(parts, func(p stepPart) float64 { return p.time })
 	scale := unit.Common(report.Nanoseconds, times...)
 	t := doc.Table{ID: "step", Columns: doc.Cols("Mean step"),
 		Rows: [][]doc.Cell{{{doc.Text(scale.Symbol)}}, {{doc.Text("%")}}}}

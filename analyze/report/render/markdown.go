@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -243,10 +244,7 @@ func withoutBars(t doc.Table) doc.Table {
 			continue
 		}
 		t.Columns = slices.Delete(slices.Clone(t.Columns), i, i+1)
-		rows := make([][]doc.Cell, len(t.Rows))
-		for k, row := range t.Rows {
-			rows[k] = slices.Delete(slices.Clone(row), i, i+1)
-		}
+		rows := lists.Map(t.Rows, func(row []doc.Cell) []doc.Cell { return slices.Delete(slices.Clone(row), i, i+1) })
 		t.Rows = rows
 	}
 	return t

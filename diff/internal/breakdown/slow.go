@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
@@ -42,10 +43,7 @@ func stallsOf(units []float64) slowSteps {
 // median.
 func slowUnits(units []float64) (n, of int, sum, middle float64) {
 	middle = significance.Median.Of(slices.Clone(units))
-	far := make([]float64, len(units))
-	for i, v := range units {
-		far[i] = math.Abs(v - middle)
-	}
+	far := lists.Map(units, func(v float64) float64 { return math.Abs(v - middle) })
 	limit := middle + max(6*significance.Median.Of(far), middle/50)
 	for _, v := range units {
 		if v > limit {

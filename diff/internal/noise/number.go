@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -137,11 +138,7 @@ func summarised(c *significance.Capture, s *report.Summary, st significance.Stat
 }
 
 func times(units []side.UnitRow) []float64 {
-	list := make([]float64, len(units))
-	for i := range units {
-		list[i] = units[i].Time
-	}
-	return list
+	return lists.Map(units, func(u side.UnitRow) float64 { return u.Time })
 }
 
 // spread returns the standard deviation over units. For a quantile it is that of a normal distribution as wide as the

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
@@ -141,11 +142,8 @@ func (t ties) tie(n *significance.Number, base, head []*side.View) {
 }
 
 // markers returns the marker numbers of a view's units.
-func markers(v *side.View) (list []int64) {
-	for i := range v.Units {
-		list = append(list, v.Units[i].Step)
-	}
-	return list
+func markers(v *side.View) []int64 {
+	return lists.Map(v.Units, func(u side.UnitRow) int64 { return u.Step })
 }
 
 func (t ties) marks(v *side.View) Marks {

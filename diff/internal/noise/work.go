@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
@@ -384,10 +385,7 @@ func (w *workload) strange() (names []string, share float64) {
 
 // missing says which kinds the head lacks.
 func (w *workload) missing() string {
-	names := make([]string, len(w.lacking))
-	for i, k := range w.lacking {
-		names[i] = k.Name.String()
-	}
+	names := lists.Map(w.lacking, func(k *pairing.Kind) string { return k.Name.String() })
 	return fmt.Sprintf("head has no units of %s, %s of base's unit time: head's time for that work is unknown; capture "+
 		"the same load on both sides",
 		firstOf(names), unit.Percent(w.unpriced/w.total))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -34,11 +35,7 @@ func matchKinds(base, head *side.Side, study []string) (kinds []Kind) {
 		sizes: !slices.Contains(study, comparison.StudyBatch)}
 	inBase, inHead := m.lineUp(base.Captures), m.lineUp(head.Captures)
 	first := func(s *side.Side, rows [][]int) []kindRef {
-		list := make([]kindRef, len(rows))
-		for i, row := range rows {
-			list[i] = firstOf(s, row)
-		}
-		return list
+		return lists.Map(rows, func(row []int) kindRef { return firstOf(s, row) })
 	}
 	b, h := first(base, inBase), first(head, inHead)
 	of := m.assign(b, h)

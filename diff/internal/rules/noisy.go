@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
@@ -60,10 +61,7 @@ func (j *judge) ask(list []*question) {
 		if name == many {
 			f = noise.Many(j.p.Stats.FDR)
 		}
-		numbers := make([]significance.Number, len(of))
-		for i, q := range of {
-			numbers[i] = *q.s.number
-		}
+		numbers := lists.Map(of, func(q *question) significance.Number { return *q.s.number })
 		for i, v := range j.x.Judge(numbers, f) {
 			of[i].s.verdict, of[i].s.family = &v, f
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -42,10 +43,7 @@ const normalMAD = 1.4826
 // MAD is the median absolute deviation from the median, without a factor.
 func MAD(values []float64) float64 {
 	m := order.Median(slices.Clone(values))
-	d := make([]float64, len(values))
-	for i, v := range values {
-		d[i] = math.Abs(v - m)
-	}
+	d := lists.Map(values, func(v float64) float64 { return math.Abs(v - m) })
 	return order.Median(d)
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff/student"
 )
@@ -42,10 +43,7 @@ func Moderate(s2, df []float64) (m Moderation) {
 	if len(s2) < MinModerate || least == 0 { // most samples are constant: there is no distribution to learn
 		return m
 	}
-	ln := make([]float64, len(s2))
-	for i, v := range s2 {
-		ln[i] = math.Log(max(v, least))
-	}
+	ln := lists.Map(s2, func(v float64) float64 { return math.Log(max(v, least)) })
 	limit := order.Median(slices.Clone(ln)) + max(outlier*MAD(ln), 1e-9) // 1e-9 for variances equal up to rounding
 	m.Limit = math.Exp(limit)
 	var kept []float64

@@ -3,6 +3,8 @@ package significance
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // eighths is the number of stretches into which a capture is divided.
@@ -64,9 +66,5 @@ func (t Trend) apart(u Trend) bool {
 }
 
 func logs(values []float64) []float64 {
-	list := make([]float64, len(values))
-	for i, v := range values {
-		list[i] = math.Log(v)
-	}
-	return list
+	return lists.Map(values, math.Log)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Iteration is one step of an engine, as vLLM's iteration details or TensorRT-LLM's iteration log state it.
@@ -197,10 +198,7 @@ func (d *Data) Units() (groups []UnitGroup, other int64) {
 			other++
 			continue
 		}
-		times := make([]float64, len(g.Kept))
-		for k, i := range g.Kept {
-			times[k] = float64(d.Iterations.At(int(i)).Elapsed())
-		}
+		times := lists.Map(g.Kept, func(i int32) float64 { return float64(d.Iterations.At(int(i)).Elapsed()) })
 		n := stat.Warmup(times)
 		g.Warmup, g.Kept = int64(n), g.Kept[n:]
 		for _, v := range times[n:] {

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Components = kit.Section{
@@ -60,10 +61,7 @@ func components(in *kit.Input, out *kit.Output) {
 		return
 	}
 	all := kit.NewTally[string, componentTime]()
-	byName := make([]*componentTime, len(in.Kinds))
-	for n := range in.Kinds {
-		byName[n] = all.At(in.Kinds[n].Component)
-	}
+	byName := lists.Map(in.Kinds, func(i kernelname.Info) *componentTime { return all.At(i.Component) })
 	byRange := make([]*componentTime, len(in.Trace.Ranges.Names)) // nil: it names none
 	for n := range byRange {
 		if c := kernelname.RangeComponent(in.Trace.Ranges.Names[n].Text); c != "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -29,10 +30,7 @@ const (
 // TwoTimes describes the judged steps if they have two kinds of times; nil if they do not.
 func TwoTimes(units *workunit.Result) *Bimodal {
 	judged := units.Judged()
-	times := make([]int64, len(judged))
-	for i, u := range judged {
-		times[i] = units.Units[u].Time()
-	}
+	times := lists.Map(judged, func(u int32) int64 { return units.Units[u].Time() })
 	return bimodal(times)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Section declares one part of the report.
@@ -286,10 +287,7 @@ func (in *Input) With(units *workunit.Result) *Input {
 // Part computes the section by itself and returns its output and metrics.
 func (s *Section) Part(in *Input) (report.Section, []report.Metric) {
 	out := s.run(in)
-	metrics := make([]report.Metric, len(out.metrics))
-	for i, m := range out.metrics {
-		metrics[i] = *m
-	}
+	metrics := lists.Map(out.metrics, func(m *report.Metric) report.Metric { return *m })
 	return out.section, metrics
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // units emits how the time of units is spent. absent is their time without compute, nil if it is not known yet.
@@ -27,10 +28,7 @@ func (r *pathRun) units(absent []absences) {
 	}
 	emit := func(s *unitSet, pairs ...string) {
 		for a, name := range stepgraph.AbsenceNames {
-			values := make([]int64, len(s.units))
-			for i, u := range s.units {
-				values[i] = absent[u][a]
-			}
+			values := lists.Map(s.units, func(u int32) int64 { return absent[u][a] })
 			s.summary(r.out, "unit.no_compute_time", kit.Labels(append(pairs, "cause", name)...), values)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of the parts: about 70 kB in all.
@@ -89,10 +90,7 @@ func partsOf(in *kit.Input, s *unitSet, steps []int64) *report.UnitParts {
 		out.Add(p.kind, p.name, p.times)
 	}
 	for cause, name := range timeline.CauseNames {
-		times := make([]int64, len(picked.units))
-		for i, u := range picked.units {
-			times[i] = costs[u].cause[cause]
-		}
+		times := lists.Map(picked.units, func(u int32) int64 { return costs[u].cause[cause] })
 		if slices.ContainsFunc(times, func(ns int64) bool { return ns != 0 }) {
 			out.Add(report.PartIdle, name, times)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/diffdoc"
 )
@@ -109,10 +110,7 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 func causes(rows []comparison.AnswerRow) []any {
 	list := []any{}
 	for _, r := range rows {
-		with := make([]string, len(r.With))
-		for i, w := range r.With {
-			with[i] = plain(w)
-		}
+		with := lists.Map(r.With, plain)
 		list = append(list, map[string]any{"delta_ns_per_unit": r.Delta, "part": r.Part, "what": plain(r.What), "where": plain(r.Where), "with": with})
 	}
 	return list
