@@ -1,7 +1,6 @@
 package main
 
 import (
-	"embed"
 	"errors"
 	"os"
 	"strings"
@@ -17,33 +16,28 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
-// texts is what the help of each command says, as explain_COMMAND.txt, and below a line "Examples:" what can be typed. A
-// command whose text is short or holds values of the code has it there.
-//
-//go:embed help/*.txt
-var texts embed.FS
-
-// describe gives the commands their texts. That each file is of a command is for a test to see.
-func describe(root *cobra.Command) {
-	files, _ := texts.ReadDir("help")
-	for _, f := range files {
-		text, _ := texts.ReadFile("help/" + f.Name())
-		cmd, _, _ := root.Find(commandOf(f.Name())[1:])
-		cmd.Long, cmd.Example, _ = strings.Cut(strings.TrimSuffix(string(text), "\n"), "\n\nExamples:\n")
-	}
-}
-
-// commandOf is the command of a file of help, by its words.
-func commandOf(file string) []string { return strings.Split(strings.TrimSuffix(file, ".txt"), "_") }
-
 // Help lists commands in the order of the code.
 func init() { cobra.EnableCommandSorting = false }
 
 func newRoot(e *cmdenv.Env) *cobra.Command {
 	e.Version = versionText()
 	cmd := &cobra.Command{
-		Use:           "explain TRACE",
-		Short:         "Explain where the time of an LLM inference trace went",
+		Use:   "explain TRACE",
+		Short: "Explain where the time of an LLM inference trace went",
+		Long: `explain reads captures of LLM inference servers: where the time goes, what a change did to it, and
+what to do next.
+
+  explain demo                            see a regression, its cause and its page; needs no capture
+  explain trace.sqlite --out report/      where does the time go? open report/report.html
+  explain ranks/*.sqlite --out report/    one report of a run of many ranks
+  explain diff base.sqlite head.sqlite    did a change make the step slower, and why?
+  explain doc gpu_idle                    what does a name in an output mean?
+
+A trace is a .sqlite file of "nsys export" (or compressed with gzip or zstd), a .nsys-rep file where
+nsys is installed, or a trace of PyTorch's profiler. It is never changed.
+
+Exit codes: 0 done, pass or warn; 1 a rule failed; 2 wrong usage; 3 input that cannot be analysed; 4
+inconclusive.`,
 		Args:          bareArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -71,7 +65,6 @@ func newRoot(e *cmdenv.Env) *cobra.Command {
 	}
 	cmd.SetCompletionCommandGroupID("Help")
 	cmd.CompletionOptions.DisableNoDescFlag = true
-	describe(cmd)
 	return cmd
 }
 

@@ -213,19 +213,3 @@ func TestExitCodesAgree(t *testing.T) {
 		}
 	}
 }
-
-// TestEveryHelpFileIsOfACommand: a file whose command is gone or has another name would describe the one above it.
-func TestEveryHelpFileIsOfACommand(t *testing.T) {
-	root := newRoot(&env{Getenv: os.Getenv})
-	files, err := texts.ReadDir("help")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, f := range files {
-		words := commandOf(f.Name())
-		cmd, _, err := root.Find(words[1:])
-		if want := strings.Join(words, " "); err != nil || cmd.CommandPath() != want {
-			t.Errorf("help/%s: of %q, %v", f.Name(), cmd.CommandPath(), err)
-		}
-	}
-}

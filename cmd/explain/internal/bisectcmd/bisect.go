@@ -39,6 +39,27 @@ func NewBisect(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bisect --good COMMIT --bad COMMIT -- CAPTURE COMMAND…",
 		Short: "Find the commit that made the step slower, from noisy captures",
+		Long: `bisect searches the commits between a good and a bad one (first parents) for the one that made the
+step slower. For each capture it checks the commit out into a separate working tree, so yours stays
+unchanged, and runs the command there: it must build, capture, and write a report, a trace or a folder
+of "explain --out" to the path in the variable EXPLAIN_OUT.
+
+It starts with the ends: if three or four captures of each do not differ, it stops, and says that
+nothing changed and how small a change it would have missed. Captures are noisy: each one updates the
+probability of every commit, and the next one is made where it is most informative, so doubtful
+commits are captured again. A copy of an earlier capture ends the search. Odd captures count little,
+each machine has its own level, and if many commits changed a little each, the answer says so. --history reuses the captures of a store. A commit
+whose command fails is skipped, and so is one that runs another workload, for example with other flags.
+
+The result is the commit, its probability, and the cause: what "explain diff" says about the captures
+before and after that commit. --out keeps bisect.json and every report. Ctrl-C ends the search and
+prints the result so far.
+
+Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
+nothing changed.`,
+		Example: `  printf '%s\n' 'set -e' make 'explain capture --out "$EXPLAIN_OUT" -- python bench.py' > capture.sh
+  explain bisect --good v1.4.0 --bad main -- sh "$PWD/capture.sh"
+  explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh "$PWD/capture.sh"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return usage.Errorf("name the command that captures after --: explain bisect --good A --bad B -- \"$PWD/capture.sh\"")

@@ -28,8 +28,23 @@ func newComment(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "comment [--merge] COMPARISON …",
 		Short: "Write the comment for comparisons made elsewhere, and post it in GitHub Actions",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
+		Long: `gate comment writes the comment for a pull request from comparison.json, as gate does, after it has
+validated the JSON. It prints the markdown, or writes comment.md into --out; in GitHub Actions it
+posts the comment.
+
+With --merge it combines several comparisons, for example those of a matrix: the worst verdict, a row
+for each, and the rest folded. --expect names them: if one is missing because its job failed, the
+comment shows an error and the exit code is 3, so an incomplete matrix cannot pass.
+
+For pull requests from forks, use gate on workflow_run: it judges the measurements, while gate comment
+would repeat what the fork's own code claims.
+
+In GitHub Actions the exit code is that of the worst verdict, as --exit-on says. Elsewhere it is 0
+unless --exit-on is given, since gate has judged already.`,
+		Example: `  explain gate comment gate/comparison.json > comment.md
+  explain gate comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
 	}
 	f.register(cmd)
 	return cmd

@@ -35,8 +35,42 @@ func newGate(e *cmdenv.Env) *cobra.Command {
 		Use:        "gate --head FILES [--base FILES] [--policy FILE]",
 		SuggestFor: []string{"check", "judge", "budget"},
 		Short:      "Judge a change by a policy, on any CI; in GitHub Actions also comment on the change",
-		Args:       cmdenv.Args(0, 0, "gate takes its sides by flags: explain gate --base BASE --head HEAD, for budgets --head alone"),
-		RunE:       func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
+		Long: `gate compares two sides as diff does, judges them by a policy, and writes files for a CI system:
+
+  comparison.json   the comparison with its verdict, see "explain doc schema comparison"
+  diff.html         the same for a browser, in one file
+  comment.md        the same for a pull request, at most 60,000 bytes
+  summary.md        the same at greater length
+  gate.junit.xml    a test case for each gate
+  reports/          a report of each capture of the head, to keep as the next baseline
+  base/             the reports of the base
+
+FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
+globs. Without a baseline only budgets are judged. If the policy has rules on changes too, the verdict is
+then a warning at best: on the first run, before there can be a baseline, or if none was named and a
+budget was judged. Else, as when the named baseline is missing, it is inconclusive (on_missing_baseline
+in the policy changes that).
+
+For a pull request, a merge queue or a push on GitHub, a merge request on GitLab, and a pull request on
+Jenkins or Buildkite, gate reads the policy, noise floors, a checked-in baseline and the phase map from
+the base commit, so a change cannot alter its judge. If one cannot be read there, the exit code is 4.
+New files take effect after the merge. Elsewhere, name the base with --policy-ref.
+
+On workflow_run, for pull requests from forks, it judges the reports that the finished run left. It
+needs no checkout and trusts only the numbers; the comment says so.
+
+In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and
+updates one comment on the pull request, in this order, before it exits. The token is read from
+GITHUB_TOKEN. If GitHub refuses the comment, the verdict stays the same.
+
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4
+inconclusive.`,
+		Example: `  explain gate --base base.sqlite --head head.sqlite --out gate/
+  explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --out gate/
+  explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us'
+  explain gate --head head.sqlite --fail-on 'unit.time.p50{phase=decode}:<=2.5ms' --out gate/`,
+		Args: cmdenv.Args(0, 0, "gate takes its sides by flags: explain gate --base BASE --head HEAD, for budgets --head alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
 	cmd.AddCommand(newComment(e))

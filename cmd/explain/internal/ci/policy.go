@@ -118,7 +118,11 @@ func newPolicyExplain(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain METRIC|KERNEL|RULE",
 		Short: "Say which rule judges a metric or a kernel, or what a rule judges, and how",
-		Args:  cmdenv.Args(1, 1, "name one metric, kernel or rule: explain policy explain unit.time.p50"),
+		Example: `  explain policy explain unit.time.p50
+  explain policy explain step
+  explain policy explain 'gpu.idle_ratio{device=0}' --policy policy.yml
+  explain policy explain flash_fwd_kernel --policy policy.yml`,
+		Args: cmdenv.Args(1, 1, "name one metric, kernel or rule: explain policy explain unit.time.p50"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			p, err := rulesfile.Policy(path)
 			if p == nil || err != nil {

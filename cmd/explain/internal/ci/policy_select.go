@@ -22,6 +22,14 @@ func newPolicyTest(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test POLICY --on FILES",
 		Short: "Say what each rule of a policy selects in a capture, and whether it can be judged",
+		Long: `test tries a policy on one capture, or several of one commit, and lists for each rule the numbers
+that it would judge, with their values. A number that several rules select is listed with the last
+one, which judges it.
+
+Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input that cannot be analysed,
+4 a rule selects nothing, or cannot be judged.`,
+		Example: `  explain policy test policy.yml --on report/report.json
+  explain policy test policy.yml --on 'captures/*.sqlite'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args)+len(on) < 2 || len(args) == 0 {
 				return usage.Errorf("name a policy and a capture: explain policy test POLICY --on FILE")

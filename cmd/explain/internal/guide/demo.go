@@ -30,8 +30,17 @@ func newDemo(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show a regression: two captures, their comparison, its page and its comment",
-		Args:  cmdenv.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return demo(cmd.Context(), e, out) },
+		Long: `demo writes two small synthetic captures of a server, before and after a change that made its decode
+step 12 % slower, and shows what explain makes of them:
+
+  base.sqlite, head.sqlite   the captures
+  comparison/                what "explain diff --out" writes: diff.html is the page
+  gate/                      what "explain gate --out" writes: comment.md is for the pull request
+
+It exits with 0, though the comparison fails.`,
+		Example: "  explain demo\n  explain demo --out regression/",
+		Args:    cmdenv.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return demo(cmd.Context(), e, out) },
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "demo", "write into this `DIR`")
 	_ = cmd.MarkFlagDirname("out")

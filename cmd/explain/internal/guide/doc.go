@@ -23,6 +23,19 @@ func newDoc(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doc [NAME]",
 		Short: "Print a page of the documentation, or look up a name",
+		Long: `doc prints a page: a section of the report, with definitions, metrics, tables, limits and what to do
+about its findings; how diff tells a change from noise; and everything else about explain.
+
+Any other NAME that an output shows is looked up: a command, a metric with or without a statistic, a
+finding, a warning, a column, a class, a reason, an exit code, an environment variable, a CUDA call,
+a flag. Other words are searched in the text of all pages.`,
+		Example: `  explain doc                  the list of pages
+  explain doc idle             one of them
+  explain doc gpu_idle         a finding
+  explain doc unit.time.p50    a metric and its statistic
+  explain doc wide_interval    a reason
+  explain doc --fail-on        a flag
+  explain doc straggler        a word of the pages`,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			list := names(func(p docs.Page) string { return p.Name + "\t" + p.Title })
 			slices.Sort(list)

@@ -25,6 +25,13 @@ func newMCP(e *cmdenv.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp [DIR]",
 		Short: "Answer agents' questions about captures (Model Context Protocol)",
+		Long: `mcp is a Model Context Protocol server on standard input and output. Its tools only read, and only
+files below DIR, by default the current folder: they list captures, say where the time of one goes,
+what changed between two or over the nights of a history and why, and what a name means. If something
+cannot be known, the answer says why. Answers have at most 12,000 bytes.
+
+explain doc agents has the configurations of well-known agents.`,
+		Example: "  explain mcp\n  explain mcp captures/",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage.Errorf("one folder, got %d", len(args))

@@ -19,7 +19,20 @@ func newMetrics(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics [PREFIX]",
 		Short: "List every metric with its unit and meaning",
-		Args:  cmdenv.Args(0, 1, "one prefix at a time"),
+		Long: `metrics lists every metric that report.json can hold, or those whose id starts with PREFIX: its
+unit, which direction is better, whether repeated captures of the same work agree on it (exact) or
+only nearly (noisy), its scale, whether it comes with statistics (min, p50, p90, p99, max, mean,
+stddev), and the sets of labels that it comes with: "– | device | device,cause" is once for
+everything, once per device, and once per device and cause.
+
+The scale says what happens when the capture is twice as long: a total doubles, or grows; per_unit
+is of one unit of work (step), a level is a ratio, a rate, a setting or a size that holds, and an
+event is a statistic of single events, such as the median duration of a kernel: these three stay as
+they are. A rule of a policy about change needs one of the three.`,
+		Example: `  explain doc metrics
+  explain doc metrics gpu.
+  explain doc metrics --format json | jq '.[].id'`,
+		Args: cmdenv.Args(0, 1, "one prefix at a time"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return cmdenv.MetricIDs(), cobra.ShellCompDirectiveNoFileComp
 		},

@@ -104,7 +104,18 @@ func newCheck(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Find the commits at which a number changed, and say why",
-		Args:  cmdenv.NoArgs,
+		Long: `check looks for changes of level in each series: a metric of a workload over the nights of a branch.
+For each change it says how large it is, since which commit, where it comes from (kernels, host,
+counts: a diff of the nights around it), which commits lie between, and whom to ask. A change for the
+worse stays open until it is gone or somebody accepts it ("explain history ack").
+
+How it decides, and how often it is wrong: explain doc change-points.
+
+Exit codes: 0 nothing is open, 1 something is, 2 wrong usage, 3 the store cannot be read, 4 every series
+has too few nights to show a change of 5 %.`,
+		Example: `  explain history check --store history.db --branch main --codeowners .github/CODEOWNERS
+  explain history check --store history.db --metric unit.gpu_idle.mean --metric serve.ttft.p99`,
+		Args: cmdenv.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cmdenv.Format(format, textOrJSON); err != nil {
 				return err
@@ -148,7 +159,12 @@ func newPage(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "page",
 		Short: "Draw the history as one page that needs no network",
-		Args:  cmdenv.NoArgs,
+		Long: `page writes index.html into a folder: each series over its nights, with the band of its noise, the
+changes, their causes, the borders of environments and what is known about the noise. --link makes each
+of the newest nights a link to where its report lies; "explain history list COMMIT --out" writes a report
+that the store keeps.`,
+		Example: `  explain history page --store history.db --branch main --out history/`,
+		Args:    cmdenv.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
 				return usage.Errorf("name the folder: --out history/")

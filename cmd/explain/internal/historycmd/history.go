@@ -24,6 +24,21 @@ func New(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Keep past runs: noise, slow creep, the commit at which a step got slower and why",
+		Long: `history keeps the reports of past runs, and answers from them what two captures cannot: how much runs
+differ when nothing changed, at which commit a number changed and why, and what is left of a budget
+that counts from a release.
+
+The store is a SQLite file, or PostgreSQL by URL (--store postgres://USER@HOST/DATABASE). In CI
+without a database keep the file in an artifact, a cache or a branch of its own; "explain history
+merge" combines copies that have diverged.
+
+Exit codes: 0 done, 1 check found a change for the worse, 2 wrong usage, 3 input or store that cannot
+be read, 4 check has too few nights in every series to show a change of 5 %.`,
+		Example: `  explain history add run-*/report.json --store history.db --commit "$(git rev-parse HEAD)"
+  explain history list --store history.db
+  explain history check --store history.db
+  explain history page --store history.db --out history/
+  explain history merge other.db --store history.db`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage.Errorf("%q is not a command of history; it is one of add, list, prune, ack, merge, check, page", args[0])
@@ -70,8 +85,23 @@ func newAdd(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add REPORT…",
 		Short: "Keep captures of one commit",
-		Args:  cmdenv.Args(1, cmdenv.Any, "name the captures of the commit: explain history add REPORT… --store FILE --commit SHA"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+		Long: `add keeps captures of one commit and one workload: reports, folders that "explain --out" wrote, or
+traces. Adding the same capture twice changes nothing, and several writers may run at once. It keeps
+what a comparison needs from each report, in at most 100 kB. A run is in
+the history at the time at which it is added: to add past nights, name the time of each (--time).
+
+The driver, CUDA, nsys, the operating system and the clocks are read from the captures, the server and
+its release from its log. --environment names anything else, such as the container's image: if one of
+these changes, check says how the level moved and gives the following nights their own baseline.
+
+A machine that gets slower for all commits alike looks like a change. To tell the two apart, capture a
+pinned reference commit on the same machine in the same hours: --ref names that commit and
+--ref-report its captures. The history then follows the ratio of the two.`,
+		Example: `  explain history add run-1 run-2 run-3 --store history.db --commit "$SHA" --branch main
+  explain history add head --store history.db --commit "$SHA" --ref "$PINNED" --ref-report 'ref/*'
+  explain history add run-1 --store history.db --commit "$SHA" --tag v1.4.0`,
+		Args: cmdenv.Args(1, cmdenv.Any, "name the captures of the commit: explain history add REPORT… --store FILE --commit SHA"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd, e)
 	return cmd

@@ -45,6 +45,16 @@ func newList(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [COMMIT]",
 		Short: "List the newest runs, the numbers of a commit, or every number for other tools",
+		Long: `list prints the newest runs with their workloads. With a COMMIT (a commit, the beginning of one, or a
+tag) it prints the numbers of each of its runs, and --out writes its kept reports into a folder, where
+diff and gate can read them.
+
+--format ndjson and csv write one line for each number of each run, the oldest run first, into --out
+or to standard output. DuckDB, ClickHouse, BigQuery and Spark read both; for Parquet:
+duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
+		Example: `  explain history list --store history.db --branch main --limit 50
+  explain history list v1.4.0 --store history.db --out then/
+  explain history list --store history.db --format ndjson --out history.ndjson`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage.Errorf("one commit at a time, got %d", len(args))

@@ -29,8 +29,34 @@ func newReport(e *cmdenv.Env) *cobra.Command {
 		Use:        "report TRACE…",
 		SuggestFor: []string{"summary", "analyze", "analyse", "profile", "ranks", "kernels"},
 		Short:      "Analyse a capture, or those of a run (the default command)",
-		Args:       f.someTrace,
-		RunE:       func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+		Long: `report analyses a capture. Several captures, a glob or a folder are the ranks of one run and make one
+report, which says who waits for whom ("explain doc ranks"). To compare two captures, use "explain
+diff". Without --out it prints a summary; with --out it also writes a folder:
+
+  report.html             the full report for a browser, in one file
+  report.md               the same as text, warnings and findings first
+  report.json             the same as data, see "explain doc schema report"
+  tables/*.csv            every row of every table; see --all-rows for tables with a row per event
+  summary.json            profilemate's summary
+  kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
+
+Evidence beside a capture goes into the same report: Nsight Compute CSV exports, server logs,
+Prometheus metrics, files of other profilers ("explain doc evidence"). Each can also be analysed
+alone: leave TRACE out, or name such a file. An existing report.json, comparison.json or the folder of
+one is shown again. In the folder of a capture without a report, the trace is analysed with the
+evidence beside it.
+
+--format md prints a version of report.md that fits into a comment on a pull request. The folder
+appears whole or not at all.`,
+		Example: `  explain report trace.sqlite --out report/
+  explain report trace.nsys-rep --phase-map phases.json --out report/
+  explain report trace.sqlite --from 2s --to 5s --format json
+  explain report trace.sqlite --window 'nvtx:^decode' --format md
+  explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --out report/
+  explain report --server-log server.log --out report/
+  explain report ranks/*.sqlite --out report/    one report of a run of many ranks`,
+		Args: f.someTrace,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd

@@ -34,8 +34,26 @@ func NewMerge(e *cmdenv.Env) *cobra.Command {
 		Use:    "merge FILE…",
 		Short:  "Make one report of the captures of one run",
 		Hidden: true, // explain report does it of several captures
-		Args:   cmdenv.Args(1, cmdenv.Any, "name the partials of one run: explain merge parts/ --out report/"),
-		RunE:   func(cmd *cobra.Command, args []string) error { return f.Report(cmd, e, args) },
+		Long: `merge makes one report of what all captures of a run say together: counts and times added up,
+percentiles over all events, the slowest step, and above all who waits for whom ("explain doc ranks").
+It is a report like any other: explain diff and gate take it on either side.
+
+FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
+way. If a trace is gone, name the folder of its report, or its report.json: counts and times stay
+exact, percentiles and what the ranks did in collectives become unknown.
+
+The same captures give the same bytes, in whatever order and by whatever tree of merges: --out
+NAME.partial writes a partial of them all, to be merged further.
+
+The rank of a process comes from MPI, from the environment of its launcher or from NCCL. --rank takes
+it from the names of files, by the first group of a REGEX, if nothing else says it.`,
+		Example: `  explain merge parts/ --out report/
+  explain merge 'ranks/*.sqlite' --rank 'rank(\d+)' --out report/
+  explain merge node0/*.partial --out node0.partial
+  explain merge parts/ --role 'prefill=prefill' --role '^decode=decode' --out report/
+  explain diff base/report.json head/report.json     of two merged runs`,
+		Args: cmdenv.Args(1, cmdenv.Any, "name the partials of one run: explain merge parts/ --out report/"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.Report(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd

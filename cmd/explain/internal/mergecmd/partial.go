@@ -30,6 +30,19 @@ func NewPartial(e *cmdenv.Env) *cobra.Command {
 		Use:    "partial TRACE",
 		Short:  "Analyse one of many captures, for explain merge",
 		Hidden: true, // for jobs on many machines
+		Long: `partial analyses one capture and writes what "explain merge" needs of it: some 100 kB, whatever the
+size of the trace. The same capture gives the same bytes. A run of many ranks is analysed where its
+captures lie, one process each, and only partials are moved.
+
+TRACE is a file as for explain report, an https:// address (a presigned one of an object store), or -
+for standard input. With --index it is line I of the manifest, counted from 0, so that any array job
+can run it: SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, an index of a matrix. --out is a folder then.
+
+The partial appears whole or not at all. With --resume a partial that is already there is kept, so
+a killed job can run again.`,
+		Example: `  explain partial rank3.sqlite --out parts/rank3.partial
+  explain partial --index "$SLURM_ARRAY_TASK_ID" --of manifest.txt --out parts/ --resume
+  aws s3 cp s3://captures/rank3.sqlite - | explain partial - --name rank3.sqlite --out rank3.partial`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.index >= 0 && len(args) > 0:

@@ -16,6 +16,53 @@ func newCapture(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capture [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Record a program with nsys, and report on it",
+		Long: `capture runs a program under Nsight Systems with the flags that suit inference, exports the trace and
+analyses it. The result is one folder, which appears only when it is complete:
+
+  trace.nsys-rep, trace.sqlite            the trace and its export
+  report.*, tables/, …                    what "explain report" writes
+  metadata.txt, env.json                  versions, devices, commands and how they ended
+  inputs.yaml, config.yaml, cmd.txt       the workload, every option, every command
+  logs/                                   output, exit code and signal of each program that was run
+                                          (children.json)
+
+What is recorded:
+
+  (no flag)                               the whole run
+  --delay 30s --duration 10s              10 s, 30 s after the start; nsys ends the program then
+  --nvtx 'decode@*'                       from the start to the end of an NVTX range
+  --ready http://127.0.0.1:8000/health    from the moment the program is ready, or --warmup later:
+                                          while --client runs, for --duration at most. It works for
+                                          any server; cudaProfilerStart in a client never reaches it
+
+"explain capture vllm" also starts the server and sends the load. The nsys flags fit the installed
+version (2021.4 to 2026; CUDA graphs need 2022.4); --dry-run shows them. Ctrl-C ends the recording and
+every process, and exports what was recorded; a second Ctrl-C gives up. Closing the terminal counts as
+Ctrl-C.
+
+--repeat 3 makes three captures, run-1 to run-3, which a reliable comparison needs. With --pair, base
+and head are two command lines in quotes, captured in turns on this machine (base, head, base, head,
+…) and compared; exit codes are then those of explain diff. --until-decided captures pairs until a
+test says whether the head's step is slower, or until the --budget ends: exit 0 if it is not, 1 if it
+is, 4 if that is not known; comparison/decisions.json shows what was known after each pair.
+
+In the command lines that it writes, the values of --api-key, --hf-token, *TOKEN*= and the like are
+replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
+included.
+
+Recordings are never lost. Each of several captures is in its place as soon as it is complete. If
+something fails after the recording, everything is in DIR.failed, and "explain capture resume
+DIR.failed" continues; if nothing was recorded, DIR.failed holds the logs. If explain itself is
+killed, the same happens within 45 s, and nothing keeps running.
+
+Exit codes: 0 done, 1 --pair: a rule failed, or the head is slower, 2 wrong usage, 3 the program, nsys
+or the analysis failed (the trace of a failed program is kept), nothing was recorded, or the capture
+was interrupted, 4 --pair: inconclusive, or not decided.`,
+		Example: `  explain capture --delay 60s --duration 10s --out run/ -- python bench.py
+  explain capture --nvtx 'decode@*' --repeat 3 --out run/ -- python bench.py
+  explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL
+  explain capture --pair --fail-on 'unit.time.p50:+3%' 'python base.py' 'python head.py'
+  explain capture --dry-run -- python bench.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
 			case f.Pair && len(args) != 2:

@@ -11,7 +11,12 @@ func newCaptureResume(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume DIR.failed",
 		Short: "Continue a capture that failed after the recording",
-		Args:  cmdenv.Args(1, 1, "name the folder of the failed capture: explain capture resume DIR.failed"),
+		Long: `A capture that fails after the recording leaves everything in DIR.failed. resume does the remaining
+steps (import, export, analysis) and moves the result to DIR. First fix what failed: a missing
+importer, a full disk, a broken nsys. If resume fails, DIR.failed stays unchanged.`,
+		Example: `  explain capture resume artifacts/run_20260101_120000.failed
+  explain capture resume --nsys /opt/nvidia/nsight-systems/2024.2.3/bin/nsys run.failed`,
+		Args: cmdenv.Args(1, 1, "name the folder of the failed capture: explain capture resume DIR.failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := f.session(cmd, e)
 			if err != nil {

@@ -29,6 +29,30 @@ func newCaptureServer(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vllm --model MODEL [flags] [-- ARGUMENT…]",
 		Short: "Start a vLLM or SGLang server, send load, record it and report",
+		Long: `vllm starts an inference server under nsys, waits until it is healthy, warms it up, and records
+exactly while the measured requests are sent. Then it stops the server, exports and analyses the
+trace. The server's log, its /metrics before and after, and what the load measured are evidence for
+the report. Arguments after -- go to the server.
+
+Modes:
+
+  quick    the trace (default)
+  full     also Nsight Compute on the kernels with most time: the server is started again, without
+           CUDA graphs. First inside the NVTX ranges of the steps; if no kernel is measured there,
+           again everywhere
+  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py
+           (--profiler-path, or the one on PYTHONPATH)
+  deep     full, with the use of GPU memory
+  light    as little overhead as possible: no OS calls, CUDA graphs as a whole
+
+MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the
+environment if no flag says otherwise; the API key of a server from VLLM_API_KEY, or from
+--api-key among its arguments.`,
+		Example: `  explain capture vllm --model meta-llama/Llama-2-7b-hf --mode quick
+  explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --concurrency 16 --out run/
+  explain capture vllm --model MODEL --mode full --out run/ -- --tensor-parallel-size 2
+  explain capture vllm --engine sglang --model MODEL --client 'python my_load.py'
+  explain capture vllm --model MODEL --dry-run`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return usage.Errorf("unexpected argument %q: arguments for the server go after --, everything else is a flag",

@@ -31,8 +31,36 @@ func newLoad(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load",
 		Short: "Send requests to a server, and measure what clients see",
-		Args:  cmdenv.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
+		Long: `load sends requests to a server that speaks OpenAI's completions API (vLLM, SGLang and others), and
+measures time to first token, time between tokens, time to the end of the answer, tokens per second,
+and failures by kind.
+
+It waits until /health answers, 10 minutes at most (--health-timeout), asks /v1/models which model
+is served, sends the warm-up requests, and then the load: in a closed loop (--concurrency) the next
+request is sent when an answer arrives; in an open loop (--rate) requests are due at random moments
+with that mean rate, whatever the server does. Latencies count from the moment a request was due.
+Failed requests are not retried.
+
+What it sends: --load-mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or
+mixed; or the prompts of --dataset, a file of JSON lines ({"prompt": …} or {"messages": […]}, with
+max_tokens) or in ShareGPT's form; or --prompt-tokens, random words that no prefix cache has seen.
+
+--out writes load.json, which is evidence: "explain report --evidence load.json", "explain diff
+base/load.json head/load.json". It holds no prompts, answers, addresses or keys.
+
+Ctrl-C ends the load: requests in flight are cancelled, and what was measured until then is written,
+marked as interrupted. A second Ctrl-C gives up.
+
+Exit code 3 if the server never becomes healthy, if no request succeeds, or if the load did not
+finish: the server died or hung, or somebody interrupted it. Exit code 1 if more than
+--max-failures of the requests failed (1 % by default): latencies of the others then say little, and
+a comparison judges none of them.`,
+		Example: `  explain load --out load.json
+  explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-tpot 50ms --out load.json
+  explain load --load-mode decode --concurrency 32 --num-requests 500 --chat
+  explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
+		Args: cmdenv.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
 	return cmd

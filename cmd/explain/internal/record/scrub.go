@@ -25,7 +25,39 @@ func newScrub(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scrub IN.sqlite OUT.sqlite",
 		Short: "Write a copy of a capture that is safe to share",
-		Args:  cmdenv.Args(1, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
+		Long: `A capture holds the whole environment of the process, host and user names, command lines and
+captured output. scrub copies only the tables, columns and metadata on a list, which is what explain
+reads. The report of the copy has the same numbers, except those read from payloads and from events of
+plugins, which can hold anything: power, NCCL's message sizes, Python's stacks. scrub names every table
+and column that it leaves out. At the end it analyses IN and OUT, which takes longer than the copy, and
+compares their numbers: if one differs, there is no OUT, and the exit code is 3. Numbers whose labels
+--names hides are not compared; with other names, numbers that go by them can differ, and are listed.
+
+"explain diff IN OUT" says that every number is equal, and exits with 4 (same_capture), since a copy is
+no second capture; if --names hides names, it says PASS (one_session) and exits with 0.
+
+Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
+since reports are made of them; texts in them that look like an access token are replaced by [redacted].
+Ranges and threads can have any name, and scrub warns if one looks like a token, an e-mail address or
+a prompt. --names says how names are written:
+
+  keep         as they are (default)
+  hash         those of ranges and threads are replaced by letters: equal names stay equal, and
+               cannot be read. Step markers of engines, PyTorch's own operators and words that
+               reveal nothing stay, so a comparison of such copies decides as one of the captures
+               would
+  all          also those of kernels, host functions and functions of call chains. Of a kernel's
+               name stay its category (gemm, attention, …), library, part of the model and
+               collective, so that the times of these are the same; its precision and tile are
+               gone, and what is found from them. NCCL's keep their names. In a comparison, kernels
+               that replace others are then paired less often
+  hash:REGEX   as hash or all, except names that match: 'hash:execute_context|forward|attn'
+  all:REGEX
+
+IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
+		Example: "  explain scrub trace.sqlite shareable.sqlite\n" +
+			"  explain scrub --names all trace.sqlite shareable.sqlite",
+		Args: cmdenv.Args(1, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 2) == (out != "") {
 				return usage.Errorf("name the capture and the copy, once: explain scrub IN.sqlite OUT.sqlite")

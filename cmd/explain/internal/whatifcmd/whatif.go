@@ -27,8 +27,27 @@ func New(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "whatif TRACE",
 		Short: "Say how much a step could gain at most if something were faster or removed",
-		Args:  cmdenv.Args(1, 1, "name one trace: explain whatif TRACE"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
+		Long: `whatif replays every step of a capture with a change: all work starts as soon as everything it waits
+for is done (its launch, its stream, events, collectives, calls of the host), with the measured
+latencies. The result is an upper bound of the gain: a real change rarely reaches it, and costs
+elsewhere are not included.
+
+Several changes are shown together and one by one. Without any, whatif shows the usual ones.
+
+SELECTOR is one of
+  kernel:GLOB    kernels by name, as displayed or in full; also "[CUDA memset]", "[CUDA memcpy …]"
+  category:NAME  kernels by category, see "explain doc categories"
+  copy:GLOB      copies: HtoD, DtoH, DtoD, PtoP, memset
+  api:GLOB       CUDA calls: their own time, without waiting
+
+Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input that cannot be analysed,
+4 no unit of work to replay.`,
+		Example: `  explain whatif trace.sqlite
+  explain whatif trace.sqlite --speedup 'category:gemm=2x'
+  explain whatif trace.sqlite --remove 'kernel:*memset*' --no-sync cudaStreamSynchronize
+  explain whatif trace.sqlite --host-free --overlap comm --format json`,
+		Args: cmdenv.Args(1, 1, "name one trace: explain whatif TRACE"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
 	}
 	f.register(cmd)
 	return cmd
