@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge"
@@ -28,6 +29,21 @@ type SectionInfo struct {
 func Sections() []SectionInfo {
 	return lists.Map(sections, func(s *kit.Section) SectionInfo { return SectionInfo{s.ID, s.Title, s.Tables} })
 }
+
+// KernelKind says what the name of a kernel tells, as "gemm of cublas"; empty if it does not tell the kind of work.
+func KernelKind(name string) string {
+	kind := kernelname.Classify(name)
+	switch {
+	case !kind.Category.Named() || kind.Weak:
+		return ""
+	case kind.Library == "":
+		return string(kind.Category)
+	}
+	return string(kind.Category) + " of " + kind.Library
+}
+
+// RunSection is the section that only the report of a run of many ranks has.
+func RunSection() SectionInfo { return SectionInfo{"ranks", "Ranks", merge.Tables()} }
 
 // SectionPage is the documentation of a section, as markdown.
 func SectionPage(id string) (string, error) {

@@ -43,12 +43,7 @@ func (s *rankSection) gpus() {
 			text(sum.Max), report.S(s.gpuNamed(middle.gpu)), report.S(s.gpuNamed(worst.gpu))})
 	}
 	if len(rows) > 0 {
-		s.out.table("gpu_spread", "How GPUs are spread", "gpu_spread.csv", []report.Column{
-			column("what", "Of each GPU", report.Name, ""), wide("unit", "Unit", report.Name, ""),
-			column("gpus", "GPUs", report.Int, report.Count), column("least", "Least", report.Name, ""),
-			column("p50", "Median", report.Name, ""), column("p90", "p90", report.Name, ""), column("most", "Most", report.Name, ""),
-			column("median_gpu", "Median GPU", report.Name, ""), column("worst_gpu", "Worst GPU", report.Name, ""),
-		}, rows, 0)
+		s.out.table("gpu_spread", rows, 0)
 		s.named = ", and the worst and the median of the others (" + strings.Join(told, "; ") + ")"
 	}
 }

@@ -144,19 +144,13 @@ func (s *output) find(id string, severity report.Severity, title string, evidenc
 		Advice: advice, Doc: "ranks", Worth: &report.Worth{Time: min(ns, window), Of: window}})
 }
 
-// table adds a table with at least so many rows in all.
-func (s *output) table(id, title, file string, columns []report.Column, rows [][]report.Cell, total int) {
-	s.section.Tables = append(s.section.Tables, report.Table{ID: id, Title: title, File: file, Columns: columns, Rows: rows,
-		TotalRows: int64(max(total, len(rows)))})
-}
-
-func column(id, title string, kind report.Kind, unit string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: kind, Unit: unit}
-}
-
-// wide is a column that narrow formats leave out.
-func wide(id, title string, kind report.Kind, unit string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: kind, Unit: unit, Wide: true}
+// table adds a table with at least so many rows in all, and returns its columns.
+func (s *output) table(id string, rows [][]report.Cell, total int) []report.Column {
+	t := rankTables[slices.IndexFunc(rankTables, func(t report.Table) bool { return t.ID == id })]
+	t.Columns = slices.Clone(t.Columns)
+	t.Rows, t.TotalRows = rows, int64(max(total, len(rows)))
+	s.section.Tables = append(s.section.Tables, t)
+	return t.Columns
 }
 
 // rankReport returns the section on ranks.

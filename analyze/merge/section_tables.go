@@ -72,30 +72,14 @@ func (s *rankSection) ranksOut() (causes [][]report.Cell) {
 		s.out.int("rank.late_time", l, sum.Late, sum.Last)
 		s.out.int("rank.held_up_time", l, sum.Blame, sum.Last)
 	}
-	s.out.table("ranks", "Ranks", "ranks.csv", []report.Column{
-		column("rank", "Rank", report.Name, ""), wide("role", "Role", report.Name, ""), wide("clock", "Clock", report.Int, ""),
-		column("step_p50", "Step p50", report.Float, report.Nanoseconds),
-		column("kernel_time", "Kernel time", report.Int, report.Nanoseconds),
-		column("collectives", "Collectives", report.Int, report.Count),
-		column("collective_time", "In collectives", report.Int, report.Nanoseconds),
-		column("wait", "Waiting", report.Int, report.Nanoseconds), column("transfer", "Transfer", report.Int, report.Nanoseconds),
-		column("last", "Came last", report.Int, report.Count), column("late_mean", "Late by", report.Float, report.Nanoseconds),
-		wide("late_max", "At most", report.Int, report.Nanoseconds),
-		column("held_up", "Held others up", report.Int, report.Nanoseconds), column("because", "Because of", report.Name, ""),
-		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: len(s.f.captures) < 2},
-		wide("pid", "Process", report.Int, ""), wide("device_id", "GPU", report.Int, ""),
-		wide("bubble", "Bubbles", report.Int, report.Nanoseconds), wide("experts", "Experts", report.Int, report.Nanoseconds),
-	}, rows, 0)
+	columns := s.out.table("ranks", rows, 0)
+	columns[slices.IndexFunc(columns, func(c report.Column) bool { return c.ID == "capture" })].Wide = len(s.f.captures) < 2
 	return causes
 }
 
 // causesOut lists what late ranks did more than others.
 func (s *rankSection) causesOut(causes [][]report.Cell) {
-	s.out.table("rank_causes", "What late ranks did more than others", "rank_causes.csv", []report.Column{
-		column("rank", "Rank", report.Name, ""), column("what", "Did", report.Name, ""),
-		column("more", "More than others", report.Float, report.Nanoseconds),
-		column("each", "Each time", report.Float, report.Nanoseconds),
-	}, causes, 0)
+	s.out.table("rank_causes", causes, 0)
 }
 
 // chainsOut reports at which ranks the waiting of others begins, and why.
@@ -125,14 +109,7 @@ func (s *rankSection) chainsOut() {
 	}
 	s.out.note("\"Held others up\" is what all others together would have been spared without a rank that came last; " +
 		"\"Waits for it\" is all that the rank which waits longest waits because of it.")
-	s.out.table("rank_chains", "Where waiting begins", "rank_chains.csv", []report.Column{
-		column("rank", "Rank", report.Name, ""), column("waits", "Holds up", report.Name, ""),
-		wide("others", "And holds up", report.Name, ""), column("through", "Passed on by", report.Name, ""),
-		column("time", "Waits for it", report.Int, report.Nanoseconds), column("because", "Because of", report.Name, ""),
-		column("because_time", "Due to that", report.Int, report.Nanoseconds), column("in", "Waits in", report.Name, ""),
-		column("calls", "Calls with a wait", report.Int, report.Count), column("of_calls", "Calls in all", report.Int, report.Count),
-		wide("capture", "Capture", report.Name, ""), wide("at", "Longest at", report.Moment, report.Nanoseconds),
-	}, rows, 0)
+	s.out.table("rank_chains", rows, 0)
 }
 
 func orNull(text string) report.Cell {
@@ -164,13 +141,7 @@ func (s *rankSection) clocksOut() {
 			s.out.put("clock.residual", l, new(c.P99), int64(n))
 		}
 	}
-	s.out.table("clocks", "Clocks", "clocks.csv", []report.Column{
-		column("clock", "Clock", report.Int, ""), column("ranks", "Ranks", report.Int, report.Count), column("known", "Compared", report.Bool, ""),
-		column("collectives", "By collectives", report.Int, report.Count), wide("messages", "By messages", report.Int, report.Count),
-		column("offset", "Ahead", report.Float, report.Nanoseconds), column("drift", "Drift", report.Float, report.Ratio),
-		column("residual_p50", "Left p50", report.Float, report.Nanoseconds),
-		column("residual_p99", "Left p99", report.Float, report.Nanoseconds),
-	}, rows, 0)
+	s.out.table("clocks", rows, 0)
 	called := slices.ContainsFunc(s.run.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
 	if unknown > 0 && called {
 		s.out.warn("clocks", "%d of %d clocks could not be compared with the first: neither collectives nor "+
@@ -193,10 +164,7 @@ func (s *rankSection) stepsOut() {
 		rows = append(rows, []report.Cell{report.I(s.run.ranks[0].steps[k].number), report.S(s.run.ranks[who[k]].label),
 			report.I(times[k]), report.I(middles[k])})
 	}
-	s.out.table("steps", "Slowest rank of each step", "rank_steps.csv", []report.Column{
-		column("step", "Step", report.Int, ""), column("rank", "Slowest", report.Name, ""),
-		column("time", "Took", report.Int, report.Nanoseconds), column("middle", "Middle rank", report.Int, report.Nanoseconds),
-	}, rows, len(times))
+	s.out.table("steps", rows, len(times))
 }
 
 func (s *rankSection) rolesOut() {

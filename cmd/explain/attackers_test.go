@@ -384,7 +384,7 @@ func TestNoAttackerPasses(t *testing.T) {
 // that stands behind another is taken out with it.
 var mends = []struct{ why, with, file, old, without string }{
 	{"D2, reports of another run", "", "internal/ci/gate.go", "if err := f.madeHere(s, slices.Concat(", "if err := f.madeHere(nil, slices.Concat("},
-	{"D5, a history in the workspace", "D5, a gate that cannot fail", "internal/ci/gate_baseline.go", "if _, change := s.Of.Base(); change && f.policyRef", "if _, change := s.Of.Base(); !change && f.policyRef"},
+	{"D5, a history in the workspace", "D5, a gate that cannot fail", "internal/ci/gate_baseline.go", "if change && s != nil {", "if !change && s != nil {"},
 	{"D5, a gate that cannot fail", "D5, what is suspected", "../../diff/internal/rules/noisy.go", "if floor, most, is := blind(n, v); is &&", "if floor, most, is := blind(n, v); is && floor < 0 &&"},
 	{"D5, what is suspected", "D5, a gate that cannot fail", "../../diff/internal/rules/noisy.go", "		g.Open(noise.CodeOf(v), text+\", and this is not certain: \"+why)\n",
 		"		if g.Verdict = comparison.Pass; v == nil {\n			g.Open(noise.CodeOf(v), why)\n		}\n"},

@@ -190,6 +190,7 @@ func TestPolicyRefuses(t *testing.T) {
 		rule + "stats: {max_overhead: 10}":                                                                                       "is not a share above 0%; write one such as 10%",
 		rule + "stats: {on_missing: pass}":                                                                                       `on_missing "pass" is not one of warn, fail, inconclusive`,
 		rule + "stats: {on_inconclusive: ignore}":                                                                                "is not one of pass, warn, fail, inconclusive",
+		"version: 1\nrules: [{metric: unit.time.p50, match: {phase: decode}, regress: {rel: 3%}}]":                               `unknown key "phase"; match has glob, regex; for a label write labels: {phase: …} beside metric`,
 		rule + "stats: {beta: 1}":                                                                                                `unknown key "beta"`,
 		rule + "ignore: {min_share: 0.5}":                                                                                        "min_share 0.5 has no unit; write a share such as 0.5%",
 		rule + "ignore: {min_share: 100%}":                                                                                       "below 100%",

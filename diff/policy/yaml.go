@@ -136,7 +136,11 @@ func (d *values) fields(n ast.Node, what string, keys ...string) map[string]ast.
 		case d.err != nil:
 			return nil
 		case len(keys) > 0 && !slices.Contains(keys, key):
-			d.fail(v.Key, "unknown key %q%s", Cut(key), cmp.Or(meant(key, keys), "; "+what+" has "+list(keys)))
+			has := "; " + what + " has " + list(keys)
+			if what == "match" {
+				has += "; for a label write labels: {" + Cut(key) + ": …} beside metric"
+			}
+			d.fail(v.Key, "unknown key %q%s", Cut(key), cmp.Or(meant(key, keys), has))
 			return nil
 		case twice:
 			d.fail(v.Key, "key %q is there twice", Cut(key))

@@ -88,7 +88,7 @@ type Scrubbed struct {
 
 	LeftTables  []string            // without a column that is kept, by name
 	LeftColumns map[string][]string // of tables that were copied, by table
-	LeftRows    int64               // of tables that were copied: metadata, and strings that nothing refers to; of a profile, events
+	LeftRows    map[string]int64    // of tables that were copied: metadata, and strings that nothing refers to; of a profile, "events"
 	Redacted    int64               // texts in which something looked like a token
 }
 
@@ -125,7 +125,7 @@ func Scrub(ctx context.Context, path, out string, shown Shown, opt Options) (don
 	}
 	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.Size, 1), shown: shown,
 		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
-	s.done.LeftColumns = map[string][]string{}
+	s.done.LeftColumns, s.done.LeftRows = map[string][]string{}, map[string]int64{}
 	if err := s.write(out, found); err != nil {
 		var w *writeError
 		if errors.As(err, &w) {
@@ -166,7 +166,8 @@ func scrubProfile(in *source.Input, out string, shown Shown) (done Scrubbed, err
 		return name
 	}
 	names := kineto.Names{Kernel: s.work, Work: s.redact, Personal: s.personal, Device: device}
-	if s.done.Rows, s.done.LeftRows, err = kineto.Scrub(rd, f, names); err != nil {
+	left := int64(0)
+	if s.done.Rows, left, err = kineto.Scrub(rd, f, names); err != nil {
 		if errors.Is(err, kineto.ErrForeign) {
 			err = notProfile(in)
 		}
@@ -176,6 +177,9 @@ func scrubProfile(in *source.Input, out string, shown Shown) (done Scrubbed, err
 		return done, err
 	}
 	s.done.Tables, s.done.Looks = 1, s.looks()
+	if left > 0 {
+		s.done.LeftRows = map[string]int64{"events": left}
+	}
 	return s.done, nil
 }
 
@@ -359,7 +363,7 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 			return tooManyRows(s.maxRows)
 		}
 		if !s.keeps(role, names, row) {
-			s.done.LeftRows++
+			s.done.LeftRows[t.Name]++
 			return nil
 		}
 		for i := range row {

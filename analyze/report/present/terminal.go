@@ -301,13 +301,17 @@ func brief(v *View, f report.Finding) []doc.Span {
 	return doc.Spans(" (", spans, ")")
 }
 
-// firstFindings lists the most severe findings with their number and id, the first one with its first advice.
+// firstFindings lists the most severe findings with their number and id, the first one with its first advice. If one is
+// shortened, the heading says where it is whole.
 func firstFindings(v *View) []doc.Block {
 	var l doc.List
+	short := false
 	for i, f := range v.Findings[:min(len(v.Findings), termFindings)] {
+		short = short || clip(f.Title) != f.Title
 		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTones[f.Severity]), " ", Prose(clip(f.Title)),
 			brief(v, f), doc.Text(" ["+f.ID+"]").With(doc.Muted))
 		if i == 0 && len(f.Advice) > 0 {
+			short = short || clip(f.Advice[0]) != f.Advice[0]
 			spans = doc.Spans(spans, ". ", Prose(clip(f.Advice[0])))
 		}
 		l.Add(spans)
@@ -318,6 +322,9 @@ func firstFindings(v *View) []doc.Block {
 	}
 	if n := len(v.Findings); n > termFindings {
 		text += " (" + strconv.Itoa(termFindings) + " of " + strconv.Itoa(n) + "; explain doc ID says more)"
+	}
+	if short {
+		text += "; in full with --out, in report.md"
 	}
 	return doc.Part(doc.H(2, "findings", text), l)
 }

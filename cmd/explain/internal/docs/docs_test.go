@@ -102,7 +102,7 @@ func enums(t *testing.T, name string) []string {
 // TestEveryNameIsFound: each name that an output can show leads somewhere.
 func TestEveryNameIsFound(t *testing.T) {
 	words := map[string][]string{"exit code": {"0", "1", "2", "3", "4", "exit 4", "exit code 4"}}
-	for _, s := range analyze.Sections() {
+	for _, s := range append(analyze.Sections(), analyze.RunSection()) {
 		words["section"] = append(words["section"], s.ID, s.Title)
 		for i := range s.Tables {
 			table := &s.Tables[i]
@@ -206,12 +206,16 @@ func TestFind(t *testing.T) {
 		"os call":                    {"host_idle", "the launching thread was in a call of the operating system"},
 		"running":                    {"host_idle", "the launching thread was on a CPU"},
 		// labels with signs, as printed and as typed
-		"idle: sync":       {"words", "the host waited in a blocking call"},
-		"idle:sync":        {"words", "the host waited in a blocking call"},
-		"idle sync":        {"words", "the host waited in a blocking call"},
-		"Idle: dependency": {"words", "the GPU is idle; the work is launched but waits for an event"},
-		"idle dep":         {"words", "the GPU is idle; the work is launched but waits for an event"},
-		"schema version":   Find("schema_version")[0],
+		"idle: sync":           {"words", "the host waited in a blocking call"},
+		"idle:sync":            {"words", "the host waited in a blocking call"},
+		"idle sync":            {"words", "the host waited in a blocking call"},
+		"Idle: dependency":     {"words", "the GPU is idle; the work is launched but waits for an event"},
+		"idle dep":             {"words", "the GPU is idle; the work is launched but waits for an event"},
+		"#16":                  {"words", "position N of a step"},
+		"pageable DtoH copies": {"words", "copies from the GPU"},
+		"Late by":              {"ranks", "how long after the median rank"},
+		"Middle rank":          {"ranks", "what the median rank took"},
+		"schema version":       Find("schema_version")[0],
 	} {
 		if list := Find(name); len(list) == 0 || list[0].Page != want.Page || !strings.HasPrefix(list[0].Text, want.Text) {
 			t.Errorf("%s: %+v, want %+v first", name, list, want)
@@ -237,6 +241,7 @@ func TestFind(t *testing.T) {
 // TestSearch: words are found in the text of pages, marked terms first, parts of ids and plurals too.
 func TestSearch(t *testing.T) {
 	for asked, want := range map[string]Entry{
+		"nvjet_tst_64x8_64x16_4x1_v_bz_splitK_TNT": {"categories", "by its name a kernel: gemm of cublas"},
 		"straggler":       {"ranks", "**rank_straggler**"},
 		"Bubbles":         {MetricsPage, "metric rank.bubble_ratio: "},
 		"tensor parallel": {"comm", "tensor-parallel group"},

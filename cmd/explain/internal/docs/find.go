@@ -32,7 +32,7 @@ const maxEntries = 6
 // of the default one, a table or column of the report, a word in a table of any page, a CUDA call. It ignores case. It returns nil if nothing explains
 // the name.
 func Find(name string) []Entry {
-	name = printed.ReplaceAllString(strings.TrimSpace(name), "")
+	name = position.ReplaceAllString(printed.ReplaceAllString(strings.TrimSpace(name), ""), "#N")
 	var list []Entry
 	if m, statistic, ok := Metric(name); ok {
 		list = append(list, Entry{MetricsPage, MetricText(m, statistic)})
@@ -83,6 +83,9 @@ func Find(name string) []Entry {
 
 // printed are what stands beside a label: the mark of a part of another row, the unit or the number of rows in brackets.
 var printed = regexp.MustCompile(`^└─? | \((?:\d+|%|[a-zµA-Z]{1,5}|[a-zA-Z]{0,5}/[a-zA-Z]{1,4})\)$`)
+
+// position is one place of a step, such as #5.
+var position = regexp.MustCompile(`^#\d+$`)
 
 var metrics = sync.OnceValue(analyze.Metrics)
 
@@ -271,7 +274,7 @@ var columns = sync.OnceValue(func() map[string][]Entry {
 			places[n] = append(places[n], Entry{section, text})
 		}
 	}
-	for _, s := range analyze.Sections() {
+	for _, s := range append(analyze.Sections(), analyze.RunSection()) {
 		for i := range s.Tables {
 			t := &s.Tables[i]
 			names := []string{t.ID, t.Title}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
@@ -178,5 +179,16 @@ func Search(name string) []Entry {
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return a.rank - b.rank })
+	if kind := kernelKind(name); len(hits) == 0 && kind != "" {
+		return []Entry{{"categories", "by its name a kernel: " + kind}}
+	}
 	return lists.Map(hits[:min(len(hits), maxEntries)], func(h hit) Entry { return h.Entry })
+}
+
+// kernelKind is what the name of a kernel tells; empty for words, and for names that do not tell.
+func kernelKind(name string) string {
+	if !strings.ContainsAny(name, "_:<0123456789") {
+		return ""
+	}
+	return analyze.KernelKind(name)
 }

@@ -37,7 +37,8 @@ compares their numbers: if one differs, there is no OUT, and the exit code is 3.
 no second capture; if --names hides names, it says PASS (one_session) and exits with 0.
 
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
-since reports are made of them; texts in them that look like an access token are replaced by [redacted].
+since reports are made of them; texts in them that look like an access token are replaced by [redacted],
+and the UUIDs of GPUs by hashes.
 Ranges and threads can have any name, and scrub warns if one looks like a token, an e-mail address or
 a prompt. --names says how names are written:
 

@@ -21,8 +21,12 @@ func leftOut(done *analyze.Scrubbed) (l doc.List) {
 	for _, table := range slices.Sorted(maps.Keys(done.LeftColumns)) {
 		l.Add("Left out of " + table + ": " + strings.Join(done.LeftColumns[table], ", "))
 	}
-	if done.LeftRows > 0 {
-		l.Add("Left out of what was copied: " + wording.Count(done.LeftRows, "row") + " of metadata, strings or events")
+	var rows []string
+	for _, table := range slices.Sorted(maps.Keys(done.LeftRows)) {
+		rows = append(rows, wording.Count(done.LeftRows[table], "row")+" of "+table)
+	}
+	if len(rows) > 0 {
+		l.Add("Left out of what was copied: " + strings.Join(rows, ", "))
 	}
 	if done.Redacted > 0 {
 		l.Add("Redacted in " + wording.Count(done.Redacted, "text"))
