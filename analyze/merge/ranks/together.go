@@ -12,9 +12,9 @@ const (
 // end when the member's do, as those of two that exchange data do; ok is false if there is none or there are several.
 func (a *Aligned) Together(m int, kind string) (with int, ok bool) {
 	with = -1
-	mine := a.ofKind(m, kind)
+	mine := ofKind(a, m, kind)
 	for o := range a.Members {
-		if o == m || !a.together(m, o, mine, a.ofKind(o, kind)) {
+		if o == m || !endTogether(a, m, o, mine, ofKind(a, o, kind)) {
 			continue
 		}
 		if with >= 0 {
@@ -26,7 +26,7 @@ func (a *Aligned) Together(m int, kind string) (with int, ok bool) {
 }
 
 // ofKind lists the calls of a kind of a member with a known clock; nil for a sample.
-func (a *Aligned) ofKind(m int, kind string) (calls []int32) {
+func ofKind(a *Aligned, m int, kind string) (calls []int32) {
 	if !a.Clock(m).Known || a.Members[m].Total != nil {
 		return nil
 	}
@@ -38,7 +38,8 @@ func (a *Aligned) ofKind(m int, kind string) (calls []int32) {
 	return calls
 }
 
-func (a *Aligned) together(m, o int, mine, theirs []int32) bool {
+// endTogether reports whether calls of two members take equally long and end together.
+func endTogether(a *Aligned, m, o int, mine, theirs []int32) bool {
 	if len(mine) < leastWaits || len(mine) != len(theirs) {
 		return false
 	}
