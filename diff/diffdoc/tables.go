@@ -128,8 +128,9 @@ func intervalTitle(rows []comparison.Row) string {
 	return strconv.FormatFloat(math.Round(1000*level)/10, 'f', -1, 64) + " % interval" // at most three digits
 }
 
+// intervalText is empty for an interval that is narrower than its rounding.
 func intervalText(i *comparison.Interval) string {
-	if i == nil {
+	if i == nil || unit.Change(i.Low-1) == unit.Change(i.High-1) {
 		return ""
 	}
 	return unit.Change(i.Low-1) + " … " + unit.Change(i.High-1)

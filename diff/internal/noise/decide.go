@@ -58,6 +58,9 @@ func (x *Decider) decide(row *comparison.Row, n significance.Number) {
 	}
 	if v.Level > 0 {
 		row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: v.Level, Method: v.Method}
+		if n.Samples != "" {
+			row.Interval.Method = strings.Replace(v.Method, "units", n.Samples, 1)
+		}
 	}
 	if !v.Replicated || n.FloorStays {
 		row.NoiseFloor = &v.Floor
@@ -162,16 +165,18 @@ func overUnitsText(n *significance.Number, v *significance.Verdict) string {
 	case n.Floor == 0:
 		floor += " (assumed: nothing was calibrated)"
 	}
-	text := ""
+	text, samples := "", cmp.Or(n.Samples, "units")
+	low, high := unit.Change(v.Low-1), unit.Change(v.High-1)
 	switch {
+	case v.Level == 0 || low == high: // an interval narrower than its rounding says nothing
 	case strings.HasPrefix(v.Method, "noise floor"):
-		text = fmt.Sprintf(", interval %s to %s", unit.Change(v.Low-1), unit.Change(v.High-1))
-	case v.Level > 0:
-		text = fmt.Sprintf(", interval over units %s to %s", unit.Change(v.Low-1), unit.Change(v.High-1))
+		text = fmt.Sprintf(", interval %s to %s", low, high)
+	default:
+		text = fmt.Sprintf(", interval over %s %s to %s", samples, low, high)
 	}
 	beyond := math.Abs(math.Log(v.Ratio)) > math.Log1p(v.Floor)
 	switch {
-	case (v.Class == significance.Regressed || v.Class == significance.Improved) && (v.Low-1)*(v.High-1) > 0:
+	case (v.Class == significance.Regressed || v.Class == significance.Improved) && (v.Low-1)*(v.High-1) > 0 && text != "":
 		return text + ": the estimate exceeds the " + floor + ", and the interval excludes 0"
 	case v.Class == significance.Regressed || v.Class == significance.Improved:
 		return text + ", beyond the " + floor
@@ -183,7 +188,7 @@ func overUnitsText(n *significance.Number, v *significance.Verdict) string {
 		return fmt.Sprintf("%s: the work drifts by %.2g and %.2g times inside the captures, and nothing ties unit to unit",
 			text, v.Base.Range, v.Head.Range)
 	case beyond:
-		return text + ": beyond the " + floor + ", but the units inside the captures vary as much"
+		return text + ": beyond the " + floor + ", but the " + samples + " inside the captures vary as much"
 	}
 	return text + ": neither beyond the " + floor + " nor surely within it"
 }
@@ -193,9 +198,10 @@ func few(n *significance.Number, v *significance.Verdict) string {
 	count := func(side []significance.Capture) int {
 		return lists.Sum(side, func(c significance.Capture) int { return max(c.N, len(c.Units)) })
 	}
-	text := fmt.Sprintf("%d and %d units are too few to tell", count(n.Base), count(n.Head))
+	samples := cmp.Or(n.Samples, "units")
+	text := fmt.Sprintf("%d and %d %s are too few to tell", count(n.Base), count(n.Head), samples)
 	if v.Units > 0 {
-		text += fmt.Sprintf("; captures of %d units each would tell, if they vary as these", v.Units)
+		text += fmt.Sprintf("; captures of %d %s each would tell, if they vary as these", v.Units, samples)
 	}
 	return text
 }

@@ -77,6 +77,12 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number
 	st, summed := statistics[value]
 	n = x.Known.number(name, m.Labels, m.Unit, st)
 	n.HigherBetter, n.Count = m.Better == report.Higher, m.Assume == report.Exact
+	switch {
+	case slices.Contains(m.Source.Tables, "server-log"):
+		n.Samples = "log lines"
+	case m.Scale != report.PerUnit:
+		n.Samples = "samples"
+	}
 	for _, s := range []struct {
 		side *side.Side
 		out  *[]significance.Capture

@@ -42,7 +42,8 @@ type Number struct {
 	Timer      float64  // resolution of the values; if 0, constant values prove nothing
 	Tie        Tie
 	// Whole says that the number is the time of whole units; one capture of several may be an outlier, see [Odd].
-	Whole bool
+	Whole   bool
+	Samples string // what its units are called if they are no units of work: log lines; else ""
 	// Trimmed is the ratio of head to base without outliers, if the caller knows it for units that are not listed; else 0.
 	Trimmed float64
 }
