@@ -41,6 +41,18 @@ func causeList(a *comparison.Answer, words int) (l doc.List) {
 	return l
 }
 
+// paragraph is one sentence of the parts, or one of each if they are more than three.
+func paragraph(parts []string) string {
+	if len(parts) <= 3 {
+		return sentence(parts)
+	}
+	var list []string
+	for i := range parts {
+		list = append(list, sentence(parts[i:i+1]))
+	}
+	return strings.Join(list, " ")
+}
+
 // sentence joins parts to a sentence that ends with a full stop, and that begins with a capital unless its first word
 // is a name; of no parts it is empty.
 func sentence(parts []string) string {

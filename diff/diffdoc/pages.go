@@ -32,7 +32,7 @@ const (
 func Terminal(c *comparison.Comparison) doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}, doc.P(sidesOf(&c.Answer)), warnedBy(c),
-		causeList(&c.Answer, math.MaxInt), doc.P(sentence(notes(c))), doc.P(sides(c)))
+		causeList(&c.Answer, math.MaxInt), doc.P(paragraph(notes(c))), doc.P(sides(c)))
 	d.Add(reasons(c)...)
 	if shows(c) {
 		d.Add(primaryTable(c, rowsToShow(c, mostPrimary(c))))

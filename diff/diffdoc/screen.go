@@ -34,7 +34,7 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 		{0, doc.Some(causeList(&p.c.Answer, causeWords))},
 		{1, doc.Some(failing(p.c))},
 		{3, p.notes()},
-		{4, doc.Some(doc.P(clipTo(sentence(notes(p.c)), causeText)))},
+		{4, doc.Some(doc.P(clipTo(paragraph(notes(p.c)), causeText)))},
 		{2, doc.Some(accept)},
 		{5, doc.Some(reproduce)},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -197,27 +198,35 @@ func otherRuns(onBase, onHead *side.Side, names *kernelNames) []comparison.Answe
 // newKinds returns the stories of kinds of unit that the base does not run, or runs only without some of their kernels.
 func (x *Parts) newKinds() []*story {
 	all := lists.Sum(x.C.Mix, func(m comparison.Mix) int64 { return m.HeadCount })
+	on := ""
+	if slices.ContainsFunc(x.Head.Captures, func(c *side.Capture) bool { return len(c.Report.Environment.GPUs) > 1 }) {
+		on = " on all GPUs" // those that are compared are on one
+	}
+	units := func(n int64) string {
+		if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
+			return "half of the units"
+		}
+		return fmt.Sprintf("%s of head's %s%s", unit.Int(n), wording.Count(all, "unit"), on)
+	}
 	var list []*story
+	var only []newKind
 	for i := range x.Chosen.Kinds {
 		k := &x.Chosen.Kinds[i]
 		if k.Head == nil || k.Base != nil || all == 0 {
 			continue
 		}
 		n, mean, share := x.Head.OfKind(k.Head)
+		v, gone := k.Variant(x.Head), goneFor(x.Chosen.Kinds, x.Base, k)
+		if v == nil && gone == nil {
+			only = append(only, newKind{k.Name, n, comparison.Value(share)})
+			continue
+		}
 		if comparison.Value(share) < namedKind {
 			continue
 		}
-		on := ""
-		if slices.ContainsFunc(x.Head.Captures, func(c *side.Capture) bool { return len(c.Report.Environment.GPUs) > 1 }) {
-			on = " on all GPUs" // those that are compared are on one
-		}
-		what := fmt.Sprintf("%s of head's %s%s are of another kind", unit.Int(n), wording.Count(all, "unit"), on)
-		if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
-			what = "half of the units are of another kind"
-		}
-		v := k.Variant(x.Head)
+		what := units(n) + " are of another kind"
 		if v == nil {
-			list = append(list, &story{what: what + instead(x.Chosen.Kinds, x.Base, k)})
+			list = append(list, &story{what: what + instead(x.Base, k, gone)})
 			continue
 		}
 		s := &story{parts: x.of(v, nil)}
@@ -231,7 +240,42 @@ func (x *Parts) newKinds() []*story {
 		s.what = what + ", which run " + more(h-b, "more", "fewer") + " kernels than those of base" + change
 		list = append(list, s)
 	}
+	if text := onlyHead(only, units); text != "" {
+		list = append(list, &story{what: text})
+	}
 	return list
+}
+
+// newKind is a kind of unit that only the head runs.
+type newKind struct {
+	name  side.Kind
+	n     int64
+	share float64 // of the head's unit time
+}
+
+// onlyHead names the kinds that only the head runs and counts their units, those of small share and beyond the third
+// together; "" if all are small.
+func onlyHead(kinds []newKind, units func(n int64) string) string {
+	slices.SortStableFunc(kinds, func(a, b newKind) int { return cmp.Compare(b.share, a.share) })
+	var names []string
+	var all, rest int64
+	for i, k := range kinds {
+		all += k.n
+		if i < mostKinds-1 && k.share >= namedKind {
+			names = append(names, unit.Int(k.n)+" of "+k.name.String())
+		} else {
+			rest += k.n
+		}
+	}
+	switch left := int64(len(kinds) - len(names)); {
+	case len(names) == 0:
+		return ""
+	case len(kinds) == 1:
+		return fmt.Sprintf("%s are of another kind (%s), which base does not run", units(all), kinds[0].name)
+	case left > 0:
+		names = append(names, unit.Int(rest)+" more in "+wording.Count(left, "kind"))
+	}
+	return units(all) + " are of kinds that base does not run: " + strings.Join(names, ", ")
 }
 
 // runsOf returns the mean number of kernels in a unit.
@@ -240,14 +284,11 @@ func runsOf(s *side.Side) float64 {
 	return n
 }
 
-// instead describes a kind that the base does not run; if only the batch size changed, by that of the phase.
-func instead(kinds []pairing.Kind, base *side.Side, k *pairing.Kind) string {
-	if gone := goneFor(kinds, base, k); gone != nil {
-		n, _, _ := base.OfKind(gone.Base)
-		return fmt.Sprintf(" (%s): batch %d where base ran %s of batch %d", k.Name, k.Name.Batch, wording.Count(n, "unit"),
-			gone.Name.Batch)
-	}
-	return fmt.Sprintf(" (%s), which base does not run", k.Name)
+// instead describes a kind whose batch size alone is another than that of a kind of the base.
+func instead(base *side.Side, k, gone *pairing.Kind) string {
+	n, _, _ := base.OfKind(gone.Base)
+	return fmt.Sprintf(" (%s): batch %d where base ran %s of batch %d", k.Name, k.Name.Batch, wording.Count(n, "unit"),
+		gone.Name.Batch)
 }
 
 // goneFor returns the kind with most time of the same work at another batch size that only the base runs, or nil.

@@ -97,7 +97,10 @@ func unjudgedText(c *comparison.Comparison, base []*side.Capture) string {
 	var costs, outside []string
 	for i := range c.Unjudged {
 		u := &c.Unjudged[i]
-		text := fmt.Sprintf("%s %s (%s → %s)", u.Text, delta(u.Delta), pairing.NS(u.Base), pairing.NS(u.Head))
+		text := u.Text + " " + delta(u.Delta)
+		if u.Base > 0 {
+			text += fmt.Sprintf(" (%s → %s)", pairing.NS(u.Base), pairing.NS(u.Head))
+		}
 		size := math.Abs(u.Delta)
 		switch u.ID {
 		case comparison.TimePerToken, comparison.TimePerPrompt:
