@@ -106,3 +106,6 @@ func size(r *Row) float64 {
 func (g *Gate) Of(r *Row) bool {
 	return (g.Metric == r.Metric || g.Metric+".p50" == r.Metric) && g.Labels.String() == r.Labels.String()
 }
+
+// Unreplicated reports whether a side has fewer than two captures, so that noise between captures is unknown.
+func (c *Comparison) Unreplicated() bool { return c.Base.Captures < 2 || c.Head.Captures < 2 }

@@ -305,7 +305,7 @@ func sides(c *comparison.Comparison) []doc.Span {
 		}
 		spans = append(spans, doc.Text(text))
 	}
-	if unreplicated(c) {
+	if c.Unreplicated() {
 		return append(spans, doc.Text(" · unreplicated: one capture on a side"))
 	}
 	return append(spans, doc.Text(" · "+strconv.Itoa(c.Base.Captures)+" → "+wording.Count(c.Head.Captures, "capture")))
@@ -339,8 +339,6 @@ func engines(c *comparison.Comparison) []doc.Span {
 	}
 	return doc.Spans(" · ", doc.Name(b), " → ", doc.Name(h))
 }
-
-func unreplicated(c *comparison.Comparison) bool { return c.Base.Captures < 2 || c.Head.Captures < 2 }
 
 // reasons lists why the sides are not comparable, or not conclusive, and what limits trust in them.
 func reasons(c *comparison.Comparison) []doc.Block {

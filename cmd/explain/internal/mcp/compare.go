@@ -49,7 +49,9 @@ type change struct {
 	Delta any    `json:"delta,omitempty"`
 	Ratio any    `json:"ratio,omitempty"` // head over base
 	Share any    `json:"share_of_change,omitempty"`
-	Class string `json:"class,omitempty"`
+	// of the ratio
+	Interval *interval `json:"interval,omitempty"`
+	Class    string    `json:"class,omitempty"`
 	// of kernels and calls
 	BaseRuns any    `json:"base_runs,omitempty"`
 	HeadRuns any    `json:"head_runs,omitempty"`
@@ -58,6 +60,20 @@ type change struct {
 	Rule    string `json:"rule,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
 	Text    string `json:"text,omitempty"`
+}
+
+// interval is where a ratio truly lies, with a confidence of so much.
+type interval struct {
+	Low   any     `json:"low"`
+	High  any     `json:"high"`
+	Level float64 `json:"level"`
+}
+
+func intervalOf(i *comparison.Interval) *interval {
+	if i == nil {
+		return nil
+	}
+	return &interval{short(&i.Low), short(&i.High), i.Level}
 }
 
 func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
@@ -79,7 +95,10 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	out.put("identical", c.Identical)
 	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase,
 		"base_n": c.Unit.BaseN, "head_n": c.Unit.HeadN})
-	out.put("smallest_loss_that_would_have_failed", short(c.Resolution))
+	out.put("captures", map[string]any{"base": c.Base.Captures, "head": c.Head.Captures, "unreplicated": c.Unreplicated()})
+	if c.Verdict != comparison.Fail {
+		out.put(smallest, short(c.Resolution))
+	}
 	add(&out, "causes", causes(c.Answer.Rows), 0)
 	add(&out, "numbers", numbers(c), 0)
 	add(&out, "attribution", attribution(c, slices.DeleteFunc(slices.Clone(c.Attribution.Rows), func(r comparison.AttributionRow) bool {
@@ -103,7 +122,26 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	if !c.Comparable && len(c.Reasons) > 0 {
 		next = []Next{{"doc", map[string]any{"name": string(c.Reasons[0].Code)}, "what the reason means"}}
 	}
-	return out.text(unknowns(c), next), nil
+	return out.text(append(unknowns(c), unproved(c)...), next), nil
+}
+
+// smallest is the field with what a passed comparison would have failed.
+const smallest = "smallest_loss_that_would_have_failed"
+
+// unproved lists what a comparison with a verdict leaves unknown: noise between captures, and what a pass could see.
+func unproved(c *comparison.Comparison) (list []Unknown) {
+	if !c.Comparable || c.Identical {
+		return nil
+	}
+	if c.Unreplicated() {
+		list = append(list, Unknown{"noise between captures of one commit", "unreplicated",
+			"one capture on a side: intervals are over the units inside it", "give several captures of each side"})
+	}
+	if c.Resolution == nil && (c.Verdict == comparison.Pass || c.Verdict == comparison.Warn) {
+		list = append(list, Unknown{smallest, string(comparison.NothingMatched),
+			"no rule of level error on the unit's time passed with a known limit", "explain policy test FILE --on TRACE"})
+	}
+	return list
 }
 
 // causes returns the rows of an answer for an agent.
@@ -207,7 +245,8 @@ func shareOf(c *comparison.Comparison, r *comparison.AttributionRow) *float64 {
 func numbers(c *comparison.Comparison) []change {
 	return rows(c.Primary, func(r *comparison.Row) change {
 		return change{Key: plain(report.MetricKey(r.Metric, r.Labels)), Kind: r.Kind, Unit: r.Unit, Base: short(r.Base),
-			Head: short(r.Head), Delta: short(r.Delta), Ratio: short(r.Ratio), Class: string(r.Class)}
+			Head: short(r.Head), Delta: short(r.Delta), Ratio: short(r.Ratio), Class: string(r.Class),
+			Interval: intervalOf(r.Interval)}
 	})
 }
 
@@ -232,7 +271,7 @@ func kernels(c *comparison.Comparison) []change {
 		}
 		return change{Key: key, Unit: report.Nanoseconds, Base: short(k.Base), Head: short(k.Head), Delta: short(&k.Delta),
 			Ratio: short(k.Ratio), Class: string(k.Class), BaseRuns: short(k.BaseCount), HeadRuns: short(k.HeadCount),
-			Paired: k.PairedBy, Text: note}
+			Paired: k.PairedBy, Text: note, Interval: intervalOf(k.Interval)}
 	})
 }
 

@@ -255,6 +255,51 @@ func TestCompareTakesTheFlagsOfDiff(t *testing.T) {
 	}
 }
 
+// judged answers every comparison with one, of so many captures a side.
+type judged struct {
+	answered
+	comparison comparison.Comparison
+}
+
+func (j *judged) Compare(context.Context, []string, []string, Focus) (*comparison.Comparison, error) {
+	return &j.comparison, nil
+}
+
+// TestWhatAVerdictLeavesUnknown: one capture a side is said and is unknown noise; a pass without a known limit is unknown
+// too, and a failed comparison has none. Ratios have their intervals.
+func TestWhatAVerdictLeavesUnknown(t *testing.T) {
+	value, limit := 1.118, 0.061
+	row := comparison.Row{Metric: "unit.time.p50", Ratio: &value, Class: comparison.Regressed,
+		Interval: &comparison.Interval{Low: 1.116, High: 1.119, Level: 0.9}}
+	for _, c := range []struct {
+		verdict    comparison.Verdict
+		captures   int
+		resolution *float64
+		has, lacks []string
+	}{
+		{comparison.Fail, 1, nil, []string{`"unreplicated":true`, `"code":"unreplicated"`,
+			`"interval":{"low":1.116,"high":1.119,"level":0.9}`}, []string{smallest}},
+		{comparison.Pass, 1, nil, []string{`"` + smallest + `":null`, `{"what":"` + smallest + `","code":"nothing_matched"`}, nil},
+		{comparison.Pass, 3, &limit, []string{`"captures":{"base":3,"head":3,"unreplicated":false}`, `"` + smallest + `":0.061`,
+			`"unknown":[]`}, nil},
+	} {
+		source := &judged{comparison: comparison.Comparison{Verdict: c.verdict, Comparable: true, Primary: []comparison.Row{row},
+			Resolution: c.resolution}}
+		source.comparison.Base.Captures, source.comparison.Head.Captures = c.captures, c.captures
+		text, failed := content(t, ask(t, source, call(1, "compare", `{"base":"a.sqlite","head":"a.sqlite"}`))["1"])
+		for _, want := range c.has {
+			if failed || !strings.Contains(text, want) {
+				t.Errorf("no %s in %s", want, text)
+			}
+		}
+		for _, not := range c.lacks {
+			if strings.Contains(text, not) {
+				t.Errorf("%s in %s", not, text)
+			}
+		}
+	}
+}
+
 // TestCausesAreTheAnswersRows: compare gives the rows of the comparison's answer, and no sentence of its own.
 func TestCausesAreTheAnswersRows(t *testing.T) {
 	text, failed := content(t, ask(t, &answered{}, call(1, "compare", `{"base":"a.sqlite","head":"a.sqlite"}`))["1"])
