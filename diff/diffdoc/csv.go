@@ -10,7 +10,8 @@ import (
 
 // WriteCSV writes one row for each metric, kernel, host call and structural finding that was compared, in base units.
 // kind is metric, kernel, api or structure; name is the labels of a metric, or the name of the kernel or call on the
-// base, and head_name its name on the head.
+// base, and head_name its name on the head. base_per_run and head_per_run are the time of one run of a kernel, or of one
+// call, in ns.
 func WriteCSV(w io.Writer, c *comparison.Comparison) error {
 	t := table(c)
 	return render.CSV(w, &t)
@@ -25,7 +26,7 @@ func table(c *comparison.Comparison) report.Table {
 		num("delta"), num("ratio"), text("class"),
 		num("base_count"), num("head_count"), num("count_effect"), num("per_call_effect"), num("interval_low"),
 		num("interval_high"), num("noise_floor"),
-		num("p"), num("p_adjusted"), text("paired_by"),
+		num("p"), num("p_adjusted"), text("paired_by"), num("base_per_run"), num("head_per_run"),
 	}}
 	f := func(v *float64) report.Cell {
 		if v == nil {
@@ -40,12 +41,15 @@ func table(c *comparison.Comparison) report.Table {
 		return report.S(*v)
 	}
 	null := report.Null
+	ends := func(i *comparison.Interval) (low, high report.Cell) {
+		if i == nil {
+			return null, null
+		}
+		return report.F(i.Low), report.F(i.High)
+	}
 	for i := range c.Primary {
 		r := &c.Primary[i]
-		low, high := null, null
-		if r.Interval != nil {
-			low, high = report.F(r.Interval.Low), report.F(r.Interval.High)
-		}
+		low, high := ends(r.Interval)
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("metric"), report.S(r.Metric), report.S(r.Labels.String()), null, report.S(r.Unit), f(r.Base),
 			f(r.Head), f(r.Delta), f(r.Ratio), report.S(string(r.Class)),
@@ -54,12 +58,13 @@ func table(c *comparison.Comparison) report.Table {
 	}
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
+		low, high := ends(k.Interval)
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("kernel"), report.S("kernel.time_per_unit"), s(k.BaseName), s(k.HeadName),
 			report.S(report.Nanoseconds), f(k.Base), f(k.Head), report.F(k.Delta), f(k.Ratio),
 			report.S(string(k.Class)),
-			f(k.BaseCount), f(k.HeadCount), report.F(k.CountEffect), report.F(k.PerCallEffect), null, null, null,
-			f(k.P), f(k.PAdjusted), report.S(k.PairedBy),
+			f(k.BaseCount), f(k.HeadCount), report.F(k.CountEffect), report.F(k.PerCallEffect), low, high, null,
+			f(k.P), f(k.PAdjusted), report.S(k.PairedBy), f(perRun(k.Base, k.BaseCount)), f(perRun(k.Head, k.HeadCount)),
 		})
 	}
 	for i := range c.API {
@@ -71,7 +76,7 @@ func table(c *comparison.Comparison) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("api"), report.S("api.time.mean"), report.S(a.Name), null, report.S(report.Nanoseconds),
 			f(a.BaseMean), f(a.HeadMean), delta, f(a.Ratio), report.S(string(a.Class)),
-			f(a.BaseCount), f(a.HeadCount),
+			f(a.BaseCount), f(a.HeadCount), null, null, null, null, null, null, null, null, f(a.BaseMean), f(a.HeadMean),
 		})
 	}
 	for i := range c.Structure {
