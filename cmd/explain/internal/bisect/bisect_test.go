@@ -38,8 +38,15 @@ var none = step(0)
 // run searches once.
 func (x *scene) run(t *testing.T, seed uint64) (r Result, captures, culprit int) {
 	t.Helper()
+	x.each(t, seed, func(now Result, n, first int) { r, captures, culprit = now, n, first })
+	return r, captures, culprit
+}
+
+// each searches once and tells visit the result after each capture.
+func (x *scene) each(t *testing.T, seed uint64, visit func(r Result, captures, culprit int)) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, uint64(x.commits)))
-	culprit = 1 + rng.IntN(x.commits)
+	culprit := 1 + rng.IntN(x.commits)
 	s, err := New(x.commits, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +71,8 @@ func (x *scene) run(t *testing.T, seed uint64) (r Result, captures, culprit int)
 		if err := s.Add(at, math.Exp(y), fmt.Sprint(machine)); err != nil {
 			t.Fatal(err)
 		}
+		visit(s.Result(), s.Captures(), culprit)
 	}
-	return s.Result(), s.Captures(), culprit
 }
 
 var scenes = []scene{

@@ -320,8 +320,10 @@ func (b *bisection) likely(r bisect.Result) string {
 		return "most likely nothing changed, " + unit.Percent(r.None)
 	case r.Creeps():
 		return "most likely several commits, " + unit.Percent(r.Several)
+	case r.Named():
+		return "most likely " + b.rangeText(r) + ", " + unit.Percent(r.Probability)
 	}
-	return "most likely " + b.rangeText(r) + ", " + unit.Percent(r.Probability)
+	return "no commit stands out yet"
 }
 
 func (b *bisection) rangeText(r bisect.Result) string {
