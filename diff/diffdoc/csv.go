@@ -10,8 +10,8 @@ import (
 
 // WriteCSV writes one row for each metric, kernel, host call and structural finding that was compared, in base units.
 // kind is metric, kernel, api or structure; name is the labels of a metric, or the name of the kernel or call on the
-// base, and head_name its name on the head. base_per_run and head_per_run are the time of one run of a kernel, or of one
-// call, in ns.
+// base, and head_name its name on the head. base_per_run and head_per_run are the time of one run of a kernel, or of
+// one call, in ns.
 func WriteCSV(w io.Writer, c *comparison.Comparison) error {
 	t := table(c)
 	return render.CSV(w, &t)
@@ -64,7 +64,8 @@ func table(c *comparison.Comparison) report.Table {
 			report.S(report.Nanoseconds), f(k.Base), f(k.Head), report.F(k.Delta), f(k.Ratio),
 			report.S(string(k.Class)),
 			f(k.BaseCount), f(k.HeadCount), report.F(k.CountEffect), report.F(k.PerCallEffect), low, high, null,
-			f(k.P), f(k.PAdjusted), report.S(k.PairedBy), f(perRun(k.Base, k.BaseCount)), f(perRun(k.Head, k.HeadCount)),
+			f(k.P), f(k.PAdjusted), report.S(k.PairedBy),
+			f(perRun(k.Base, k.BaseCount)), f(perRun(k.Head, k.HeadCount)),
 		})
 	}
 	for i := range c.API {
@@ -76,7 +77,8 @@ func table(c *comparison.Comparison) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("api"), report.S("api.time.mean"), report.S(a.Name), null, report.S(report.Nanoseconds),
 			f(a.BaseMean), f(a.HeadMean), delta, f(a.Ratio), report.S(string(a.Class)),
-			f(a.BaseCount), f(a.HeadCount), null, null, null, null, null, null, null, null, f(a.BaseMean), f(a.HeadMean),
+			f(a.BaseCount), f(a.HeadCount), null, null, null, null, null, null, null, null,
+			f(a.BaseMean), f(a.HeadMean),
 		})
 	}
 	for i := range c.Structure {

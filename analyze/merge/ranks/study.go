@@ -186,9 +186,10 @@ func (st *study) set(s *Set) {
 		r.Last++
 		r.Late += late
 		r.Worst = max(r.Worst, late)
-		r.Blame += starts[last] - sorted[len(sorted)-2]
-		next := there[slices.IndexFunc(there, func(k int) bool { return k != last && starts[k] == sorted[len(sorted)-2] })]
-		st.next(s.Members[last], s.Members[next])
+		second := sorted[len(sorted)-2]
+		r.Blame += starts[last] - second
+		next := slices.IndexFunc(there, func(k int) bool { return k != last && starts[k] == second })
+		st.next(s.Members[last], s.Members[there[next]])
 		if more[last] == nil {
 			more[last] = map[int]float64{}
 		}

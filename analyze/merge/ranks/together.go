@@ -1,8 +1,8 @@
 package ranks
 
 const (
-	// equally is by how much of the longer one the times of two members in calls of a kind, and the ends of two calls, may
-	// differ to be called equal.
+	// equally is by how much of the longer one the times of two members in calls of a kind, and the ends of two calls,
+	// may differ to be called equal.
 	equally = 0.05
 	// mostly is the share of the calls that must end together.
 	mostly = 0.9

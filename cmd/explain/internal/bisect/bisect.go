@@ -199,8 +199,8 @@ type Result struct {
 // Nothing reports whether "nothing changed" has a probability of at least 0.5.
 func (r *Result) Nothing() bool { return r.None >= 0.5 }
 
-// Named reports whether one commit, or one range of skipped ones, has a probability of at least 0.5: it is likelier than
-// everything else together.
+// Named reports whether one commit, or one range of skipped ones, has a probability of at least 0.5: it is likelier
+// than everything else together.
 func (r *Result) Named() bool { return r.Probability >= 0.5 }
 
 // Creeps reports whether "many commits changed a little" has a probability of at least 0.5.

@@ -95,7 +95,8 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	out.put("identical", c.Identical)
 	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase,
 		"base_n": c.Unit.BaseN, "head_n": c.Unit.HeadN})
-	out.put("captures", map[string]any{"base": c.Base.Captures, "head": c.Head.Captures, "unreplicated": c.Unreplicated()})
+	out.put("captures", map[string]any{"base": c.Base.Captures, "head": c.Head.Captures,
+		"unreplicated": c.Unreplicated()})
 	if c.Verdict != comparison.Fail {
 		out.put(smallest, short(c.Resolution))
 	}
