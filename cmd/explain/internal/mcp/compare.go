@@ -49,9 +49,9 @@ type change struct {
 	Delta any    `json:"delta,omitempty"`
 	Ratio any    `json:"ratio,omitempty"` // head over base
 	Share any    `json:"share_of_change,omitempty"`
+	Class string `json:"class,omitempty"`
 	// of the ratio
 	Interval *interval `json:"interval,omitempty"`
-	Class    string    `json:"class,omitempty"`
 	// of kernels and calls
 	BaseRuns any    `json:"base_runs,omitempty"`
 	HeadRuns any    `json:"head_runs,omitempty"`
