@@ -131,10 +131,7 @@ func moe(in *kit.Input, out *kit.Output) {
 			"moe_routing_weights_hist.csv", summary)
 		return
 	}
-	layers := make([]moeLayer, len(m.Layers))
-	for i, l := range m.Layers {
-		layers[i] = loadOf(l)
-	}
+	layers := lists.Map(m.Layers, loadOf)
 	fromSession(out, d.Rows[activations]+d.Rows[summary], activations, "layer_idx", "expert_id", "activation_count",
 		summary)
 	out.Int("moe.layers", nil, int64(len(layers)))

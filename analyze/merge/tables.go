@@ -58,10 +58,7 @@ func newTableFold(d *devices, columns map[string]report.Merge, t *report.Table) 
 
 // add adds the rows of one capture; its columns may be in another order.
 func (f *tableFold) add(capture int, t *report.Table) {
-	from := make([]int, len(f.table.Columns))
-	for i, c := range f.table.Columns {
-		from[i] = t.Column(c.ID)
-	}
+	from := lists.Map(f.table.Columns, func(c report.Column) int { return t.Column(c.ID) })
 	listed, seen := t.Entries(), 0
 	if listed < len(t.Rows) {
 		seen = 1

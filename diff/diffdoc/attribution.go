@@ -80,11 +80,7 @@ func deltaBars(deltas []float64) []float64 {
 	if most == 0 {
 		return nil
 	}
-	list := make([]float64, len(deltas))
-	for i, d := range deltas {
-		list[i] = d / most
-	}
-	return list
+	return lists.Map(deltas, func(d float64) float64 { return d / most })
 }
 
 // partOf begins a row for a part of the class above it.

@@ -1,6 +1,8 @@
 package diffdoc
 
 import (
+	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -91,16 +93,9 @@ func fit(limit int, pages ...doc.Document) string {
 // fitRows cuts every table and list to the same number of rows, the largest with which the page fits, so that the
 // longest ones lose rows first.
 func fitRows(page doc.Document, limit int) (string, bool) {
-	best := ""
-	for low, high := leastRows, commentRows-1; low <= high; {
-		rows := (low + high) / 2
-		if text := markdownText(cutRows(page, rows)); len(text) <= limit {
-			best, low = text, rows+1
-		} else {
-			high = rows - 1
-		}
-	}
-	return best, best != ""
+	fits := func(rows int) bool { return len(markdownText(cutRows(page, rows))) <= limit }
+	most := leastRows - 1 + sort.Search(commentRows-leastRows, func(n int) bool { return !fits(leastRows + n) })
+	return markdownText(cutRows(page, most)), most >= leastRows
 }
 
 // leastRows is the smallest number of rows worth showing: a page that only fits with fewer drops its folded parts
@@ -119,7 +114,7 @@ func cutRows(d doc.Document, rows int) doc.Document {
 }
 
 func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
-	out := make([]doc.Block, len(blocks))
+	out := slices.Clone(blocks)
 	for i, b := range blocks {
 		switch b := b.(type) {
 		case doc.Table:
@@ -140,8 +135,6 @@ func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
 			out[i] = b
 		case doc.Note:
 			b.Blocks = cutBlocks(b.Blocks, rows)
-			out[i] = b
-		default:
 			out[i] = b
 		}
 	}

@@ -296,9 +296,6 @@ func orNone(keys string) string {
 
 // nearest is the known metric with the fewest edits to id, if few are enough.
 func nearest(id string, known []MetricFacts) string {
-	ids := make([]string, len(known))
-	for i := range known {
-		ids[i] = known[i].ID
-	}
+	ids := lists.Map(known, func(m MetricFacts) string { return m.ID })
 	return nearestWord(id, ids)
 }

@@ -115,10 +115,7 @@ func (st *study) follow(sets []Set) *chains {
 	st.Every = x.m.every
 	for i := range st.Members {
 		x.at = append(x.at, slices.Repeat([]int32{-1}, len(st.Members[i].Calls)))
-		transfer := make([]int, len(st.Members[i].Kinds))
-		for k, kind := range st.Members[i].Kinds {
-			transfer[k] = st.act(Transfer + kind)
-		}
+		transfer := lists.Map(st.Members[i].Kinds, func(kind string) int { return st.act(Transfer + kind) })
 		x.transfer = append(x.transfer, transfer)
 	}
 	x.doneBy = make([]int64, len(st.names))

@@ -60,12 +60,9 @@ func idleFact(v *View) fact {
 		return fact{}
 	}
 	spans := onDevice(v, device)
-	for i, c := range v.causes(device) {
-		sep := ", "
-		if i == 0 {
-			sep = ": "
-		}
-		spans = doc.Spans(spans, sep, v.names.word(c.Labels["cause"]), " "+ValueOf(c))
+	cause := func(m *report.Metric) any { return doc.Spans(v.names.word(m.Labels["cause"]), " "+ValueOf(m)) }
+	if causes := doc.Joined(", ", v.causes(device), cause); len(causes) > 0 {
+		spans = doc.Spans(spans, ": ", causes)
 	}
 	idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device", device)
 	if idle != "" && window != "" {
@@ -212,7 +209,7 @@ func stepFact(v *View) fact {
 		return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why)}
 	}
 	g := v.mainGroup()
-	m := v.groupMetric("unit.time", g)
+	m := v.groupTime(g)
 	f := fact{label: "Step (unit of work)", value: cmp.Or(ValueOf(m), Unknown), detail: groupText(v, g)}
 	if m != nil && m.Summary != nil {
 		f.value = unit.Format(m.Summary.P50, m.Unit)
@@ -250,7 +247,7 @@ func (v *View) mainGroup() report.UnitGroup {
 	best := v.Unit.Groups[0]
 	all := v.Metric("unit.time")
 	for _, g := range v.Unit.Groups {
-		if m := v.groupMetric("unit.time", g); m != nil && m != all && all != nil && m.Value != nil &&
+		if m := v.groupTime(g); m != nil && m != all && all != nil && m.Value != nil &&
 			all.Value != nil && *m.Value == *all.Value && m.N == all.N {
 			return g
 		}
@@ -261,8 +258,9 @@ func (v *View) mainGroup() report.UnitGroup {
 	return best
 }
 
-// groupMetric returns a metric of a group of units: by phase, batch and tokens, else by phase, else without labels.
-func (v *View) groupMetric(id string, g report.UnitGroup) *report.Metric {
+// groupTime is the time of a group of units: by phase, batch and tokens, else by phase, else without labels.
+func (v *View) groupTime(g report.UnitGroup) *report.Metric {
+	const id = "unit.time"
 	if g.Batch != nil {
 		pairs := []string{"phase", g.Phase, "batch", strconv.FormatInt(*g.Batch, 10)}
 		if g.Tokens != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -82,16 +83,8 @@ func codeSpan(s string, cell bool) string {
 	if s == "" {
 		return unnamed
 	}
-	run, longest := 0, 0
-	for i := 0; i < len(s); i++ {
-		if s[i] == '`' {
-			run++
-			longest = max(longest, run)
-		} else {
-			run = 0
-		}
-	}
-	fence := strings.Repeat("`", longest+1)
+	runs := strings.FieldsFunc(s, func(r rune) bool { return r != '`' })
+	fence := strings.Repeat("`", 1+lists.Most(runs, func(run string) int { return len(run) }))
 	first, last := s[0], s[len(s)-1]
 	if first == '`' || last == '`' || first == ' ' && last == ' ' && strings.Trim(s, " ") != "" {
 		s = " " + s + " "

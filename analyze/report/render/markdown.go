@@ -47,11 +47,9 @@ func (m markdown) blocks(list []doc.Block) []string {
 	part := -1      // line of a heading without content so far
 	marked := false // the last block was a list
 	for _, b := range list {
-		isList := false
-		switch b.(type) {
-		case doc.List, doc.Fields:
-			isList = true
-		}
+		_, items := b.(doc.List)
+		_, fields := b.(doc.Fields)
+		isList := items || fields
 		m.second = isList && marked && !m.second
 		text := m.block(b)
 		if len(text) == 0 {
@@ -76,19 +74,17 @@ func (m markdown) blocks(list []doc.Block) []string {
 	return lines
 }
 
-// bullet returns the mark of a list item; number does so for ordered lists.
-func (m markdown) bullet() string {
-	if m.second {
+// mark returns the mark of the i-th item of a list, from 0.
+func (m markdown) mark(ordered bool, i int) string {
+	switch {
+	case ordered && m.second:
+		return strconv.Itoa(i+1) + ") "
+	case ordered:
+		return strconv.Itoa(i+1) + ". "
+	case m.second:
 		return "* "
 	}
 	return "- "
-}
-
-func (m markdown) number(i int) string {
-	if m.second {
-		return strconv.Itoa(i) + ") "
-	}
-	return strconv.Itoa(i) + ". "
 }
 
 func (m markdown) block(b doc.Block) []string {
@@ -114,7 +110,7 @@ func (m markdown) block(b doc.Block) []string {
 		for _, f := range b.Items {
 			value := inline(f.Value, place{})
 			lines = append(lines,
-				strings.TrimRight(m.bullet()+inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
+				strings.TrimRight(m.mark(false, 0)+inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
 		}
 		return lines
 	case doc.Table:
@@ -156,10 +152,7 @@ func (m markdown) list(l doc.List) []string {
 	inner.second = false
 	var lines []string
 	for i, item := range l.Items {
-		mark := m.bullet()
-		if l.Ordered {
-			mark = m.number(i + 1)
-		}
+		mark := m.mark(l.Ordered, i)
 		lines = append(lines, strings.TrimRight(mark+inline(item.Spans, place{start: true}), " "))
 		for _, b := range item.Blocks {
 			if _, nested := b.(doc.List); !nested {

@@ -43,10 +43,7 @@ func barRows(list []doc.Series) []barRow {
 
 func bars(f figure) {
 	most := largest(everyValue(f))
-	names := make([]string, len(f.Series))
-	for k, s := range f.Series {
-		names[k] = s.Name
-	}
+	names := lists.Map(f.Series, func(s doc.Series) string { return s.Name })
 	f.openRows("")
 	for _, r := range barRows(f.Series) {
 		for k, s := range f.Series {

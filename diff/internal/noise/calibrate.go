@@ -164,10 +164,7 @@ func (n *Noise) skip(r *reading, why string) {
 
 // noise computes the noise, threshold and floor of one number from its values.
 func (r *reading) noise() Metric {
-	ln := make([]float64, len(r.values))
-	for i, v := range r.values {
-		ln[i] = math.Log(v)
-	}
+	ln := lists.Map(r.values, math.Log)
 	m := Metric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Scale: r.scale, Values: r.values,
 		DF: float64(len(ln) - 1), MDE: []float64{}}
 	m.Noise = significance.Deviation(ln)

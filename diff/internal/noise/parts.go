@@ -212,11 +212,7 @@ func stepsOf(v *side.View, numbers []int64) []int64 {
 			steps[u.Number] = u.Step
 		}
 	}
-	out := make([]int64, len(numbers))
-	for i, n := range numbers {
-		out[i] = steps[n]
-	}
-	return out
+	return lists.Map(numbers, func(n int64) int64 { return steps[n] })
 }
 
 // timesOf returns the time of each part by unit, ns.
@@ -224,10 +220,7 @@ func timesOf(p *report.UnitParts, units []int) map[partKey][]float64 {
 	out := map[partKey][]float64{}
 	for i := range p.Parts {
 		times := p.Parts[i].Times()
-		list := make([]float64, len(units))
-		for k, at := range units {
-			list[k] = float64(times[at])
-		}
+		list := lists.Map(units, func(at int) float64 { return float64(times[at]) })
 		out[partKey{p.Parts[i].Kind, p.Parts[i].Name}] = list
 	}
 	return out

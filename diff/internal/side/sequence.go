@@ -217,11 +217,7 @@ func (s *Sequence) merge(x *Sequence, weight float64) {
 
 // keys identify positions by stream and kernel name.
 func (s *Sequence) keys() []string {
-	list := make([]string, len(s.Positions))
-	for i := range s.Positions {
-		list[i] = strconv.Itoa(s.Positions[i].Stream) + "\x00" + s.Positions[i].Name
-	}
-	return list
+	return lists.Map(s.Positions, func(p Position) string { return strconv.Itoa(p.Stream) + "\x00" + p.Name })
 }
 
 // CauseOf names cause number c of Position.Gap.

@@ -295,10 +295,7 @@ func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 	ids := kit.LogGroupIDs(groups)
 	for i := range groups {
 		g := &groups[i]
-		times := make([]int64, len(g.Kept))
-		for k, u := range g.Kept {
-			times[k] = log.Iterations.At(int(u)).Elapsed().Nanoseconds()
-		}
+		times := lists.Map(g.Kept, func(u int32) int64 { return log.Iterations.At(int(u)).Elapsed().Nanoseconds() })
 		m := stat.Summarize(times)
 		phase := serverlog.TypeNames[g.Type]
 		t.Row(append(t.Stats(m), kit.Text("phase", phase), kit.Put("batch", kit.Known(g.Batch)),

@@ -126,10 +126,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 		out.Int("graph.unique", nil, int64(unique))
 	}
 	if len(nodes) > 0 {
-		counts := make([]int64, len(nodes))
-		for i := range nodes {
-			counts[i] = int64(nodes[i].key.kernels)
-		}
+		counts := lists.Map(nodes, func(g graphRun) int64 { return int64(g.key.kernels) })
 		out.From(trace.RoleKernel, inGraphs, "graphNodeId", "correlationId")
 		s := stat.Summarize(counts)
 		out.Float("graph.kernels_per_launch", nil, s.Mean).Summary = s
@@ -214,10 +211,7 @@ func wholeRuns(in *kit.Input, lo, hi int) []graphRun {
 // graphTable shows each executable graph, and returns how many there are.
 func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 	index := kit.NewNumbering[graphKey]()
-	keys := make([]int32, len(runs))
-	for i := range runs {
-		keys[i] = index.Of(runs[i].key)
-	}
+	keys := lists.Map(runs, func(g graphRun) int32 { return index.Of(g.key) })
 	n := len(index.Keys)
 	spans := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
 		func(i int) int64 { return runs[i].end - runs[i].start }).Sort()

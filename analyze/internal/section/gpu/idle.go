@@ -203,11 +203,7 @@ func newIdleMoments(window interval.Interval) *idleMoments {
 }
 
 func visitors(looks []*deviceIdle) []*timeline.Visitor {
-	list := make([]*timeline.Visitor, len(looks))
-	for i, x := range looks {
-		list[i] = &x.Visitor
-	}
-	return list
+	return lists.Map(looks, func(x *deviceIdle) *timeline.Visitor { return &x.Visitor })
 }
 
 func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments, held heldWork) *deviceIdle {

@@ -165,10 +165,7 @@ func pidsOn(in *kit.Input, device int32) string {
 		}
 	}
 	slices.Sort(procs)
-	pids := make([]string, len(procs))
-	for i, p := range procs {
-		pids[i] = strconv.FormatInt(in.Trace.Procs[p].PID, 10)
-	}
+	pids := lists.Map(procs, func(p int32) string { return strconv.FormatInt(in.Trace.Procs[p].PID, 10) })
 	const few = 8
 	if len(pids) > few {
 		pids = append(pids[:few], "…")

@@ -289,10 +289,7 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 }
 
 func deviceList(ids []int32) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = strconv.Itoa(int(id))
-	}
+	texts := lists.Map(ids, func(id int32) string { return strconv.Itoa(int(id)) })
 	return strings.Join(texts, ", ")
 }
 

@@ -123,11 +123,7 @@ func SortIn(memory *spill.Arena, s stat.Sample) {
 
 // Together is the numbers of some keys, each sorted, as one sample.
 func (g *Groups) Together(keys []int) stat.Merged {
-	t := make(stat.Merged, len(keys))
-	for i, k := range keys {
-		t[i] = g.Of(k)
-	}
-	return t
+	return lists.Map(keys, g.Of)
 }
 
 // Everything is the numbers of all keys, each sorted, as one sample.

@@ -194,10 +194,7 @@ const maxPlace = 80 // characters of a name in a title
 
 // Quoted are names for a sentence.
 func Quoted(names ...string) string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		list[i] = quoted(n)
-	}
+	list := lists.Map(names, quoted)
 	return strings.Join(list, " and ")
 }
 

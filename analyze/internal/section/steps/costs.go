@@ -28,11 +28,7 @@ type unitCosts []unitCost
 
 // of are the costs of one sort of the units of a set.
 func (costs unitCosts) of(s *unitSet, of func(c *unitCost) int64) []int64 {
-	list := make([]int64, len(s.units))
-	for i, u := range s.units {
-		list[i] = of(&costs[u])
-	}
-	return list
+	return lists.Map(s.units, func(u int32) int64 { return of(&costs[u]) })
 }
 
 // mean of a cost over a set of units.
@@ -72,11 +68,7 @@ func unitGaps(in *kit.Input) []*timeline.Visitor {
 }
 
 func visitorsOf(looks []*lateCalls) []*timeline.Visitor {
-	list := make([]*timeline.Visitor, len(looks))
-	for i, x := range looks {
-		list[i] = &x.Visitor
-	}
-	return list
+	return lists.Map(looks, func(x *lateCalls) *timeline.Visitor { return &x.Visitor })
 }
 
 // addUnits computes every unit of the capture, by index into Units. Times are of the device between the unit's start
@@ -277,10 +269,7 @@ func unitSets(in *kit.Input) (sets []unitSet, slowest []int) {
 	}
 	for i := range sets {
 		s := &sets[i]
-		times := make([]int64, len(s.units))
-		for k, u := range s.units {
-			times[k] = x.Units[u].Time()
-		}
+		times := lists.Map(s.units, func(u int32) int64 { return x.Units[u].Time() })
 		slices.Sort(times)
 		s.p50 = percentile50(times)
 		if best := slowest[s.group]; best < 0 || s.p50 > sets[best].p50 {
