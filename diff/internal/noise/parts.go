@@ -104,7 +104,7 @@ func (t *partTimes) judge(u *units) (out judgedParts) {
 		addTo(whole.Base, parts[i].Base)
 		addTo(whole.Head, parts[i].Head)
 	}
-	total := sum(whole.Base) / float64(t.nb)
+	total := lists.Total(whole.Base) / float64(t.nb)
 	if total <= 0 {
 		return out
 	}
@@ -117,7 +117,7 @@ func (t *partTimes) judge(u *units) (out judgedParts) {
 	}
 	for i, v := range significance.JudgeParts(parts, stands, t.tied, timer, t.alpha) {
 		row := comparison.Part{Unit: u.kind.String(), Labels: u.labels(), Kind: keys[i].kind, Name: keys[i].name,
-			Base: sum(parts[i].Base) / float64(t.nb), Head: sum(parts[i].Head) / float64(t.nh), Delta: v.Delta,
+			Base: lists.Total(parts[i].Base) / float64(t.nb), Head: lists.Total(parts[i].Head) / float64(t.nh), Delta: v.Delta,
 			Share: v.Delta / total, P: v.P, Class: comparison.Unsettled}
 		switch {
 		case v.Certain && v.Delta > 0:
@@ -157,7 +157,7 @@ func partMeans(views []*side.View) map[partKey][]float64 {
 			if out[key] == nil {
 				out[key] = make([]float64, len(views))
 			}
-			out[key][at] = sum(times) / float64(len(n))
+			out[key][at] = lists.Total(times) / float64(len(n))
 		}
 	}
 	return out
@@ -232,10 +232,10 @@ func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []sig
 	for _, s := range []map[partKey][]float64{b, h} {
 		total := 0.0
 		for _, times := range s {
-			total += sum(times)
+			total += lists.Total(times)
 		}
 		for k, times := range s {
-			if share := sum(times) / max(total, 1); share > shares[k] {
+			if share := lists.Total(times) / max(total, 1); share > shares[k] {
 				shares[k] = share
 			}
 		}
@@ -272,10 +272,6 @@ func addTo(to, of []float64) {
 	for i, v := range of {
 		to[i] += v
 	}
-}
-
-func sum(values []float64) float64 {
-	return lists.Total(values)
 }
 
 // Net returns what the parts of the units with these labels sum to, see [judgedParts.net].

@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -174,9 +175,9 @@ func commUses(groups *kit.Tally[commGroup, commUse]) []*commUse {
 	for i, g := range groups.Keys {
 		groups.Values[i].commGroup = g
 	}
-	list := slices.DeleteFunc(groups.Values, func(u *commUse) bool { return len(u.durs) == 0 && kit.Sum(u.exposed) == 0 })
+	list := slices.DeleteFunc(groups.Values, func(u *commUse) bool { return len(u.durs) == 0 && lists.Total(u.exposed) == 0 })
 	slices.SortFunc(list, func(a, b *commUse) int {
-		return cmp.Or(cmp.Compare(kit.Sum(b.time), kit.Sum(a.time)),
+		return cmp.Or(cmp.Compare(lists.Total(b.time), lists.Total(a.time)),
 			cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))
 	})
 	return list
@@ -187,19 +188,19 @@ func commTotals(in *kit.Input, out *kit.Output, uses []*commUse) {
 	var exposed int64
 	for _, u := range uses {
 		all = append(all, u.durs...)
-		exposed += kit.Sum(u.exposed)
+		exposed += lists.Total(u.exposed)
 	}
 	columns := []string{"start", "end", "deviceId", "demangledName", "shortName"}
 	out.From(trace.RoleKernel, len(all), columns...)
-	out.Int("comm.time", nil, kit.Sum(all)).Summary = stat.Summarize(all)
+	out.Int("comm.time", nil, lists.Total(all)).Summary = stat.Summarize(all)
 	out.Int("comm.count", nil, int64(len(all)))
 	out.Int("comm.exposed_time", nil, exposed)
 	for _, u := range uses {
 		l := kit.Labels("collective", u.collective)
 		out.From(trace.RoleKernel, len(u.durs), columns...)
-		out.Int("comm.time", l, kit.Sum(u.durs)).Summary = stat.Summarize(slices.Clone(u.durs))
+		out.Int("comm.time", l, lists.Total(u.durs)).Summary = stat.Summarize(slices.Clone(u.durs))
 		out.Int("comm.count", l, int64(len(u.durs)))
-		out.Int("comm.exposed_time", l, kit.Sum(u.exposed))
+		out.Int("comm.exposed_time", l, lists.Total(u.exposed))
 		for i := range in.Timeline.Devices {
 			if u.time[i] == 0 && u.exposed[i] == 0 {
 				continue
@@ -217,8 +218,8 @@ func commTable(in *kit.Input, out *kit.Output, uses []*commUse) {
 	for _, u := range uses {
 		t.Row(append(t.Stats(stat.Summarize(slices.Clone(u.durs))),
 			kit.Text("collective", u.collective), kit.Text("library", u.library),
-			kit.Int("count", int64(len(u.durs))), kit.Int("total", kit.Sum(u.durs)),
-			kit.Maybe("share", stat.Ratio(kit.Sum(u.durs), all)), kit.Int("exposed", kit.Sum(u.exposed)))...)
+			kit.Int("count", int64(len(u.durs))), kit.Int("total", lists.Total(u.durs)),
+			kit.Maybe("share", stat.Ratio(lists.Total(u.durs), all)), kit.Int("exposed", lists.Total(u.exposed)))...)
 	}
 	t.Cut(-1).Add()
 }
@@ -393,7 +394,7 @@ func commSlows(in *kit.Input, out *kit.Output) {
 			continue
 		}
 		usual := stat.Percentile(alone[g], 0.5) * float64(len(beside[g]))
-		excess := float64(kit.Sum(beside[g])) - usual
+		excess := float64(lists.Total(beside[g])) - usual
 		more, without = more+excess, without+usual
 		if excess > 0 {
 			claims = append(claims, kit.KernelClaim(groups.Keys[g].A, int64(excess)))

@@ -335,7 +335,7 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 		t.Row(row...)
 	}
 	if total > len(top) {
-		row := []kit.Field{kit.Text("main_cause", "(others)"), kit.Int("gap", kit.Sum(left[:]))}
+		row := []kit.Field{kit.Text("main_cause", "(others)"), kit.Int("gap", lists.Total(left[:]))}
 		for c, ns := range left {
 			row = append(row, kit.Int(timeline.CauseNames[c], ns))
 		}

@@ -198,10 +198,6 @@ func Some(list []Totals, chosen func(key int) bool) []Totals {
 	return picked
 }
 
-func Sum(list []int64) int64 {
-	return lists.Total(list)
-}
-
 // combos numbers combinations of two small numbers in order of first appearance. A table of those whose second number
 // is below width saves a search for each event.
 type combos struct {

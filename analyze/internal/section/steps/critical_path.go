@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // CriticalPath is what work waited for, and the chain of work and calls that determines how long a unit took.
@@ -286,7 +287,7 @@ func (r *pathRun) absent() (ofUnits []absences) {
 				kit.Labels("device", strconv.Itoa(int(d.ID)), "cause", stepgraph.AbsenceNames[a]), ns)
 		}
 		blocking := sums[i][stepgraph.BlockedByComm] + sums[i][stepgraph.BlockedByCopy]
-		t.Row(kit.Int("device_id", int64(d.ID)), kit.Int("time", kit.Sum(sums[i][:])),
+		t.Row(kit.Int("device_id", int64(d.ID)), kit.Int("time", lists.Total(sums[i][:])),
 			kit.Int("starved", sums[i][stepgraph.Starved]), kit.Int("comm", sums[i][stepgraph.BlockedByComm]),
 			kit.Int("copy", sums[i][stepgraph.BlockedByCopy]), kit.Int("dependency", sums[i][stepgraph.Dependent]),
 			kit.Int("unknown", sums[i][stepgraph.AbsentUnknown]),
