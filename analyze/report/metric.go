@@ -182,6 +182,17 @@ type Summary struct {
 	Stddev float64 `json:"stddev"`
 }
 
+// Statistics of a summary, by the names that rules and columns have for them.
+var Statistics = map[string]func(s *Summary) float64{
+	"mean":   func(s *Summary) float64 { return s.Mean },
+	"stddev": func(s *Summary) float64 { return s.Stddev },
+	"min":    func(s *Summary) float64 { return s.Min },
+	"p50":    func(s *Summary) float64 { return s.P50 },
+	"p90":    func(s *Summary) float64 { return s.P90 },
+	"p99":    func(s *Summary) float64 { return s.P99 },
+	"max":    func(s *Summary) float64 { return s.Max },
+}
+
 // Histogram is sparse and log-spaced: bin k counts the values v with Growth^k <= v < Growth^(k+1). Values of zero or
 // less are counted in Zero. Two histograms of the same growth merge by adding counts.
 type Histogram struct {

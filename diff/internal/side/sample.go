@@ -28,7 +28,6 @@ func (s *Side) Sample(id, stat string, l report.Labels) Sample {
 		if v, ok := statOf(m, stat); ok {
 			out.Values = append(out.Values, v)
 			out.N += m.N
-			out.Summary = m.Summary
 		}
 	}
 	return out
@@ -51,7 +50,6 @@ type Sample struct {
 	Values   []float64 // one for each capture that has it
 	captures int
 	N        int64 // observations behind the values
-	Summary  *report.Summary
 }
 
 // statOf returns a statistic of a metric's summary, or the metric's value if stat is empty.
@@ -59,25 +57,11 @@ func statOf(m *report.Metric, stat string) (float64, bool) {
 	if stat == "" {
 		return comparison.Value(m.Value), m.Value != nil
 	}
-	s := m.Summary
-	if s == nil {
+	of := report.Statistics[stat]
+	if m.Summary == nil || of == nil {
 		return 0, false
 	}
-	switch stat {
-	case "min":
-		return s.Min, true
-	case "p50":
-		return s.P50, true
-	case "p90":
-		return s.P90, true
-	case "p99":
-		return s.P99, true
-	case "max":
-		return s.Max, true
-	case "mean":
-		return s.Mean, true
-	}
-	return s.Stddev, true
+	return of(m.Summary), true
 }
 
 // Mean returns nil unless every capture has the value.
@@ -85,9 +69,7 @@ func (s *Sample) Mean() *float64 {
 	if len(s.Values) == 0 || len(s.Values) < s.captures {
 		return nil
 	}
-	sum := lists.Total(s.Values)
-	sum /= float64(len(s.Values))
-	return &sum
+	return new(Average(s.Values))
 }
 
 // Series returns one number of each unit, one capture after the other.

@@ -57,7 +57,7 @@ func (t *Table) Partial(fields ...Field) {
 func (t *Table) Stats(s *report.Summary) []Field {
 	var list []Field
 	for _, c := range t.Columns {
-		of, ok := statistics[c.ID]
+		of, ok := report.Statistics[c.ID]
 		switch {
 		case !ok:
 		case s == nil:
@@ -69,14 +69,4 @@ func (t *Table) Stats(s *report.Summary) []Field {
 		}
 	}
 	return list
-}
-
-var statistics = map[string]func(s *report.Summary) float64{
-	"mean":   func(s *report.Summary) float64 { return s.Mean },
-	"stddev": func(s *report.Summary) float64 { return s.Stddev },
-	"min":    func(s *report.Summary) float64 { return s.Min },
-	"p50":    func(s *report.Summary) float64 { return s.P50 },
-	"p90":    func(s *report.Summary) float64 { return s.P90 },
-	"p99":    func(s *report.Summary) float64 { return s.P99 },
-	"max":    func(s *report.Summary) float64 { return s.Max },
 }
