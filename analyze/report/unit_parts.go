@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // UnitParts is where the time of the kept units of one kind went on its slowest device, unit by unit: a comparison
@@ -38,7 +40,7 @@ func NewUnitParts(group string, device int64, numbers []int64) *UnitParts {
 	p := &UnitParts{Group: group, Device: device, Number: []int64{}, Parts: []UnitPart{}}
 	before := int64(0)
 	for _, n := range numbers {
-		p.Number = addRun(p.Number, n-before)
+		p.Number = lists.AddRun(p.Number, n-before)
 		before = n
 	}
 	return p

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // UnitSeries is every unit of work of a capture, by device, process, then start; see [UnitSeries.Decode]. Columns that
@@ -87,29 +89,21 @@ func NewUnitSeries(units []UnitPoint) *UnitSeries {
 			s.Signatures = append(s.Signatures, u.Signature)
 		}
 		s.Count++
-		s.Device, s.Process = addRun(s.Device, u.Device), addRun(s.Process, u.Process)
-		s.Number = addRun(s.Number, u.Number-before.Number)
-		s.Group, s.State = addRun(s.Group, u.Group), addRun(s.State, u.State)
-		s.Signature = addRun(s.Signature, id)
-		s.Start = addRun(s.Start, u.Start-before.Start-before.Duration)
+		s.Device, s.Process = lists.AddRun(s.Device, u.Device), lists.AddRun(s.Process, u.Process)
+		s.Number = lists.AddRun(s.Number, u.Number-before.Number)
+		s.Group, s.State = lists.AddRun(s.Group, u.Group), lists.AddRun(s.State, u.State)
+		s.Signature = lists.AddRun(s.Signature, id)
+		s.Start = lists.AddRun(s.Start, u.Start-before.Start-before.Duration)
 		s.Duration = append(s.Duration, u.Duration-before.Duration)
 		s.Idle = append(s.Idle, (u.Duration-u.Busy)-(before.Duration-before.Busy))
 		s.NotCompute = append(s.NotCompute, (u.Busy-u.Compute)-(before.Busy-before.Compute))
-		s.Launches, s.Kernels = addRun(s.Launches, u.Launches), addRun(s.Kernels, u.Kernels)
+		s.Launches, s.Kernels = lists.AddRun(s.Launches, u.Launches), lists.AddRun(s.Kernels, u.Kernels)
 		if stepped {
-			s.Step = addRun(s.Step, u.Step-u.Number)
+			s.Step = lists.AddRun(s.Step, u.Step-u.Number)
 		}
 		before = *u
 	}
 	return s
-}
-
-func addRun(runs []int64, v int64) []int64 {
-	if n := len(runs); n > 0 && runs[n-2] == v {
-		runs[n-1]++
-		return runs
-	}
-	return append(runs, v, 1)
 }
 
 // Decode gives the units back. It fails where columns differ in length, a place is out of range or a time overflows,
@@ -177,30 +171,11 @@ type expander struct {
 	err error
 }
 
-// column is the values of a column, each from least to most; not complete after an error.
+// column is the values of a column, each from least to most; nil after an error.
 func (x *expander) column(name string, runs []int64, least, most int64) []int64 {
-	list, err := make([]int64, 0, x.n), error(nil)
-	for ; len(runs) > 1 && err == nil; runs = runs[2:] {
-		v, count := runs[0], runs[1]
-		switch {
-		case v < least || v > most:
-			err = fmt.Errorf("%d is out of range", v)
-		case count < 1 || count > int64(x.n-len(list)):
-			err = fmt.Errorf("a run of %d where %d are left", count, x.n-len(list))
-		default:
-			for range count {
-				list = append(list, v)
-			}
-		}
-	}
-	switch {
-	case x.err != nil:
-	case err != nil:
+	list, err := lists.OfRuns(runs, x.n, least, most)
+	if err != nil && x.err == nil {
 		x.err = fmt.Errorf("%s: %w", name, err)
-	case len(runs) > 0:
-		x.err = fmt.Errorf("%s: a value without a count", name)
-	case len(list) != x.n:
-		x.err = fmt.Errorf("%s: %d values for %d units", name, len(list), x.n)
 	}
 	return list
 }

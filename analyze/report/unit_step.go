@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // UnitSteps describes a unit of work kernel by kernel: for each main kind of a phase on its slowest device, and for the
@@ -130,16 +132,16 @@ func (s *UnitStep) SetPositions(list []Position) {
 	for i := range list {
 		p := &list[i]
 		s.Name = append(s.Name, int64(p.Name))
-		s.Stream, s.Ran = addRun(s.Stream, p.Stream), addRun(s.Ran, p.Ran)
-		s.Start = addRun(s.Start, p.Start-before-p.Idle()-p.Copies)
+		s.Stream, s.Ran = lists.AddRun(s.Stream, p.Stream), lists.AddRun(s.Ran, p.Ran)
+		s.Start = lists.AddRun(s.Start, p.Start-before-p.Idle()-p.Copies)
 		s.StartMedian = append(s.StartMedian, p.StartMedian-last)
 		s.Alone = append(s.Alone, p.Alone)
 		s.AloneMedian = append(s.AloneMedian, p.Alone/max(s.Units, 1)-p.AloneMedian)
-		s.Hidden = addRun(s.Hidden, p.Time-p.Alone)
-		s.TimeMedian = addRun(s.TimeMedian, p.TimeMedian-p.AloneMedian)
-		s.Copies, s.GapMedian = addRun(s.Copies, p.Copies), addRun(s.GapMedian, p.GapMedian)
+		s.Hidden = lists.AddRun(s.Hidden, p.Time-p.Alone)
+		s.TimeMedian = lists.AddRun(s.TimeMedian, p.TimeMedian-p.AloneMedian)
+		s.Copies, s.GapMedian = lists.AddRun(s.Copies, p.Copies), lists.AddRun(s.GapMedian, p.GapMedian)
 		if s.Inside != nil {
-			s.Inside = addRun(s.Inside, int64(p.Inside))
+			s.Inside = lists.AddRun(s.Inside, int64(p.Inside))
 		}
 		for cause, ns := range p.Gap {
 			if ns != 0 {

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Track is the blocking communication of one rank: of a process, or of one of its devices if kernels communicate.
@@ -157,17 +159,17 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		out.Gap, out.Dur = append(out.Gap, (c.Start-end)/unit), append(out.Dur, (c.End-c.Start)/unit)
-		out.Kind, out.Comm = addRun(out.Kind, int64(c.Kind)), addRun(out.Comm, int64(c.Comm))
-		out.Count = addRun(out.Count, int64(c.to-c.from))
-		out.Peer, out.Source = addRun(out.Peer, int64(c.Peer)), addRun(out.Source, int64(c.Source))
-		out.Tag, out.Hidden = addRun(out.Tag, int64(c.Tag)), addRun(out.Hidden, c.Hidden/unit)
+		out.Kind, out.Comm = lists.AddRun(out.Kind, int64(c.Kind)), lists.AddRun(out.Comm, int64(c.Comm))
+		out.Count = lists.AddRun(out.Count, int64(c.to-c.from))
+		out.Peer, out.Source = lists.AddRun(out.Peer, int64(c.Peer)), lists.AddRun(out.Source, int64(c.Source))
+		out.Tag, out.Hidden = lists.AddRun(out.Tag, int64(c.Tag)), lists.AddRun(out.Hidden, c.Hidden/unit)
 		if t.Total != nil {
-			out.Seq, seq = addRun(out.Seq, int64(c.Seq)-seq), int64(c.Seq)
+			out.Seq, seq = lists.AddRun(out.Seq, int64(c.Seq)-seq), int64(c.Seq)
 			left := int64(0)
 			if c.Left {
 				left = 1
 			}
-			out.Left = addRun(out.Left, left)
+			out.Left = lists.AddRun(out.Left, left)
 		}
 		for _, p := range t.Parts(i) {
 			out.Parts = append(out.Parts, int64(p.Act), p.Time/unit)
@@ -197,14 +199,6 @@ func some(list []string) []string {
 	return list
 }
 
-func addRun(runs []int64, v int64) []int64 {
-	if n := len(runs); n > 0 && runs[n-2] == v {
-		runs[n-1]++
-		return runs
-	}
-	return append(runs, v, 1)
-}
-
 // UnmarshalJSON reads columns; columns that do not fit together are an error.
 func (t *Track) UnmarshalJSON(b []byte) error {
 	var in trackJSON
@@ -219,7 +213,7 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	}
 	var err error
 	column := func(list []int64, least, most int64) []int64 {
-		out, bad := runs(list, n, least, most)
+		out, bad := lists.OfRuns(list, n, least, most)
 		err = errors.Join(err, bad)
 		return out
 	}
@@ -281,24 +275,3 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 
 // maxTime exceeds any time of a capture (73 years), and keeps sums of times from overflowing.
 const maxTime = math.MaxInt64 / 4
-
-// runs expands runs of value and count to n values between least and most; others are an error.
-func runs(list []int64, n int, least, most int64) ([]int64, error) {
-	if len(list)%2 != 0 {
-		return nil, errors.New("a value without a count")
-	}
-	out := make([]int64, 0, n)
-	for i := 0; i < len(list); i += 2 {
-		v, count := list[i], list[i+1]
-		if v < least || v > most || count < 1 || count > int64(n-len(out)) {
-			return nil, fmt.Errorf("a run of %d times %d", count, v)
-		}
-		for range count {
-			out = append(out, v)
-		}
-	}
-	if len(out) != n {
-		return nil, fmt.Errorf("%d values for %d collectives", len(out), n)
-	}
-	return out, nil
-}

@@ -38,3 +38,30 @@ func TestLists(t *testing.T) {
 		t.Errorf("indexes %v", got)
 	}
 }
+
+func TestRuns(t *testing.T) {
+	var runs []int64
+	for _, v := range []int64{7, 7, 7, -1, 7} {
+		runs = AddRun(runs, v)
+	}
+	if want := []int64{7, 3, -1, 1, 7, 1}; !slices.Equal(runs, want) {
+		t.Errorf("runs %v, want %v", runs, want)
+	}
+	if list, err := OfRuns(runs, 5, -1, 7); err != nil || !slices.Equal(list, []int64{7, 7, 7, -1, 7}) {
+		t.Errorf("of runs %v, %v", list, err)
+	}
+	for what, c := range map[string]struct {
+		runs []int64
+		err  string
+	}{
+		"too large a value": {[]int64{8, 5}, "8 is out of range"},
+		"too many":          {[]int64{7, 3, 7, 3}, "a run of 3 where 2 are left"},
+		"no count":          {[]int64{7, 5, 7}, "a value without a count"},
+		"none of a value":   {[]int64{7, 0}, "a run of 0 where 5 are left"},
+		"too few":           {[]int64{7, 4}, "4 values where 5 belong"},
+	} {
+		if _, err := OfRuns(c.runs, 5, -1, 7); err == nil || err.Error() != c.err {
+			t.Errorf("%s: %v, want %s", what, err, c.err)
+		}
+	}
+}
