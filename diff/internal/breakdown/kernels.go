@@ -38,6 +38,10 @@ func (s *story) computeRows() []comparison.AnswerRow {
 	}
 	kernels := s.kernelRows("")
 	if len(kernels) > 0 && math.Abs(kernels[0].Delta) < math.Abs(d)/2 {
+		if whole, ok := s.wholeDelta(); ok && math.Abs(d-whole) > math.Abs(d)/2 {
+			return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
+				What: "kernels run " + more(d, "less", "more") + " beside each other", With: []string{mostOfAll(&kernels[0])}}}
+		}
 		if r := rows.category(d); r != nil {
 			return append([]comparison.AnswerRow{s.categoryRow(r)}, s.kernelRows(r.ID)...)
 		} else if math.Abs(kernels[0].Delta) < toldPart*math.Abs(c.Attribution.TotalDelta) {
@@ -48,6 +52,20 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		}
 	}
 	return kernels
+}
+
+// wholeDelta is the change of what compute kernels take, beside other kernels or not, ns per unit; ok is false if a report
+// lacks it.
+func (s *story) wholeDelta() (sum float64, ok bool) {
+	base, head := s.parts.Base.MergedCategories(), s.parts.Head.MergedCategories()
+	for i, list := range [][]side.Work{base, head} {
+		for _, c := range list {
+			if c.Name != side.Communication {
+				sum += float64(2*i-1) * c.Time
+			}
+		}
+	}
+	return sum, len(base) > 0 && len(head) > 0
 }
 
 // guessClocks names what usually slows or speeds up all kernels of a device alike.
@@ -180,6 +198,8 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 		row.With = []string{k.Launch}
 	}
 	switch {
+	case k != nil && k.Base != nil && k.Head != nil && math.Abs(r.Delta-k.Delta) > math.Abs(r.Delta)/2: // r's is what is not hidden
+		row.What += ", " + more(r.Delta, "less", "more") + " of it beside other kernels"
 	case k != nil && k.BaseCount == nil && k.HeadCount != nil:
 		row.What += ", new: " + wording.Means("per unit", comparison.Value(k.HeadCount))
 	case k != nil && k.HeadCount == nil:
