@@ -306,7 +306,7 @@ type openPhase struct {
 
 func (w *threadWall) add(x *phaseSums, start, end int64, phase int32) {
 	if !w.any {
-		w.any, w.reached = true, start
+		w.any, w.now, w.reached = true, start, start
 	}
 	if end > w.reached {
 		w.inside += end - max(start, w.reached)
