@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,10 +69,19 @@ func TestBlackHoles(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(path, []byte("#!/bin/sh\nsleep 300\n"), 0o700); err != nil {
+				script := "#!/bin/sh\nsleep 300 &\necho $! >>'" + dir + "/asleep'\nwait\n"
+				if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
+			t.Cleanup(func() { // a grandchild of explain, which it does not know
+				asleep, _ := os.ReadFile(filepath.Join(dir, "asleep"))
+				for _, text := range strings.Fields(string(asleep)) {
+					if pid, err := strconv.Atoi(text); err == nil {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+			})
 			for i, e := range x.env {
 				x.env[i] = strings.NewReplacer("=hole", "="+dir+"/hole", "=bin:", "="+dir+"/bin:").Replace(e)
 			}
