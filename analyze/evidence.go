@@ -3,6 +3,7 @@ package analyze
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/nsys-llm/explain/analyze/compat"
@@ -56,7 +57,7 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 	}
 	if len(named) == 0 {
 		if path == "" {
-			return nil, "", errors.Join(ErrOptions, errors.New("name a trace or evidence"))
+			return nil, "", fmt.Errorf("%w: name a trace or evidence", ErrOptions)
 		}
 		return nil, path, nil
 	}

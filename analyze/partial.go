@@ -3,9 +3,9 @@ package analyze
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -20,8 +20,12 @@ import (
 // Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence
 // alone has nothing to merge. The options Top and AllRows have no effect: what is merged has to be whole.
 func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, error) {
-	if len(opt.Evidence) > 0 || IsEvidence(path) {
-		return nil, errors.Join(ErrOptions, errors.New("a partial is made from a trace; give evidence to the report of the run"))
+	switch {
+	case IsEvidence(path):
+		return nil, fmt.Errorf("%w: %s is no capture of a rank but evidence beside one: name it with --server-log, "+
+			"--prometheus, --ncu or --evidence", ErrOptions, filepath.Base(path))
+	case len(opt.Evidence) > 0:
+		return nil, fmt.Errorf("%w: a partial is made from a trace; give evidence to the report of the run", ErrOptions)
 	}
 	opt.Top = math.MaxInt32
 	c := &merge.Capture{}
