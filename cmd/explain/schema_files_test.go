@@ -29,11 +29,11 @@ func TestFilesOfHistoryFollowTheirSchemas(t *testing.T) {
 	for _, i := range []int{0, len(all) / 2, len(all) - 1} {
 		checkSchema(t, "history", []byte(all[i]))
 	}
-	serving, err := filepath.Abs("../../testdata/serving.sqlite")
+	base, err := filepath.Abs("../../testdata/base.sqlite")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := explaintest.Process(t, dir, nil, "capture", "--out", "out", "--pair", "--until-decided", "true "+serving, "true "+serving)
+	c := explaintest.Process(t, dir, nil, "capture", "--out", "out", "--pair", "--until-decided", "true "+base, "true "+base)
 	if said, err := c.CombinedOutput(); c.ProcessState == nil || c.ProcessState.ExitCode() == exitUsage {
 		t.Fatalf("%v: %s", err, said)
 	}

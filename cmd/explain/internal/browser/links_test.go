@@ -22,7 +22,7 @@ func TestLinksLandWhereTheyPoint(t *testing.T) {
 	t.Parallel()
 	pages := somePages(t)
 	for name, file := range pages {
-		for _, motion := range []string{"no-preference", "reduce"} {
+		for _, motion := range longtest.Some([]string{"no-preference", "reduce"}, 1) {
 			ctx, _ := open(t, file, true)
 			if err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900), emulation.SetEmulatedMedia().WithFeatures(
 				[]*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: motion}})); err != nil {

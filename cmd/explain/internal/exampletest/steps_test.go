@@ -32,7 +32,7 @@ func TestSteps(t *testing.T) {
 	t.Cleanup(func() { // that is what a verdict costs a runner that has explain; not asserted, since machines differ
 		t.Logf("the action: %d runs, %.2f s of CPU each, %.2f s at most", l.cost.runs, (l.cost.all / time.Duration(max(l.cost.runs, 1))).Seconds(), l.cost.most.Seconds())
 	})
-	for _, s := range longtest.Some(steps(), 10) {
+	for _, s := range longtest.Some(steps(), 6) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			b := &bench{T: t, lab: l, dir: t.TempDir()}
