@@ -63,7 +63,7 @@ func truths() []truth {
 		// 701.5 → 206.1 µs: -70.6 %.
 		{"rodinia_report2_native", "rodinia_report3_native", true, "", comparison.Improved, comparison.Regressed, 0.2938, comparison.Pass, comparison.Fail, []string{"% faster", "Fan2 -72.6 %", "block 4×4 → 16×16"}},
 		{"fuser_h200_report1", "fuser_h200_report2", false, comparison.NoUnit, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "no unit of work"}},
-		{"nsysai_h100_2gpu_1s", "nsysai_mfu_2gpu_before", false, comparison.DifferentWork, comparison.Unsettled, comparison.Unsettled, 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "only 31 % of a unit's compute time is in kernels common to both sides"}},
+		{"nsysai_h100_2gpu_1s", "nsysai_mfu_2gpu_before", false, comparison.DifferentWork, comparison.Unsettled, comparison.Unsettled, 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "only 31 % of a unit's compute time is in kernels common to both sides", ": different work; base runs"}},
 		{"nsysai_mfu_2gpu_before", "alpa_r1_memcpy_nokernel", false, comparison.EmptySide, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "holds no kernels"}},
 		{"nsysai_mfu_2gpu_before", "weatherbench_2025_5", false, comparison.EmptySide, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable"}},
 		{"nsysai_mfu_2gpu_before", "pycnv_2023_4_1_nocuda", false, comparison.EmptySide, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable"}},

@@ -40,11 +40,7 @@ func (x *Parts) Answer() {
 	case c.Identical:
 		a.Direction, a.Notes = comparison.Unchanged, []string{"every number that both sides have is equal"}
 	case !c.Comparable && len(c.Reasons) > 0:
-		text := c.Reasons[0].Text
-		if c.Reasons[0].Code == comparison.DifferentWork && !strings.Contains(text, "different work") {
-			text = "different work: " + text
-		}
-		a.Direction, a.Notes = comparison.NotComparable, []string{text}
+		a.Direction, a.Notes = comparison.NotComparable, []string{c.Reasons[0].Text}
 	case c.Depth == comparison.DepthEvidence:
 		ofEvidence(c)
 	case c.Row("unit.time.mean") == nil:

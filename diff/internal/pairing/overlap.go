@@ -214,7 +214,7 @@ func (x *Sides) Work() {
 		}
 		x.differentWork(
 			fmt.Sprintf(
-				"only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed); base runs %s (%s), head %s (%s)",
+				"only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed): different work; base runs %s (%s), head %s (%s)",
 				100*least,
 				100*OverlapNeeded,
 				wording.Means("kernels a unit", total(b.Work)),
