@@ -38,7 +38,7 @@ func TestLoadKeepsItsSchema(t *testing.T) {
 		"no usage":     {fakeserver.Script{Tokens: 3, NoUsage: true}, []string{"--num-requests", "5"}},
 		"with faults":  {fakeserver.Script{Tokens: 3, Fault: "http_429", Every: 2}, []string{"--num-requests", "5", "--max-failures", "100%"}},
 		"one token":    {fakeserver.Script{Tokens: 1}, []string{"--num-requests", "1", "--warmup", "0"}},
-		"for a moment": {fakeserver.Script{Tokens: 1, TTFT: time.Millisecond}, []string{"--duration", "20ms", "--warmup", "0"}},
+		"for a moment": {fakeserver.Script{Tokens: 1, TTFT: time.Millisecond}, []string{"--duration", "500ms", "--warmup", "0"}},
 	} {
 		code, out, errs := explainLoad(t, c.script, append(c.args, "--format", "json")...)
 		if code != exitOK {
