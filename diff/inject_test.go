@@ -228,6 +228,21 @@ func TestInjectedPageable(t *testing.T) {
 	says(t, c, "pageable HtoD copies 0 → 1 per unit")
 }
 
+// An old export does not say what memory its copies use: the head's pageable ones may be the same.
+func TestUnknownMemoryIsNotPinned(t *testing.T) {
+	base, known := engineReport(t, engine{}), 0
+	for i := range base.Metrics {
+		if kind, ok := base.Metrics[i].Labels["kind"]; ok && kind == "pinned" && strings.HasPrefix(base.Metrics[i].ID, "memcpy.") {
+			base.Metrics[i].Labels["kind"] = "unknown"
+			known++
+		}
+	}
+	c := diffOf(t, base, engineReport(t, engine{pageable: true}), diff.Options{})
+	if f := finding(c, comparison.FoundPageable+"/HtoD"); f != nil || known == 0 || !c.Comparable {
+		t.Errorf("%+v of %d kinds, comparable %v", f, known, c.Comparable)
+	}
+}
+
 // A graph of 30 kernels becomes 30 launches: 1 + 2 launches a step become 32.
 func TestInjectedEager(t *testing.T) {
 	c := injected(t, engine{graph: true}, engine{})

@@ -208,14 +208,17 @@ func directions(base, head *side.Side) []string {
 	return list
 }
 
-// copiesOf returns both sides' copies of a direction, means per unit; ok is false if a report lacks them.
+// copiesOf returns both sides' copies of a direction, means per unit; ok is false if a report lacks them, or does not
+// say which of them are pageable.
 func copiesOf(base, head *side.Side, direction string, pageable bool) (b, h side.Copies, ok bool) {
 	ok = true
 	sum := func(s *side.Side) (c side.Copies) {
 		for _, v := range s.Views {
 			ok = ok && (v.HasCopies || v.Copied.Max <= 0)
 			for i := range v.Copies {
-				if r := &v.Copies[i]; r.Direction == direction && (!pageable || r.Kind == "pageable") {
+				r := &v.Copies[i]
+				ok = ok && (!pageable || r.Direction != direction || r.Kind != "unknown" || r.Count == 0)
+				if r.Direction == direction && (!pageable || r.Kind == "pageable") {
 					c.Count += r.Count / float64(len(s.Views))
 					c.Bytes += r.Bytes / float64(len(s.Views))
 				}
