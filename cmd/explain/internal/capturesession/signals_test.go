@@ -121,6 +121,7 @@ func TestSignalsEndACapture(t *testing.T) {
 
 // TestNohupIsHeard: a capture that was started with SIGHUP ignored outlives its terminal.
 func TestNohupIsHeard(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := explaintest.Process(t, dir, nil)
 	c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "trap '' HUP; exec explain capture --no-report --out out -- sleep 2"}
@@ -132,6 +133,7 @@ func TestNohupIsHeard(t *testing.T) {
 
 // TestRepeatsThatCompletedAreKept: the third of three captures fails, by its program or by a signal; the first two are in their place.
 func TestRepeatsThatCompletedAreKept(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	count := `n=$(ls -d out/run-* 2>/dev/null | wc -l); `
 	c := explaintest.Process(t, dir, nil, "capture", "--no-report", "--repeat", "3", "--timeout", "3s", "--grace", "300ms", "--out", "out", "--", "sh", "-c",
@@ -160,6 +162,7 @@ func TestRepeatsThatCompletedAreKept(t *testing.T) {
 // TestReadyFileOfTheRunBefore: the file by which a program says that it is ready stays from one run of a capture to the next. The next run
 // waits until its own program has written it.
 func TestReadyFileOfTheRunBefore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := explaintest.Process(t, dir, nil, "capture", "--no-report", "--repeat", "2", "--ready", "flag", "--client", "sh -c 'date +%s%N >> opened'", "--out", "out", "--",
 		"sh", "-c", "sleep 1; date +%s%N >> written; touch flag; while :; do sleep 0.1; done")
