@@ -30,16 +30,19 @@ func Sections() []SectionInfo {
 	return lists.Map(sections, func(s *kit.Section) SectionInfo { return SectionInfo{s.ID, s.Title, s.Tables} })
 }
 
-// KernelKind says what the name of a kernel tells, as "gemm of cublas"; empty if it does not tell the kind of work.
-func KernelKind(name string) string {
-	kind := kernelname.Classify(name)
-	switch {
-	case !kind.Category.Named() || kind.Weak:
-		return ""
-	case kind.Library == "":
-		return string(kind.Category)
+// NameKind says what a name in a capture tells by itself: a range that it marks a step of an engine, a kernel its
+// category; empty if it tells neither. section is the page about that.
+func NameKind(name string) (section, text string) {
+	if m, ok := kernelname.ParseMarker(name); ok {
+		return "unit", strings.TrimSpace("the NVTX range of a "+m.Phase) + " step, as " + m.Engine + " marks it"
 	}
-	return string(kind.Category) + " of " + kind.Library
+	switch kind := kernelname.Classify(name); {
+	case kind.Category.Named() && !kind.Weak:
+		return "categories", "if this is a kernel, its name says category " + string(kind.Category)
+	case strings.Contains(strings.ToLower(name), "kernel"):
+		return "categories", "if this is a kernel, its name does not say its category"
+	}
+	return "", ""
 }
 
 // RunSection is the section that only the report of a run of many ranks has.

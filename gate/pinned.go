@@ -169,6 +169,9 @@ func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 	return b, err
 }
 
+// NewHere begins what [Pins.Said] says of deciding files that only the change has.
+const NewHere = "new here, counts once merged: "
+
 // Said is the line of a comment that says at which ref the deciding files were read, and which of them the change has
 // changed; empty if none was read at a base.
 func (l *Pins) Said() string {
@@ -193,7 +196,7 @@ func (l *Pins) Said() string {
 		parts = append(parts, "changed here: "+strings.Join(changed, ", "))
 	}
 	if len(added) > 0 {
-		parts = append(parts, "new here, counts once merged: "+strings.Join(added, ", "))
+		parts = append(parts, NewHere+strings.Join(added, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -376,7 +376,11 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	if j.c.FirstRun() && policy.Changes() == 0 && f.baselineArtifact+f.baselineFile == "" {
 		base.notes = nil // none was named, and nothing needs one
 	}
-	notes := slices.Concat([]string{f.pins.Said()}, base.notes, before.Notes)
+	said := f.pins.Said()
+	if strings.Contains(said, gate.NewHere) {
+		fmt.Fprintf(e.Err, "Note: %s\n", said)
+	}
+	notes := slices.Concat([]string{said}, base.notes, before.Notes)
 	if s != nil && s.Of.Run.Trigger != nil {
 		at.Artifact = f.artifact
 		notes = append(notes, "Measured by a run of the change's own code, judged here: only its numbers are trusted.")

@@ -213,6 +213,7 @@ func TestFind(t *testing.T) {
 		"idle dep":             {"words", "the GPU is idle; the work is launched but waits for an event"},
 		"#16":                  {"words", "position N of a step"},
 		"pageable DtoH copies": {"words", "copies from the GPU"},
+		"read-backs":           {"memcpy", "finding of section memcpy"},
 		"Late by":              {"ranks", "how long after the median rank"},
 		"Middle rank":          {"ranks", "what the median rank took"},
 		"schema version":       Find("schema_version")[0],
@@ -241,12 +242,15 @@ func TestFind(t *testing.T) {
 // TestSearch: words are found in the text of pages, marked terms first, parts of ids and plurals too.
 func TestSearch(t *testing.T) {
 	for asked, want := range map[string]Entry{
-		"nvjet_tst_64x8_64x16_4x1_v_bz_splitK_TNT": {"categories", "by its name a kernel: gemm of cublas"},
-		"straggler":       {"ranks", "**rank_straggler**"},
-		"Bubbles":         {MetricsPage, "metric rank.bubble_ratio: "},
-		"tensor parallel": {"comm", "tensor-parallel group"},
-		"since":           {"policy", "A budget with `since` counts from a release"},
-		"classes":         {"diff", "Classes\n\n| class | meaning |\n|---|---|\n| `improved` | the head is better"},
+		"nvjet_tst_64x8_64x16_4x1_v_bz_splitK_TNT": {"categories", "if this is a kernel, its name says category gemm"},
+		"topkGatingSoftmax":                        {"categories", "if this is a kernel, its name says category moe_route"},
+		"jacobi_kernel":                            {"categories", "if this is a kernel, its name does not say its category"},
+		"execute_context_0(0)_generation_16(16)":   {"unit", "the NVTX range of a decode step, as vllm marks it"},
+		"straggler":                                {"ranks", "**rank_straggler**"},
+		"Bubbles":                                  {MetricsPage, "metric rank.bubble_ratio: "},
+		"tensor parallel":                          {"comm", "tensor-parallel group"},
+		"since":                                    {"policy", "A budget with `since` counts from a release"},
+		"classes":                                  {"diff", "Classes\n\n| class | meaning |\n|---|---|\n| `improved` | the head is better"},
 	} {
 		list := Search(asked)
 		if len(list) == 0 || len(list) > maxEntries || list[0].Page != want.Page || !strings.Contains(list[0].Text, want.Text) {

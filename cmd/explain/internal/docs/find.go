@@ -67,6 +67,11 @@ func Find(name string) []Entry {
 	if len(list) == 0 {
 		list = index()[loosely()[squeezed(name)]]
 	}
+	for _, id := range analyze.FindingIDs() {
+		if len(list) == 0 && id != name && squeezed(id) == squeezed(name) { // read-backs
+			return Find(id)
+		}
+	}
 	if one, ok := strings.CutSuffix(name, "s"); ok && len(list) == 0 && len(one) > 3 { // waivers
 		return Find(one)
 	}

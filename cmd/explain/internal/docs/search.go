@@ -179,16 +179,17 @@ func Search(name string) []Entry {
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return a.rank - b.rank })
-	if kind := kernelKind(name); len(hits) == 0 && kind != "" {
-		return []Entry{{"categories", "by its name a kernel: " + kind}}
+	if page, kind := nameKind(name); len(hits) == 0 && kind != "" {
+		return []Entry{{page, kind}}
 	}
 	return lists.Map(hits[:min(len(hits), maxEntries)], func(h hit) Entry { return h.Entry })
 }
 
-// kernelKind is what the name of a kernel tells; empty for words, and for names that do not tell.
-func kernelKind(name string) string {
-	if !strings.ContainsAny(name, "_:<0123456789") {
-		return ""
+// nameKind is what a name in a capture tells by itself; empty for words, and for names that do not tell.
+func nameKind(name string) (page, text string) {
+	small := strings.TrimLeftFunc(name, unicode.IsUpper)
+	if !strings.ContainsAny(name, "_:<0123456789") && small == strings.ToLower(small) {
+		return "", ""
 	}
-	return analyze.KernelKind(name)
+	return analyze.NameKind(name)
 }
