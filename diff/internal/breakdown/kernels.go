@@ -34,7 +34,7 @@ func (s *story) computeRows() []comparison.AnswerRow {
 	}
 	shift, ok := common(s.parts.Base, s.parts.Head)
 	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 {
-		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift)}}
+		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift, d/class.Base)}}
 	}
 	kernels := s.kernelRows("")
 	if len(kernels) > 0 && math.Abs(kernels[0].Delta) < math.Abs(d)/2 {
@@ -71,14 +71,21 @@ func (s *story) wholeDelta() (sum float64, ok bool) {
 // guessClocks names what usually slows or speeds up all kernels of a device alike.
 const guessClocks = " (clocks, power or temperature?)"
 
+// medianAlike is the distance of the change of a sum from that of its median part up to which one number says both.
+const medianAlike = 0.005
+
 // shiftText says that all kernels changed alike, and whether the GPU's clock did. If only a few steps or one kind of
-// step changed, the clock is not the cause; nor need it be if the sides differ on purpose.
-func (s *story) shiftText(shift float64) string {
+// step changed, the clock is not the cause; nor need it be if the sides differ on purpose. together is the change of their
+// sum, -1 and up, from which the median kernel's can differ.
+func (s *story) shiftText(shift, together float64) string {
 	word := more(shift, "slower", "faster")
 	if !s.inMost() {
 		return fmt.Sprintf("all kernels of these steps %s, %s over all steps", word, unit.Change(shift))
 	}
 	text := fmt.Sprintf("all kernels %s, by %s", word, strings.TrimLeft(unit.Change(shift), "+-"))
+	if math.Abs(together-shift) > medianAlike {
+		text += " in the median"
+	}
 	x := s.parts
 	if other := unmoved(&x.Chosen, x.Base, x.Head, shift); other != nil {
 		return text + ", but not those of " + perKind(other.Name)
