@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -61,6 +62,9 @@ func TestNCUReportKeepsTheContract(t *testing.T) {
 			}
 			if lines := strings.Count(files["stdout"], "\n"); lines > 51 {
 				t.Errorf("the summary has %d lines", lines)
+			}
+			if what != "many" && !longtest.On() {
+				return
 			}
 			again := explainTrace(t, "../../testdata/serving.sqlite", "--ncu", path)
 			for name, content := range files {
