@@ -115,7 +115,12 @@ func TestWindows(t *testing.T) {
 // Shifting a capture in time changes no metric.
 func TestShiftChangesNothing(t *testing.T) {
 	dir := t.TempDir()
-	for name, build := range map[string]*tracetest.Builder{"tiny": tracetest.Tiny(), "graph": tracetest.GraphHidden(), "procs": tracetest.TwoProcs(), "phases": tracetest.Serving()} {
+	for name, build := range map[string]*tracetest.Builder{
+		"tiny":   tracetest.Tiny(),
+		"graph":  tracetest.GraphHidden(),
+		"procs":  tracetest.TwoProcs(),
+		"phases": tracetest.Serving(),
+	} {
 		plain := build.WriteTB(t)
 		shifted := filepath.Join(dir, name+".sqlite")
 		if err := tracetest.Rewrite(plain, shifted, tracetest.ShiftTime(-60_000_000_000)); err != nil {

@@ -169,19 +169,25 @@ func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 	return b, err
 }
 
-// NewHere begins what [Pins.Said] says of deciding files that only the change has.
-const NewHere = "new here, counts once merged: "
+// Added names the deciding files that only the change has.
+func (l *Pins) Added() (list []string) {
+	for _, p := range l.read {
+		if !p.There() {
+			list = append(list, p.What)
+		}
+	}
+	return list
+}
 
 // Said is the line of a comment that says at which ref the deciding files were read, and which of them the change has
 // changed; empty if none was read at a base.
 func (l *Pins) Said() string {
-	var at, changed, added []string
+	var at, changed []string
 	ref := ""
 	for _, p := range l.read {
 		ref = p.Ref
 		switch {
 		case !p.There():
-			added = append(added, p.What)
 			continue
 		case p.changed:
 			changed = append(changed, p.What)
@@ -195,8 +201,8 @@ func (l *Pins) Said() string {
 	if len(changed) > 0 {
 		parts = append(parts, "changed here: "+strings.Join(changed, ", "))
 	}
-	if len(added) > 0 {
-		parts = append(parts, NewHere+strings.Join(added, ", "))
+	if added := l.Added(); len(added) > 0 {
+		parts = append(parts, "new here, counts once merged: "+strings.Join(added, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

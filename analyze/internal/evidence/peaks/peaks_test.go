@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestTableIsWhole: every row has a cell for each column, every figure is a number or not stated, and every column of peaks is a type.
+// TestTableIsWhole: every row has a cell for each column, every figure is a number or not stated, and every column of
+// peaks is a type.
 func TestTableIsWhole(t *testing.T) {
 	rows := strings.Split(strings.TrimSpace(deviceText), "\n")
 	head := strings.Split(rows[0], "\t")

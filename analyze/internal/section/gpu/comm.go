@@ -175,7 +175,9 @@ func commUses(groups *kit.Tally[commGroup, commUse]) []*commUse {
 	for i, g := range groups.Keys {
 		groups.Values[i].commGroup = g
 	}
-	list := slices.DeleteFunc(groups.Values, func(u *commUse) bool { return len(u.durs) == 0 && lists.Total(u.exposed) == 0 })
+	list := slices.DeleteFunc(groups.Values, func(u *commUse) bool {
+		return len(u.durs) == 0 && lists.Total(u.exposed) == 0
+	})
 	slices.SortFunc(list, func(a, b *commUse) int {
 		return cmp.Or(cmp.Compare(lists.Total(b.time), lists.Total(a.time)),
 			cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))

@@ -14,8 +14,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// shownWhatIfs is how many changes the section lists, those that gain most, besides a free host; sizedKernels is for how
-// many kernels it asks.
+// shownWhatIfs is how many changes the section lists, those that gain most, besides a free host; sizedKernels is for
+// how many kernels it asks.
 const shownWhatIfs, sizedKernels = 3, 3
 
 // whatIf is a change in the notation of explain whatif, and the gain of units by it.

@@ -376,11 +376,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	if j.c.FirstRun() && policy.Changes() == 0 && f.baselineArtifact+f.baselineFile == "" {
 		base.notes = nil // none was named, and nothing needs one
 	}
-	said := f.pins.Said()
-	if strings.Contains(said, gate.NewHere) {
-		fmt.Fprintf(e.Err, "Note: %s\n", said)
+	if added := f.pins.Added(); len(added) > 0 && !f.analysis.Quiet {
+		fmt.Fprintf(e.Err, "Note: the base has no %s, so the defaults judge: new here, counts once merged\n", strings.Join(added, ", "))
 	}
-	notes := slices.Concat([]string{said}, base.notes, before.Notes)
+	notes := slices.Concat([]string{f.pins.Said()}, base.notes, before.Notes)
 	if s != nil && s.Of.Run.Trigger != nil {
 		at.Artifact = f.artifact
 		notes = append(notes, "Measured by a run of the change's own code, judged here: only its numbers are trusted.")

@@ -179,17 +179,21 @@ func Search(name string) []Entry {
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return a.rank - b.rank })
-	if page, kind := nameKind(name); len(hits) == 0 && kind != "" {
-		return []Entry{{page, kind}}
+	if len(hits) == 0 {
+		return nameKind(name)
 	}
 	return lists.Map(hits[:min(len(hits), maxEntries)], func(h hit) Entry { return h.Entry })
 }
 
-// nameKind is what a name in a capture tells by itself; empty for words, and for names that do not tell.
-func nameKind(name string) (page, text string) {
+// nameKind is what a name in a capture tells by itself; nothing for words, and for names that do not tell.
+func nameKind(name string) []Entry {
 	small := strings.TrimLeftFunc(name, unicode.IsUpper)
 	if !strings.ContainsAny(name, "_:<0123456789") && small == strings.ToLower(small) {
-		return "", ""
+		return nil
 	}
-	return analyze.NameKind(name)
+	page, text := analyze.NameKind(name)
+	if text == "" {
+		return nil
+	}
+	return []Entry{{page, text}}
 }

@@ -15,9 +15,7 @@ import (
 
 // leftOut names the tables and columns of a capture that are not in its copy, and counts rows and texts.
 func leftOut(done *analyze.Scrubbed) (l doc.List) {
-	if done.LeftColumns != nil { // of nsys, not of the PyTorch profiler
-		l.Add("Never copied: environments, host and user names, command lines, captured output")
-	}
+	l.Add("Never copied: environments, host and user names, command lines, captured output")
 	if len(done.LeftTables) > 0 {
 		l.Add("Left out whole: " + strings.Join(done.LeftTables, ", "))
 	}
