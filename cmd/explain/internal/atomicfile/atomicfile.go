@@ -5,6 +5,7 @@ package atomicfile
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -157,8 +158,8 @@ func scratchIn(parent string) (dir string, done func(), err error) {
 			}
 		}
 	}
-	for n := os.Getpid(); ; n++ {
-		dir = filepath.Join(parent, scratchPrefix+strconv.Itoa(n))
+	for { // no name comes twice: a scratch folder that was renamed leaves its name, and done removes what has it
+		dir = filepath.Join(parent, scratchPrefix+rand.Text())
 		if err := os.Mkdir(dir, 0o755); errors.Is(err, os.ErrExist) {
 			continue
 		} else if err != nil {

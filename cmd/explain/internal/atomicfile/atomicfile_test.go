@@ -5,7 +5,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -106,5 +108,28 @@ func TestFilesThatCannotMoveAreTakenBack(t *testing.T) {
 	}
 	if b, _ := os.ReadFile(filepath.Join(dir, "a.txt")); string(b) != "old" || names(t, dir) != "a.txt c.txt" {
 		t.Errorf("a.txt holds %q of %s", b, names(t, dir))
+	}
+}
+
+// TestFoldersOfOneParentKeepApart: a writer whose scratch folder became its folder removes no other writer's.
+func TestFoldersOfOneParentKeepApart(t *testing.T) {
+	parent := t.TempDir()
+	var all sync.WaitGroup
+	for n := range 100 {
+		all.Go(func() {
+			dir := filepath.Join(parent, strconv.Itoa(n))
+			if err := Folder(t.Context(), dir, []Item{{"a.txt", text("a")}, {"b.txt", text("b")}, {"c/d.txt", text("d")}}); err != nil {
+				t.Error(err)
+			}
+			if got := names(t, dir); got != "a.txt b.txt c" {
+				t.Errorf("folder %d has %q", n, got)
+			}
+		})
+	}
+	all.Wait()
+	for n := range 100 {
+		if got := names(t, filepath.Join(parent, strconv.Itoa(n))); got != "a.txt b.txt c" {
+			t.Errorf("in the end folder %d has %q", n, got)
+		}
 	}
 }
