@@ -230,8 +230,10 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 		return
 	}
 	x := in.IdleSite()
-	evidence := append(stepRefs(s, "unit.gpu_idle", "gpu.idle_time"),
-		stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", timeline.CauseNames[x.Cause])...)
+	cause := func(x *kit.IdleSite) report.MetricRef {
+		return stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", timeline.CauseNames[x.Cause])[0]
+	}
+	evidence := append(stepRefs(s, "unit.gpu_idle", "gpu.idle_time"), cause(x))
 	if s.Units == 0 {
 		evidence = append([]report.MetricRef{kit.Ref("gpu.idle_ratio", "device", strconv.Itoa(int(s.Device.ID)))}, evidence...)
 	}
@@ -258,7 +260,18 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if x.Cause == timeline.CauseDependency || s.Share(s.Cause[timeline.CauseDependency]) < waitsShare { // else told apart
 		causes = append(causes, timeline.CauseDependency)
 	}
-	out.FindAs("gpu_idle", x.Title(in), evidence, advice...).At(x.Place()).OfIdle(s, s.IdleLeft(), causes...)
+	f := out.FindAs("gpu_idle", x.Title(in), evidence, advice...).At(x.Place())
+	f.OfIdle(s, s.IdleLeft(), causes...).Rest(func(left *[timeline.Causes]int64) {
+		if y := in.IdleSiteOf(left); y.Cause != x.Cause {
+			for i := range f.Evidence {
+				if f.Evidence[i].Labels["cause"] != "" {
+					f.Evidence[i] = cause(y)
+				}
+			}
+			f.Title, f.Advice, f.Worth.Replayed = y.Title(in), y.Advice(in), false
+			f.At(y.Place())
+		}
+	})
 }
 
 func deviceImbalance(in *kit.Input, out *kit.Output) {

@@ -39,6 +39,7 @@ type Finding struct {
 	failed bool
 	claims []Claim
 	leaves float64 // share of the claimed time that no remedy saves, 0 to 1
+	rest   func(left *[timeline.Causes]int64)
 }
 
 // Claim is a piece of the judged time that a finding is about.
@@ -148,6 +149,13 @@ func (f *Finding) OfIdle(s *Step, ns int64, causes ...int) *Finding {
 	return f.Costs(s.Worth(min(ns, most)), claims...)
 }
 
+// Rest makes a finding stand even if others hold most of its idle time. say words it anew for what they leave, by
+// cause.
+func (f *Finding) Rest(say func(left *[timeline.Causes]int64)) *Finding {
+	f.rest = say
+	return f
+}
+
 // has is the whole length of a piece of time.
 func (s *Step) has(c *Claim) int64 {
 	switch c.of {
@@ -202,8 +210,16 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 				free, gone = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t)
 			}
 			left := min(free, max(0, f.Worth.Time-gone))
-			told = 2*left >= f.Worth.Time
+			told = f.rest != nil || 2*left >= f.Worth.Time
 			if told {
+				if f.rest != nil && gone > 0 {
+					var idle [timeline.Causes]int64
+					for i := range f.claims {
+						c := &f.claims[i]
+						idle[c.name] = min(c.ns, step.has(c)-taken[[2]any{c.of, c.name}])
+					}
+					f.rest(&idle)
+				}
 				f.Worth.Time = left
 				if f.leaves > 0 { // it is about time that it does not save, too
 					left = free

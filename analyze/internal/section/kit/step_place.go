@@ -2,6 +2,7 @@ package kit
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ type IdleSite struct {
 	Cause int // timeline.CauseSync, …
 	Host  int // timeline.HostOS, …, where the cause is host
 	Time  int64
+	Of    int64 // the idle time of all causes that it was chosen from
 	// Ranges are the innermost ranges that hold at least 30 % of the time, at most two; the text names what is in
 	// quotes. Empty if there is none.
 	Ranges []string
@@ -34,15 +36,25 @@ type IdleSite struct {
 
 // IdleSite is the main cause and place of the judged idle time.
 func (in *Input) IdleSite() *IdleSite {
+	var idle [timeline.Causes]int64
+	for c := range idle {
+		idle[c] = in.Step().idleOf(c)
+	}
+	return in.IdleSiteOf(&idle)
+}
+
+// IdleSiteOf is the same of a part of that time, by cause.
+func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 	s, t := in.Step(), in.Trace
-	x := &IdleSite{Host: -1}
-	for c := range s.Cause {
-		if ns := s.idleOf(c); c != timeline.CauseHost && ns > x.Time {
+	x := &IdleSite{Host: -1, Of: lists.Total(idle[:])}
+	for c, ns := range idle {
+		if c != timeline.CauseHost && ns > x.Time {
 			x.Cause, x.Time = c, ns
 		}
 	}
+	host := lists.Total(s.HostLeft[:])
 	for h, ns := range s.HostLeft {
-		if ns > x.Time {
+		if ns = int64(math.Round(float64(ns) * float64(idle[timeline.CauseHost]) / float64(max(host, 1)))); ns > x.Time {
 			x.Cause, x.Host, x.Time = timeline.CauseHost, h, ns
 		}
 	}
@@ -217,10 +229,14 @@ var hostDoes = [timeline.HostCauses]string{
 func (x *IdleSite) Title(in *Input) string {
 	s := in.Step()
 	text := "GPU idle " + unit.Percent(s.Share(s.Idle))
-	if left := s.IdleLeft(); left < s.Idle {
-		text += ": " + unit.Percent(s.Share(s.Idle-left)) + " after read-backs; "
+	if left := s.IdleLeft(); x.Of < s.Idle {
+		told := " in other findings; "
+		if x.Of == left {
+			told = " after read-backs; "
+		}
+		text += ": " + unit.Percent(s.Share(s.Idle-x.Of)) + told
 		if x.Cause != timeline.CauseDependency { // which has its own share
-			text += "in the other " + unit.Percent(s.Share(left)) + ", "
+			text += "in the other " + unit.Percent(s.Share(x.Of)) + ", "
 		}
 	} else {
 		text += ": "
@@ -273,7 +289,10 @@ func (x *IdleSite) Title(in *Input) string {
 	switch {
 	case x.Loads != "":
 	case len(x.Ranges) > 0:
-		text += " inside " + Quoted(x.Ranges...) + ", " + s.Each(x.In)
+		text += " inside " + Quoted(x.Ranges...)
+		if x.In <= x.Of {
+			text += ", " + s.Each(x.In)
+		}
 	case x.Chain != "":
 		text += " (" + quoted(x.Chain) + ")"
 	case s.hasRanges && len(s.Where.Ranges) > 0:
