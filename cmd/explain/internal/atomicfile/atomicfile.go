@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -137,9 +140,22 @@ const writeSize = 64 << 10
 
 func failed(path string, err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
 
-// scratchPrefix begins the names of scratch folders. A process holds a lock on its scratch folder, so that the folder
-// of a killed explain can be recognized and removed.
+// scratchPrefix begins the names of scratch folders. A name also holds whose pids its writer's pid is one of, and that
+// pid, so that the folder of a killed explain can be recognized and removed. A lock would not tell: NFS and Lustre lock
+// folders on each machine for itself.
 const scratchPrefix = ".explain-write-"
+
+// scratchOf begins the names of the scratch folders of a process here.
+func scratchOf(pid int) string { return scratchPrefix + place() + "-" + strconv.Itoa(pid) + "-" }
+
+// place names the machine since its start, and the PID namespace.
+var place = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	sum := sha256.Sum256(fmt.Append(nil, host, " ", string(boot), space))
+	return hex.EncodeToString(sum[:8])
+})
 
 // scratchIn makes a scratch folder in parent, with the permissions of the user's umask, and removes those of killed
 // writers. done removes it.
@@ -147,30 +163,20 @@ func scratchIn(parent string) (dir string, done func(), err error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", nil, err
 	}
-	if entries, err := os.ReadDir(parent); err == nil {
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), scratchPrefix) && e.IsDir() {
-				old := filepath.Join(parent, e.Name())
-				if unlock, free := lock(old, false); free {
-					os.RemoveAll(old)
-					unlock()
-				}
-			}
+	entries, _ := os.ReadDir(parent)
+	for _, e := range entries {
+		of, here := strings.CutPrefix(e.Name(), scratchPrefix+place()+"-")
+		pid, _, _ := strings.Cut(of, "-")
+		if n, err := strconv.Atoi(pid); here && err == nil && gone(n) {
+			os.RemoveAll(filepath.Join(parent, e.Name()))
 		}
 	}
-	for { // no name comes twice: a scratch folder that was renamed leaves its name, and done removes what has it
-		dir = filepath.Join(parent, scratchPrefix+rand.Text())
-		if err := os.Mkdir(dir, 0o755); errors.Is(err, os.ErrExist) {
-			continue
-		} else if err != nil {
-			return "", nil, err
-		}
-		unlock, _ := lock(dir, true)
-		if _, err := os.Stat(dir); err == nil {
-			return dir, func() { remove(dir); unlock() }, nil
-		}
-		unlock() // another process removed it before it was locked
+	// no name comes twice: a scratch folder that was renamed leaves its name, and done removes what has it
+	dir = filepath.Join(parent, scratchOf(os.Getpid())+rand.Text())
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", nil, err
 	}
+	return dir, func() { remove(dir) }, nil
 }
 
 // remove deletes a scratch folder. It tries three times: the error that ended the writing, such as too many open files,
