@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,6 +71,7 @@ func NewFolder(out string, force bool) (*Folder, error) {
 		return fail(err)
 	}
 	f := &Folder{Stage: filepath.Join(parent, scratchPrefix+filepath.Base(out)), out: out, force: force}
+	defer lockFolder(parent)() // against others who rescue the same, or claim what is being rescued
 	stale, _ := filepath.Glob(filepath.Join(quoteGlob(parent), scratchPrefix+"*"))
 	for _, stage := range stale {
 		if o, ok := ownerOf(stage); ok && !o.mayLive() {
@@ -78,19 +80,19 @@ func NewFolder(out string, force bool) (*Folder, error) {
 			}
 		}
 	}
-	claim, err := os.MkdirTemp(parent, scratchPrefix)
-	if err != nil {
+	claim := filepath.Join(parent, scratchPrefix+rand.Text())
+	if err := os.Mkdir(claim, 0o755); err != nil {
 		return fail(err)
 	}
-	err = errors.Join(os.Chmod(claim, 0o755), thisProcess().write(claim))
+	err = thisProcess().write(claim)
 	if err == nil {
 		err = os.Rename(claim, f.Stage) // fails if another capture has it, since it is not empty then
 	}
 	if err != nil {
 		os.RemoveAll(claim)
 		if o, ok := ownerOf(f.Stage); ok {
-			return nil, fmt.Errorf("%s %w (pid %d on %s): wait for it, or name another with --out",
-				out, ErrTaken, o.PID, o.Host)
+			return nil, fmt.Errorf("%s %w (pid %d on %s): wait for it, or name another with --out; if it is gone, continue or remove %s",
+				out, ErrTaken, o.PID, o.Host, f.Stage)
 		}
 		return fail(err)
 	}
@@ -143,17 +145,25 @@ func (f *Folder) begin() error {
 	}
 	f.begun = true
 	if !f.force {
-		if err := os.Remove(f.out); err != nil && !errors.Is(err, os.ErrNotExist) { // it is empty
-			return f.fail(err)
-		}
-		return nil
+		return RemoveEmpty(f.out)
 	}
 	old := f.Stage + oldSuffix
 	switch err := os.Rename(f.out, old); {
 	case err == nil:
+		if alien := alienIn(old); alien != "" { // since the folder was claimed
+			return errors.Join(fmt.Errorf("%s %w (%s)", f.out, ErrAlien, alien), os.Rename(old, f.out))
+		}
 		f.old = old
 	case !errors.Is(err, os.ErrNotExist):
 		return f.fail(err)
+	}
+	return nil
+}
+
+// RemoveEmpty removes an empty folder and nothing else, to make place for a capture. It may not exist.
+func RemoveEmpty(dir string) error {
+	if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot write %s: it was empty or missing before, and is no more: %w", dir, err)
 	}
 	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -247,4 +249,70 @@ func TestDeadOwner(t *testing.T) {
 	}
 	wantFiles(t, dir, scratchPrefix+"far/owner.json", scratchPrefix+"far/trace.nsys-rep", scratchPrefix+"out/owner.json",
 		"out.failed/status.json", "out.failed/trace.nsys-rep")
+}
+
+// TestWhatCameMeanwhileStays: what the program writes where its capture will lie is never removed.
+func TestWhatCameMeanwhileStays(t *testing.T) {
+	dir := t.TempDir()
+	f := claim(t, filepath.Join(dir, "a"), false)
+	put(t, f.Stage, "trace.nsys-rep", "new")
+	put(t, dir, "a", "the program's output")
+	if err := f.Done(); err == nil {
+		t.Error("a file was replaced")
+	}
+	f.Fail(errors.New("no"))
+	put(t, dir, "b/logs/children.json", "[]")
+	f = claim(t, filepath.Join(dir, "b"), true)
+	put(t, f.Stage, "trace.nsys-rep", "new")
+	put(t, dir, "b/results.csv", "the program's output")
+	if err := f.Done(); !errors.Is(err, ErrAlien) {
+		t.Error(err)
+	}
+	f.Fail(errors.New("no"))
+	wantFiles(t, dir, "a", "a.failed/status.json", "a.failed/trace.nsys-rep", "b/logs/children.json", "b/results.csv",
+		"b.failed/status.json", "b.failed/trace.nsys-rep")
+}
+
+// TestContainersKeepTheirClaims: an owner in another container has another's pids, whatever its host is called.
+func TestContainersKeepTheirClaims(t *testing.T) {
+	dir := t.TempDir()
+	other := thisProcess()
+	other.PID, other.Start, other.Space = 1, 1, "pid:[1]"
+	if err := os.Mkdir(filepath.Join(dir, ".explain-rank0"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.write(filepath.Join(dir, ".explain-rank0")); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, filepath.Join(dir, "rank1"), false)
+	wantFiles(t, dir, ".explain-rank0/owner.json", ".explain-rank1/owner.json")
+	if _, err := NewFolder(filepath.Join(dir, "rank0"), false); !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+}
+
+// TestRescueMeetsAClaim: captures that begin at once, after one was killed, rescue its folder once, and not the one that
+// takes its place.
+func TestRescueMeetsAClaim(t *testing.T) {
+	dead := thisProcess()
+	dead.PID, dead.Start = 1, 1
+	for range 30 {
+		dir := t.TempDir()
+		put(t, dir, ".explain-0/logs/none", "")
+		if err := dead.write(filepath.Join(dir, ".explain-0")); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for n := range 8 {
+			all.Go(func() {
+				if _, err := NewFolder(filepath.Join(dir, strconv.Itoa(n)), false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := len(files(t, dir)); got != 8 {
+			t.Fatalf("%d of 8 have their folders", got)
+		}
+	}
 }

@@ -23,3 +23,5 @@ func killProcess(pid int) {
 func terminate(pid int) { killProcess(pid) }
 
 func alive(int) bool { return true }
+
+func lockFolder(string) (unlock func()) { return func() {} }

@@ -35,3 +35,12 @@ func killProcess(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 func terminate(pid int) { _ = syscall.Kill(pid, syscall.SIGTERM) }
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// lockFolder keeps other explains on this machine out of what is done with the scratch folders of a folder.
+func lockFolder(dir string) (unlock func()) {
+	f, err := os.Open(dir)
+	if err == nil {
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	return func() { f.Close() }
+}

@@ -10,25 +10,27 @@ import (
 	"time"
 )
 
-// owner identifies the explain process that makes a capture, by its pid and start time.
+// owner identifies the explain process that makes a capture, by its pid and start time, and whose pids they are.
 type owner struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks since boot; 0: unknown on this system
 	Host  string `json:"host"`
+	Space string `json:"space,omitempty"` // PID namespace
 }
 
 func thisProcess() owner {
 	host, _ := os.Hostname()
-	return owner{PID: os.Getpid(), Start: processOf(os.Getpid()).start, Host: host}
+	return owner{PID: os.Getpid(), Start: processOf(os.Getpid()).start, Host: host, Space: pidSpace(os.Getpid())}
 }
 
 // mayLive reports whether the owner may still be running. It is true for an owner on another machine, behind a shared
-// file system, which cannot be checked from here.
+// file system, and in another container, even one with this host name: they cannot be checked from here.
 func (o owner) mayLive() bool {
-	if host, err := os.Hostname(); err != nil || o.Host != "" && o.Host != host {
+	me := thisProcess()
+	if me.Host == "" || o.Host != "" && o.Host != me.Host || o.Space != "" && o.Space != me.Space {
 		return true
 	}
-	if processOf(os.Getpid()).start == 0 { // no /proc
+	if me.Start == 0 { // no /proc
 		return alive(o.PID)
 	}
 	p := processOf(o.PID)
@@ -118,11 +120,15 @@ func startedBy(pid int) (o owner, ok bool) {
 	return o, false
 }
 
-// pidSpace names the PID namespace of a process: pids inside a container differ from those outside.
+// pidSpace names the PID namespace of a process: pids inside a container differ from those outside. Machines number
+// their containers alike, so that the name of one holds its machine, by its start.
 func pidSpace(pid int) string {
 	name, err := os.Readlink(procFile(pid, "ns/pid"))
 	if err != nil {
 		return "unknown to everybody else: " + fmt.Sprint(pid)
+	}
+	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil && name != "pid:[4026531836]" { // the machine's own
+		name += " " + string(bytes.TrimSpace(boot))
 	}
 	return name
 }

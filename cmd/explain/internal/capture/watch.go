@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 )
 
@@ -52,6 +53,7 @@ func WatchOver(of, stage string, parent io.Reader) {
 		return
 	}
 	end(func(by owner) bool { return by.PID == o.PID && by.Start == o.Start })
+	defer lockFolder(filepath.Dir(stage))()
 	if found, ok := ownerOf(stage); ok && found.PID == o.PID && found.Start == o.Start {
 		rescue(stage)
 	}

@@ -66,7 +66,7 @@ func (r *Session) resumeTo(dir, name string, found []string) (string, error) {
 	}
 	for _, sub := range found {
 		entries, err := os.ReadDir(filepath.Join(out, sub))
-		if err == nil && len(entries) > 0 {
+		if err == nil && len(entries) > 0 || err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", usage.Errorf("%s is there already: name another folder with --out", filepath.Join(out, sub))
 		}
 	}
@@ -104,7 +104,7 @@ func moveResumed(dir, out string, found []string) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) { // it is empty
+		if err := capture.RemoveEmpty(to); err != nil {
 			return err
 		}
 		if err := os.Rename(filepath.Join(dir, sub), to); err != nil {
