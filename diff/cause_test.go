@@ -202,6 +202,55 @@ func TestTheCausesAddUpToTheChange(t *testing.T) {
 	says(t, c, "+12.0 % slower, 10 → 11.2 ms per step, mean")
 }
 
+// TestCausesOfTheMeanUnderAMedian by hand: all of 40 steps but one take 10.6 ms instead of 10 ms, which is certain, and that
+// one 12 ms instead of 29 ms, so that the mean grows from 10.475 to 10.635 ms, by 160 µs, which is not. The causes sum to
+// that and say so.
+func TestCausesOfTheMeanUnderAMedian(t *testing.T) {
+	side := func(most, one, mean float64) *report.Report {
+		r := difftest.Kinds(difftest.Kind{Phase: "step", Units: 40, Time: mean, Signature: "a", Kernels: map[string]float64{"gemm": 3, "flash": 1}})
+		for i := range r.Metrics {
+			if m := &r.Metrics[i]; m.ID == "unit.time" {
+				m.Summary = &report.Summary{N: 40, Min: most, P50: most, P90: most, P99: most, Max: one, Mean: mean}
+			}
+		}
+		units := &r.Sections[0].Tables[1]
+		at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
+		for i, row := range units.Rows {
+			if row[at] = report.F(most); i == 20 {
+				row[at] = report.F(one)
+			}
+		}
+		return r
+	}
+	c := ofReports(t, side(10e6, 29e6, 10.475e6), side(10.6e6, 12e6, 10.635e6))
+	says(t, c, "+6.0 % slower, 10 → 10.6 ms per step, median", "these causes are of the mean step: +160 µs")
+}
+
+// One of 40 steps takes 400 ms instead of 10, by hand +97.5 % in the mean. An accident or not, that is not no change: a rule
+// warns of it.
+func TestAnOutlierThatIsWarnedOfIsNotNoChange(t *testing.T) {
+	step := difftest.Kind{Phase: "step", Units: 40, Time: 10e6, Signature: "a", Kernels: map[string]float64{"gemm": 3, "flash": 1}}
+	later := step
+	later.Time = 19.75e6
+	head := difftest.Kinds(later)
+	for i := range head.Metrics {
+		if m := &head.Metrics[i]; m.ID == "unit.time" {
+			m.Summary = &report.Summary{N: 40, Min: 10e6, P50: 10e6, P90: 10e6, P99: 247.9e6, Max: 400e6, Mean: 19.75e6}
+		}
+	}
+	units := &head.Sections[0].Tables[1]
+	at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
+	for i, row := range units.Rows {
+		if row[at] = report.F(10e6); i == 20 {
+			row[at] = report.F(400e6)
+		}
+	}
+	c := ofReports(t, difftest.Kinds(step), head)
+	if says(t, c, "Not settled (+97.5 %), 10 → 19.75 ms per step, mean, in 1 of 40 steps"); c.Verdict != comparison.Warn {
+		t.Errorf("verdict %s", c.Verdict)
+	}
+}
+
 // TestOneKernelIsNotAll by hand: the kernel that takes nine tenths of the step gets slower by a tenth, and so do 4 of 10
 // short ones, which vary. Without the large one, most of the compute time is as it was. The rule that half of the rest must
 // have moved alike was chosen by 300 draws each over kernels of real steps that one of them dominates, by +3, +5 and

@@ -207,9 +207,13 @@ func (r *AnswerRow) Brief(words int) string {
 	return strings.TrimRight(strings.Join(fields[:min(words, len(fields))], " "), ",:;") + " …"
 }
 
-// RestText is what the rows leave; empty if that is nothing.
+// RestText is what the rows leave; empty if the rows, as they are rounded, leave nothing.
 func (a *Answer) RestText() string {
-	if a.Rest == nil || math.Abs(Value(a.Rest)) < 0.5 || len(a.Rows) == 0 {
+	largest := 0.0
+	for i := range a.Rows {
+		largest = max(largest, math.Abs(a.Rows[i].Delta))
+	}
+	if a.Rest == nil || math.Abs(Value(a.Rest)) < max(0.5, largest/1000) || len(a.Rows) == 0 {
 		return ""
 	}
 	return unit.Delta(Value(a.Rest), report.Nanoseconds)

@@ -94,3 +94,16 @@ func TestAnswerOfStudyIsNotUnchanged(t *testing.T) {
 		}
 	}
 }
+
+// What the causes leave is told unless they are rounded by as much, or it is nothing.
+func TestTheRestOfACauseIsToldIfItShows(t *testing.T) {
+	for _, c := range []struct {
+		delta, rest float64
+		want        string
+	}{{2.345e6, -5, ""}, {-2.345e6, 2_300, ""}, {2.345e6, 2_400, "+2.4 µs"}, {2_000, -5, "-5 ns"}, {100, 0.4, ""}, {20_600, 6_600, "+6.6 µs"}} {
+		a := Answer{Rest: &c.rest, Rows: []AnswerRow{{Delta: 1}, {Delta: c.delta}}}
+		if got := a.RestText(); got != c.want {
+			t.Errorf("%v beside %v: %q, want %q", c.rest, c.delta, got, c.want)
+		}
+	}
+}

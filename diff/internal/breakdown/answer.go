@@ -174,6 +174,11 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	a.OfRow(row, c.Verdict)
+	if a.Direction == comparison.Unchanged && row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return g.Of(row) && g.Verdict == comparison.Warn
+	}) {
+		a.Direction = comparison.NotSettled
+	}
 	if row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
 		return g.Of(row) && (g.Class == comparison.Regressed && g.Verdict == comparison.Fail || g.Class == comparison.Improved)
 	}) { // its parts decide
@@ -263,6 +268,10 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 			rest -= a.Rows[i].Delta
 		}
 		a.Rest = &rest
+		median := comparison.Value(a.To) - comparison.Value(a.From)
+		if d := t.TotalDelta; a.Metric == "unit.time.p50" && len(a.Rows) > 0 && math.Abs(median-d) > toldPart*max(math.Abs(median), math.Abs(d)) {
+			a.Notes = append(a.Notes, "these causes are of the mean step: "+delta(d))
+		}
 	}
 	if against != "" {
 		a.Notes = append(a.Notes, against)

@@ -33,7 +33,7 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		return []comparison.AnswerRow{row}
 	}
 	shift, ok := common(s.parts.Base, s.parts.Head)
-	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 {
+	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 && !s.inOneCategory(class, shift) {
 		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift, d/class.Base)}}
 	}
 	kernels := s.kernelRows("")
@@ -52,6 +52,20 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		}
 	}
 	return kernels
+}
+
+// oneCategory is the share of a change from which one category holds all of it, and of the compute time up to which that is
+// not all there is.
+const oneCategory = 0.95
+
+// inOneCategory reports whether the kernels of one category changed and all others did not, though the first take most of
+// the time; false if the GPU's clock went the same way.
+func (s *story) inOneCategory(class *comparison.AttributionRow, shift float64) bool {
+	if clock, _, known := clockChange(s.parts.Base, s.parts.Head); known && clock*shift > 0 && math.Abs(clock) >= clockAlike {
+		return false
+	}
+	r := s.parts.split().category(class.Delta)
+	return r != nil && math.Abs(r.Delta) >= oneCategory*math.Abs(class.Delta) && r.Base <= oneCategory*class.Base
 }
 
 // wholeDelta is the change of what compute kernels take, beside other kernels or not, ns per unit; ok is false if a report

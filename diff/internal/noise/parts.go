@@ -61,7 +61,8 @@ type partTimes struct {
 // judgedParts are the judged parts of units.
 type judgedParts struct {
 	list   []comparison.Part
-	drifts []bool // by part
+	total  float64 // ns, of the base's mean unit
+	drifts []bool  // by part
 	// apart, of kind "unit", covers the units whose whole time stands apart although most of their parts are too small to;
 	// its kind is empty if no unit does
 	apart comparison.Part
@@ -108,6 +109,7 @@ func (t *partTimes) judge(u *units) (out judgedParts) {
 	if total <= 0 {
 		return out
 	}
+	out.total = total
 	stands := total
 	if t.method != overUnits {
 		stands = math.Inf(1) // single captures never stand apart, as single steps do
@@ -283,15 +285,26 @@ func (x *Decider) Net(labels report.Labels, drifts bool) (share float64, text st
 // net returns the sum of the parts that certainly changed, both up and down, as a share of the base's mean unit, and a
 // text about the largest part that changed in that direction. If the units that stand apart as a whole add more, it
 // returns their share. If the work drifts, only idle time and parts that do not drift count: the others depend on the
-// place of the capture in the work.
+// place of the capture in the work. Idle time that went from one cause to another, as where a graph replaces launches,
+// counts for at most what all idle time changed by.
 func (j *judgedParts) net(drifts bool) (share float64, text string) {
 	var certain []*comparison.Part
+	var idle struct{ up, down, all float64 }
 	for i := range j.list {
 		p := &j.list[i]
+		if p.Kind == report.PartIdle {
+			idle.all += (p.Head - p.Base) / j.total
+			if p.Class == comparison.Regressed || p.Class == comparison.Improved {
+				idle.up, idle.down = idle.up+max(0, p.Share), idle.down+min(0, p.Share)
+			}
+		}
 		if (!drifts || p.Kind == report.PartIdle || !j.drifts[i]) && (p.Class == comparison.Regressed || p.Class == comparison.Improved) {
 			certain = append(certain, p)
 			share += p.Share
 		}
+	}
+	if moved := idle.up + idle.down; idle.up > 0 && idle.down < 0 {
+		share += min(max(moved, min(0, idle.all)), max(0, idle.all)) - moved
 	}
 	switch {
 	case !drifts && j.apart.Kind != "" && share*j.apart.Share >= 0 && math.Abs(j.apart.Share) > math.Abs(share):
