@@ -225,7 +225,7 @@ func anchorFrom(a *report.UnitAnchor) *workunit.Anchor {
 	if a == nil || len(a.Names) == 0 {
 		return nil
 	}
-	return &workunit.Anchor{Names: a.Names, Start: a.Start, Families: a.Families, Merged: a.Merged, Paired: a.Paired}
+	return &workunit.Anchor{Names: a.Names, Start: a.Start, Families: a.Families, Merged: a.Merged}
 }
 
 // narrowed reports whether the window is less than the whole capture.

@@ -258,16 +258,14 @@ func (s *figureSubject) report(name string, edits func() ([]mutant.Edit, error))
 
 // analyse cuts a trace as the base where that needs another look, as the command does.
 func (s *figureSubject) analyse(trace string, opt analyze.Options) (*report.Report, error) {
-	result, err := analyze.Run(context.Background(), trace, opt)
-	if err != nil {
-		return nil, err
-	}
-	if len(s.subject.base) > 0 && opt.Like(s.subject.base[0]) && opt.Again(result.Report) {
-		if result, err = analyze.Run(context.Background(), trace, opt); err != nil {
+	if len(s.subject.base) == 0 {
+		result, err := analyze.Run(context.Background(), trace, opt)
+		if err != nil {
 			return nil, err
 		}
+		return result.Report, nil
 	}
-	return result.Report, nil
+	return analysedBeside(s.subject.base[0], trace, opt)
 }
 
 // edits makes known slowdowns, harmless edits and what is faster, one capture a side.

@@ -72,7 +72,7 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	if c.cut == nil {
 		return nil
 	}
-	c.alike = alikeUnits(c.cut)
+	c.alike = report.AlikeUnits(c.cut...)
 	for _, r := range all {
 		if !r.Unit.Used().Same(a) {
 			c.rank += 1 + slices.IndexFunc(r.Unit.Anchors, func(b report.UnitAnchor) bool { return b.Same(a) })
@@ -102,26 +102,6 @@ func cutAll(all []*report.Report, a *report.UnitAnchor) []*report.Report {
 		}
 	}
 	return cut
-}
-
-// alikeKernels is the ratio of kernels per unit up to which units have about the same number of kernels.
-const alikeKernels = 1.25
-
-// alikeUnits reports whether the main units of all captures have about the same number of kernels.
-func alikeUnits(all []*report.Report) bool {
-	least, most := int64(-1), int64(-1)
-	for _, r := range all {
-		at := slices.IndexFunc(r.Unit.Groups, func(g report.UnitGroup) bool { return g.Main })
-		if at < 0 {
-			return false
-		}
-		n := r.Unit.Groups[at].Kernels
-		if least < 0 || n < least {
-			least = n
-		}
-		most = max(most, n)
-	}
-	return float64(most) <= alikeKernels*float64(least)
 }
 
 // missing says which kernels of an anchor are missing in the captures that cannot be cut there.

@@ -42,7 +42,7 @@ const positionsSection = "unit_positions"
 
 // Same reports whether two anchors are the same kernels, however often they occur.
 func (a *UnitAnchor) Same(b *UnitAnchor) bool {
-	return a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && a.Paired == b.Paired && slices.Equal(a.Names, b.Names)
+	return a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && slices.Equal(a.Names, b.Names)
 }
 
 // Used is the anchor that the units start at, or nil if they were found in another way.
@@ -100,6 +100,35 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	out.Remarks = slices.DeleteFunc(slices.Clone(r.Remarks), func(m Remark) bool { return ofUnits(m.Doc, m.Evidence) })
 	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w Warning) bool { return w.Section == unitSection })
 	return &out, true
+}
+
+// alikeKernels is the ratio of kernels per unit up to which units have about the same number of kernels.
+const alikeKernels = 1.25
+
+// AlikeUnits reports whether the main units of all captures have about the same number of kernels.
+func AlikeUnits(all ...*Report) bool {
+	least, most := int64(-1), int64(-1)
+	for _, r := range all {
+		at := slices.IndexFunc(r.Unit.Groups, func(g UnitGroup) bool { return g.Main })
+		if at < 0 {
+			return false
+		}
+		n := r.Unit.Groups[at].Kernels
+		if least < 0 || n < least {
+			least = n
+		}
+		most = max(most, n)
+	}
+	return float64(most) <= alikeKernels*float64(least)
+}
+
+// Alike reports whether two captures can be cut at one anchor into units that have about as many kernels.
+func Alike(a, b *Report) bool {
+	return slices.ContainsFunc(a.Unit.Anchors, func(at UnitAnchor) bool {
+		x, ok := a.CutAt(&at)
+		y, both := b.CutAt(&at)
+		return ok && both && AlikeUnits(x, y)
+	})
 }
 
 // Add adds the tables, the columns and the rows that s lacks: rows are those of the source with most.

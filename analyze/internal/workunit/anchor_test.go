@@ -368,3 +368,23 @@ func BenchmarkSearch(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(seq)), "ns/kernel")
 	})
 }
+
+// An anchor that directly follows itself starts one unit, unless such anchors are half of all kernels or more.
+func TestStarts(t *testing.T) {
+	for _, c := range []struct {
+		pos   []int32
+		width int
+		want  []int32
+	}{
+		{nil, 1, nil},
+		{[]int32{0, 1, 6, 7, 12, 13}, 1, []int32{0, 6, 12}},   // E E N G N S
+		{[]int32{0, 1, 3, 4, 6}, 1, []int32{0, 3, 6}},         // E E G: 2 of 6 kernels
+		{[]int32{0, 1, 2, 6, 7, 8, 12}, 1, []int32{0, 6, 12}}, // E E E N G S: 4 of 12
+		{[]int32{0, 2, 9, 11, 18}, 2, []int32{0, 9, 18}},      // A B A B and five more
+		{[]int32{0, 1, 2, 3, 4}, 1, []int32{0, 1, 2, 3, 4}},   // each kernel is a unit
+	} {
+		if got := starts(c.pos, c.width); !slices.Equal(got, c.want) {
+			t.Errorf("%v of %d: %v, want %v", c.pos, c.width, got, c.want)
+		}
+	}
+}

@@ -220,7 +220,7 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 		if x == nil || !x.believed() {
 			continue
 		}
-		cuts, paired := t.pairUp(t.cuts(x.pos), w.names)
+		cuts, paired := t.pairUp(t.cuts(x.pos, len(x.names)), w.names)
 		if len(cuts) < 2 {
 			continue
 		}
@@ -288,8 +288,27 @@ func (w way) anchor(x *fit) Anchor {
 	return a
 }
 
-// cuts maps positions in a track's line, in order, to positions in its work.
-func (t *track) cuts(pos []int32) []cut {
+// starts leaves out positions of an anchor of so many kernels where it directly follows itself, since the program
+// launched it twice, unless these kernels are half of all: then each is a unit.
+func starts(pos []int32, width int) []int32 {
+	var list []int32
+	short := int32(0) // kernels from an anchor to one that directly follows
+	for i, p := range pos {
+		if i == 0 || p-pos[i-1] > int32(width) {
+			list = append(list, p)
+		} else {
+			short += p - pos[i-1]
+		}
+	}
+	if len(pos) == 0 || 2*short >= pos[len(pos)-1]-pos[0] {
+		return pos
+	}
+	return list
+}
+
+// cuts maps positions of an anchor of so many kernels in a track's line, in order, to positions in its work.
+func (t *track) cuts(pos []int32, width int) []cut {
+	pos = starts(pos, width)
 	cuts := make([]cut, 0, len(pos))
 	n := int32(0) // position in the line
 	for at := range t.n {
@@ -365,12 +384,8 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 	for i, l := range lines {
 		t, pos := f.tracks[i], l.occurrences(names, skip)
 		occurs += len(pos)
-		cuts := t.cuts(pos)
-		if anchor.Paired {
-			var paired int
-			cuts, paired = t.pairUp(cuts, w.names)
-			together = max(together, paired)
-		}
+		cuts, paired := t.pairUp(t.cuts(pos, len(names)), w.names)
+		together = max(together, paired)
 		if len(cuts) < 2 {
 			continue
 		}
@@ -392,7 +407,7 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 	r := f.sliced(s, KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from %s", at, occurs, to))
 	r.Period = p
 	r.Anchors = []Anchor{w.anchor(first)}
-	r.Anchors[0].Paired = anchor.Paired
+	r.Anchors[0].Paired = p.Paired
 	if !f.sound(r) {
 		return &Result{Kind: KindNone,
 			Why: fmt.Sprintf("%s occurs %d times, but what runs from one to the next does not recur", at, occurs)}

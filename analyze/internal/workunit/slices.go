@@ -58,7 +58,7 @@ func (s *slicer) add(t *track, cuts []cut) {
 const (
 	minPairs    = 4    // pairs
 	pairedShare = 0.95 // share of slices that have the size expected at their turn
-	otherWork   = 0.5  // share of the kernels of two slices that only one of them has
+	otherWork   = 0.5  // share of each slice's kernels that the other one lacks
 )
 
 // pairUp drops every second cut of a track if two kinds of slices alternate: strictly alternating slices of different
@@ -95,12 +95,14 @@ func (t *track) pairUp(cuts []cut, names *symbols) (units []cut, kernels int) {
 		}
 	}
 	counts := map[int32]int{}
-	both := each(example[0], func(symbol int32) { counts[symbol]++ }) + each(example[1], func(symbol int32) { counts[symbol]-- })
-	differ := 0
+	first := each(example[0], func(symbol int32) { counts[symbol]++ })
+	second := each(example[1], func(symbol int32) { counts[symbol]-- })
+	both, one, other := first+second, 0, 0 // kernels that only the one has, and only the other
 	for _, c := range counts {
-		differ += max(c, -c)
+		one, other = one+max(c, 0), other+max(-c, 0)
 	}
-	if float64(fit) < pairedShare*float64(n) || float64(differ) < otherWork*float64(both) {
+	if float64(fit) < pairedShare*float64(n) ||
+		float64(one) < otherWork*float64(first) || float64(other) < otherWork*float64(second) {
 		return cuts, 0
 	}
 	lead := 0

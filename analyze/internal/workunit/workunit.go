@@ -21,7 +21,8 @@
 // kinds of unit. L makes unit 1 longer by one kernel and moves nothing else, whereas a fixed distance of 6 kernels
 // would be out of step from there on, and one of 19 would take three steps for one. Anchors are searched on the stream
 // with the most compute time, E N G N G S, because streams interleave differently at every step; a unit then includes
-// what starts on any stream during it.
+// what starts on any stream during it. If another program launches E twice in a row, E E N G N G S, both start one
+// unit; if what follows two E in turn is different work, as in E N G N E S S, both parts are one unit.
 //
 // The best anchor is the one whose units are most alike, by time and by kernels, over the whole capture; a tenth of a
 // unit's work may differ. Among equals the shorter unit wins. If the GPU waits for the host before each of many short

@@ -3,6 +3,7 @@ package mutant
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -157,4 +158,29 @@ func Copy(on On, pageable bool, ns float64) Edit {
 			return nil
 		},
 	}
+}
+
+// Again launches the first kernel of a unit once more, right after itself or in the middle of the unit: the place where
+// a unit starts occurs twice.
+func Again(on On, middle bool) Edit {
+	return Edit{Name: "first kernel twice", names: []string{"runs 1"}, on: on, apply: func(d *draft) error {
+		after := map[[2]int]int{} // by lane and unit
+		for _, w := range d.middle(on) {
+			after[[2]int{d.events[w].lane, d.events[w].unit}] = w
+		}
+		for _, u := range slices.Clone(d.units) {
+			first := d.events[u.first]
+			w, ok := after[[2]int{u.lane, first.unit}]
+			if !ok || !d.isKernel(&first) || strings.Contains(d.callName(u.first), "Graph") {
+				continue
+			}
+			if !middle {
+				w = u.first
+			}
+			e := d.workAfter(w, d.callAfter(w, d.callName(w), 3_000), first.dur)
+			e.name, e.table, e.row = first.name, first.table, first.row
+			d.add(e)
+		}
+		return nil
+	}}
 }

@@ -85,6 +85,9 @@ func TestEdits(t *testing.T) {
 		// 37–40 and 41–44.
 		{Extra(On{}, 2, "void log(int)", 3*us), all(108), "log"},
 		{Extra(On{Every: 3}, 1, "log", 2*us), [5]float64{100, 100, 103, 100, 100}, "log"},
+		// A once more at 16–26, and B at 27–47; A once more at 37–47, after B.
+		{Again(On{}, false), all(111), "runs 1"},
+		{Again(On{}, true), all(111), "runs 1"},
 		{Rename("A", "C"), all(100), "C"},
 		// A takes 30, and the gap of 1 µs is gone.
 		{Fuse(On{}, "A", "B", 1), all(99), "fused_A"},

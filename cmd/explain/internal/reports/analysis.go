@@ -72,7 +72,8 @@ func All(
 func oneUnit(
 	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
 ) error {
-	if !slices.ContainsFunc(list, func(r *analyze.Result) bool { return opt.Like(r.Report) }) {
+	first := slices.IndexFunc(list, func(r *analyze.Result) bool { return opt.Like(r.Report) })
+	if first < 0 {
 		return nil
 	}
 	for i, in := range inputs {
@@ -84,7 +85,9 @@ func oneUnit(
 		if err != nil {
 			return err
 		}
-		list[i] = again
+		if report.Alike(list[first].Report, again.Report) || !report.Alike(list[first].Report, list[i].Report) {
+			list[i] = again
+		}
 	}
 	return nil
 }

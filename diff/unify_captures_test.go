@@ -1,0 +1,98 @@
+package diff_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
+)
+
+// analysedBeside analyses a head again if its units are not those of the base, as the commands do.
+func analysedBeside(base *report.Report, trace string, opt analyze.Options) (*report.Report, error) {
+	own, err := analyze.Run(context.Background(), trace, opt)
+	if err != nil {
+		return nil, err
+	}
+	if !opt.Like(base) || !opt.Again(own.Report) {
+		return own.Report, nil
+	}
+	again, err := analyze.Run(context.Background(), trace, opt)
+	if err != nil {
+		return nil, err
+	}
+	if !report.Alike(base, again.Report) && report.Alike(base, own.Report) {
+		return own.Report, nil
+	}
+	return again.Report, nil
+}
+
+// TestFirstKernelTwice launches the kernel at which the base's steps start once more in each step: right after itself,
+// where a step was cut into a stub of one kernel and the rest, which takes as long as before; and in the middle, where
+// it was cut into halves. The step's mean changes as the edit says, from both sides.
+func TestFirstKernelTwice(t *testing.T) {
+	type source struct {
+		name    string
+		capture *mutant.Capture
+	}
+	var list []source
+	for _, r := range mutant.Recipes() {
+		c, err := r.Capture(t.TempDir(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, source{r.Name, c})
+	}
+	for _, name := range []string{"cs336_hoponga_exp2024_2", "nsysai_healthy_1pct", "rodinia_report2_native", "cs336zx_2_7B_clean", "nsysai_h100_2gpu_1s"} {
+		if c := realCapture(t, name); c != nil {
+			list = append(list, source{name, c})
+		}
+	}
+	pairs := 0
+	for _, s := range longtest.Some(list, 7) {
+		base := mutantReport(t, s.capture, nil)
+		if base.Unit.Kind != "kernel" {
+			continue
+		}
+		kernels := report.NewIndex(base).Table("unit", "unit_kernels")
+		var names []string
+		for _, n := range base.Unit.Used().Names {
+			for i := range kernels.Len() {
+				if kernels.Str(i, "canonical") == n {
+					names = append(names, mutant.Short(kernels.Str(i, "kernel_name")))
+					break
+				}
+			}
+		}
+		if err := s.capture.Cut(names...); err != nil {
+			t.Fatal(err)
+		}
+		for _, middle := range []bool{false, true} {
+			m, err := s.capture.Mutate(mutant.Again(mutant.On{}, middle))
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, err := analysedBeside(base, m.WriteTB(t), analyze.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, way := range []struct {
+				base, head *report.Report
+				want       float64
+			}{{base, head, m.Truth.Work}, {head, base, 1 / m.Truth.Work}} {
+				c := compareSides(t, []*report.Report{way.base}, []*report.Report{way.head})
+				row, got := c.Row("unit.time.mean"), math.NaN()
+				if row != nil && row.Ratio != nil {
+					got = *row.Ratio
+				}
+				if pairs++; !(math.Abs(got-way.want) < 0.005) {
+					t.Errorf("%s, middle %v: the mean step changes by %.4f, want %.4f: %s", s.name, middle, got, way.want, c.Cause)
+				}
+			}
+		}
+	}
+	t.Logf("%d pairs", pairs)
+}
