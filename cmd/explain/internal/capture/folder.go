@@ -91,8 +91,8 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	if err != nil {
 		os.RemoveAll(claim)
 		if o, ok := ownerOf(f.Stage); ok {
-			return nil, fmt.Errorf("%s %w (pid %d on %s): wait for it, or name another with --out; if it is gone, continue or remove %s",
-				out, ErrTaken, o.PID, o.Host, f.Stage)
+			return nil, fmt.Errorf("%s %w (pid %d on %s): wait for it, or name another with --out; "+
+				"if it is gone, continue or remove %s", out, ErrTaken, o.PID, o.Host, f.Stage)
 		}
 		return fail(err)
 	}

@@ -291,8 +291,8 @@ func TestContainersKeepTheirClaims(t *testing.T) {
 	}
 }
 
-// TestRescueMeetsAClaim: captures that begin at once, after one was killed, rescue its folder once, and not the one that
-// takes its place.
+// TestRescueMeetsAClaim: captures that begin at once, after one was killed, rescue its folder once, and not the one
+// that takes its place.
 func TestRescueMeetsAClaim(t *testing.T) {
 	dead := thisProcess()
 	dead.PID, dead.Start = 1, 1

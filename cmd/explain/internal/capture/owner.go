@@ -127,7 +127,8 @@ func pidSpace(pid int) string {
 	if err != nil {
 		return "unknown to everybody else: " + fmt.Sprint(pid)
 	}
-	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil && name != "pid:[4026531836]" { // the machine's own
+	if name != "pid:[4026531836]" { // of no container
+		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 		name += " " + string(bytes.TrimSpace(boot))
 	}
 	return name

@@ -145,8 +145,12 @@ func (in actionInputs) told(e *cmdenv.Env, err error) error {
 func (in actionInputs) report(ctx context.Context, e *cmdenv.Env) error {
 	out := in["out"]
 	for _, side := range []string{"base", "head"} {
-		if err := emptied(filepath.Join(out, side)); err != nil {
+		switch other, err := output.RemoveReports(filepath.Join(out, side)); {
+		case err != nil:
 			return err
+		case other != "":
+			return usage.Errorf("%s is there, and explain did not write it all: name another folder in out, or remove it",
+				other)
 		}
 	}
 	measured := measuredBy(e)
@@ -175,31 +179,6 @@ func (in actionInputs) report(ctx context.Context, e *cmdenv.Env) error {
 					return err
 				}
 			}
-		}
-	}
-	return nil
-}
-
-// emptied removes the reports of an earlier run from a folder. Anything that explain did not write is an error.
-func emptied(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		name := filepath.Join(dir, entry.Name())
-		ours, err := output.Ours(filepath.Join(name, "report.json"))
-		if err != nil {
-			return err
-		}
-		if !ours {
-			return usage.Errorf("%s is there, and explain did not write it: name another folder in out, or remove it", name)
-		}
-		if err := os.RemoveAll(name); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package ci
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -257,10 +258,13 @@ func (f *gateFlags) write(ctx context.Context, files []output.File) error {
 		return err
 	}
 	if ours {
-		for _, old := range []string{"diff.html", "reports", "base"} {
-			if err := os.RemoveAll(filepath.Join(f.out, old)); err != nil {
+		for _, old := range []string{"reports", "base"} {
+			if _, err := output.RemoveReports(filepath.Join(f.out, old)); err != nil {
 				return err
 			}
+		}
+		if err := os.Remove(filepath.Join(f.out, "diff.html")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
 		}
 	}
 	return output.Write(ctx, f.out, files)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -153,6 +154,47 @@ func Check(dir string) error {
 	}
 	return nil
 }
+
+// RemoveReports removes the folders in dir that hold a report and nothing else. other is one that holds something else,
+// which stays: a capture may lie beside its report.
+func RemoveReports(dir string) (other string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		alone, err := reportAlone(name)
+		if alone {
+			err = os.RemoveAll(name)
+		} else {
+			other = name
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return other, err
+}
+
+// reportAlone reports whether a folder holds a report and nothing that [Report] does not write.
+func reportAlone(dir string) (bool, error) {
+	alone, err := Ours(filepath.Join(dir, "report.json"))
+	if !alone || err != nil {
+		return false, err
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		name := filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator)))
+		table := strings.HasPrefix(name, "tables/") && strings.HasSuffix(name, ".csv")
+		alone = alone && (err != nil || d.IsDir() || table || slices.Contains(reportFiles, name))
+		return err
+	})
+	return alone, err
+}
+
+// reportFiles are the names of what [Report] writes, but for tables.
+var reportFiles = []string{"report.json", "report.md", "report.html", "summary.json", "kernels.md", "operators.md",
+	"stakeholder_summary.md", stepFile, "ncu_summary.json", "ncu/regions/report.json", "ncu/regions/report.md"}
 
 // Name is a folder name for the report of a capture, unlike any other: taken from its file's name, in characters
 // that every file system and artifact store takes.
