@@ -105,23 +105,45 @@ const (
 // Serve answers requests, one a line, until the input or ctx ends. An invalid line is answered with an error. Answers
 // in progress at the end of the input are still sent.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	lines := bufio.NewReaderSize(in, 64<<10)
+	type line struct {
+		text []byte
+		long bool
+		err  error
+	}
+	lines := make(chan line)
+	go func() { // reading cannot be interrupted
+		for r, err := bufio.NewReaderSize(in, 64<<10), error(nil); err == nil; {
+			var l line
+			l.text, l.long, l.err = readLine(r)
+			err = l.err
+			select {
+			case lines <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	to := &agent{cancel: map[string]context.CancelFunc{}, out: json.NewEncoder(out)}
 	to.out.SetEscapeHTML(false)
 	var running sync.Mutex // held by the tool that runs
 	var tools sync.WaitGroup
 	defer tools.Wait()
-	for ctx.Err() == nil {
-		line, long, err := readLine(lines)
+	for ended := false; !ended; {
+		var l line
+		select {
+		case l = <-lines:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := l.err
+		ended = errors.Is(err, io.EOF)
 		switch {
-		case errors.Is(err, io.EOF) && len(line) == 0 && !long:
-			return nil
-		case err != nil && !errors.Is(err, io.EOF):
+		case err != nil && !ended:
 			return err
-		case len(bytes.TrimSpace(line)) == 0 && !long:
+		case len(bytes.TrimSpace(l.text)) == 0 && !l.long:
 			continue
 		}
-		req, wrong := parse(line, long)
+		req, wrong := parse(l.text, l.long)
 		switch {
 		case wrong != nil:
 			err = to.send(req.answered(nil, wrong))
@@ -146,7 +168,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // agent is who asks: what is sent to it, and its questions that wait or run.

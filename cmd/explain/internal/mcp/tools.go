@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -230,13 +231,16 @@ func (s *Server) path(name string) (string, error) {
 	return real, nil
 }
 
-// stamp distinguishes versions of a file.
+// stamp distinguishes versions of a file, or of the files in a folder.
 func stamp(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return path
-	}
-	return fmt.Sprint(path, " ", info.ModTime().UnixNano(), " ", info.Size())
+	sum := sha256.New()
+	_ = filepath.WalkDir(path, func(at string, _ fs.DirEntry, _ error) error {
+		if info, err := os.Stat(at); err == nil {
+			fmt.Fprintln(sum, at, info.ModTime().UnixNano(), info.Size())
+		}
+		return nil
+	})
+	return fmt.Sprintf("%s %x", path, sum.Sum(nil))
 }
 
 // kept bounds how many reports, and how many comparisons, stay in memory.
