@@ -14,10 +14,10 @@ trap 'rm -rf "$dir"' EXIT
 # get FILE: the branch's history, if there is one; prints the commit that the branch is at.
 get() {
   local at
-  at=$(git ls-remote "$remote" "refs/heads/$branch" | cut -f1)
-  if [ -n "$at" ]; then
-    git fetch --quiet --depth 1 "$remote" "$at"
-    git cat-file blob "$at:history.db" > "$1"
+  at=$(git ls-remote "$remote" "refs/heads/$branch" | cut -f1) || return
+  if [ -n "$at" ]; then # an error must not look like a history without runs: it would replace the branch
+    git fetch --quiet --depth 1 "$remote" "$at" || return
+    git cat-file blob "$at:history.db" > "$1" || return
   fi
   echo "$at"
 }
@@ -31,7 +31,7 @@ add)
   explain history add "$@" --store "$dir/new.db"
   for try in 1 2 3 4 5 6 7 8; do
     rm -f "$dir/history.db"
-    at=$(get "$dir/history.db")
+    at=$(get "$dir/history.db") || { sleep "$try"; continue; }
     explain history merge "$dir/new.db" --store "$dir/history.db"
     tree=$(printf '100644 blob %s\thistory.db\n' "$(git hash-object -w "$dir/history.db")" | git mktree)
     commit=$(git commit-tree "$tree" -m "History of explain")
@@ -40,7 +40,7 @@ add)
     fi
     sleep "$try"
   done
-  echo "the branch $branch could not be pushed: may this job write to it?" >&2
+  echo "the branch $branch could not be read or pushed: may this job write to it?" >&2
   exit 3
   ;;
 *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;

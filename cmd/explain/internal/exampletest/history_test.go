@@ -17,7 +17,8 @@ import (
 	"github.com/nsys-llm/explain/gate/history/historytest"
 )
 
-// TestHistoryBranch runs examples/history/branch.sh: three jobs at once push to one branch, and none is lost.
+// TestHistoryBranch runs examples/history/branch.sh: three jobs at once push to one branch, and none is lost; nor are
+// theirs when a fourth job cannot fetch the branch at first.
 func TestHistoryBranch(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
@@ -47,7 +48,12 @@ func TestHistoryBranch(t *testing.T) {
 	}
 	must(dir, "git", "init", "-q", "--bare", "-b", "main", "remote")
 	var wg sync.WaitGroup
-	for i := range 3 {
+	for i := range 4 {
+		if i == 3 {
+			wg.Wait()
+			once := "#!/bin/sh\n[ \"$1\" = fetch ] && rm \"$0\" && exit 128\nPATH=${PATH#*:} exec git \"$@\"\n"
+			explaintest.Put(t, filepath.Join(bin, "git"), []byte(once), 0o755)
+		}
 		job := filepath.Join(dir, string(rune('a'+i)))
 		must(dir, "git", "init", "-q", "-b", "main", job)
 		must(job, "git", "remote", "add", "origin", filepath.Join(dir, "remote"))
@@ -69,8 +75,8 @@ func TestHistoryBranch(t *testing.T) {
 	job := filepath.Join(dir, "a")
 	must(job, script, "get", "history.db")
 	list := must(job, "explain", "history", "list", "--store", "history.db")
-	if n := strings.Count(list, "2026-01-01 00:00"); n != 3 {
-		t.Errorf("%d runs of 3:\n%s", n, list)
+	if n := strings.Count(list, "2026-01-01 00:00"); n != 4 {
+		t.Errorf("%d runs of 4:\n%s", n, list)
 	}
 	if n := strings.TrimSpace(must(filepath.Join(dir, "remote"), "git", "rev-list", "--count", "explain-history")); n != "1" {
 		t.Errorf("the branch has %s commits", n)
