@@ -260,7 +260,7 @@ const toldPart = 0.1
 func (s *story) explain(a *comparison.Answer, closes bool) {
 	c := s.parts.C
 	t := &c.Attribution
-	list, against := s.effects()
+	list, against := s.effects(a.Direction == comparison.Slower || a.Direction == comparison.Faster)
 	a.Rows = append(a.Rows, list[:min(len(list), comparison.MaxAnswerRows)]...)
 	if closes && len(t.Rows) > 0 {
 		rest := t.TotalDelta
@@ -289,9 +289,10 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 	}
 }
 
-// effects returns the causes of the change of the unit's time, largest first. If the change itself is not settled, a
-// cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone show the change.
-func (s *story) effects() (list []comparison.AnswerRow, note string) {
+// effects returns the causes of the change of the unit's time, largest first. If the change itself is not settled and is
+// not told as one either, a cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone
+// show the change.
+func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	x, rows := s.parts, s.parts.split()
 	a := &x.C.Attribution
 	if a.Base <= 0 || math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base {
@@ -301,7 +302,7 @@ func (s *story) effects() (list []comparison.AnswerRow, note string) {
 		return list, ""
 	}
 	class := timeClass(rowsOf(x.C.Primary, x.Chosen.Kind))
-	settled := class == comparison.Regressed || class == comparison.Improved
+	settled := told || class == comparison.Regressed || class == comparison.Improved
 	compute := rows.part(comparison.ClassCompute)
 	all := append(s.computeRows(), s.waitRows()...)
 	if d := rows.part(comparison.ClassComm).Delta; x.C.Depth == comparison.DepthKernel && d != 0 {

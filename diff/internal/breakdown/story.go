@@ -133,7 +133,7 @@ func (s *story) text(verdict comparison.Verdict) string {
 	if text == "" {
 		text = s.changed(verdict)
 	}
-	rows, _ := s.effects()
+	rows, _ := s.effects(false)
 	for i := range rows[:min(len(rows), 2)] {
 		sep := ", "
 		if i == 0 {
