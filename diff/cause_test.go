@@ -252,8 +252,8 @@ func TestAnOutlierThatIsWarnedOfIsNotNoChange(t *testing.T) {
 	}
 }
 
-// Steps take 9.2 and 10.8 ms by turns, and 4 % less on the head: for certain, but for all that one capture a side can tell
-// that may be noise. It is told as faster, and then so is what became faster, by hand 300 and 100 µs.
+// Steps take 9.2 and 10.8 ms by turns, and 4 % less on the head: for certain, but for all that one capture a side can
+// tell that may be noise. It is told as faster, and then so is what became faster, by hand 300 and 100 µs.
 func TestAChangeThatIsToldHasItsCauses(t *testing.T) {
 	side := func(factor float64) *report.Report {
 		r := difftest.Kinds(difftest.Kind{Phase: "step", Units: 12, Time: 10e6 * factor, Signature: "a",

@@ -289,9 +289,9 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 	}
 }
 
-// effects returns the causes of the change of the unit's time, largest first. If the change itself is not settled and is
-// not told as one either, a cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone
-// show the change.
+// effects returns the causes of the change of the unit's time, largest first. If the change itself is neither settled
+// nor told as one, a cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone show
+// the change.
 func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	x, rows := s.parts, s.parts.split()
 	a := &x.C.Attribution

@@ -261,8 +261,13 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 		causes = append(causes, timeline.CauseDependency)
 	}
 	f := out.FindAs("gpu_idle", x.Title(in), evidence, advice...).At(x.Place())
-	f.OfIdle(s, s.IdleLeft(), causes...).Rest(func(left *[timeline.Causes]int64) {
-		if y := in.IdleSiteOf(left); y.Cause != x.Cause {
+	causes = append(causes, kit.CauseReadBack) // if no finding is about it after all
+	f.OfIdle(s, s.Idle, causes...).Rest(func(left *[timeline.Causes]int64) {
+		y := in.IdleSiteOf(left)
+		if y.Of > x.Of { // the finding has the part after read-backs, too
+			f.Evidence = slices.DeleteFunc(f.Evidence, func(r report.MetricRef) bool { return r.ID == "unit.read_back_idle" })
+		}
+		if y.Cause != x.Cause {
 			for i := range f.Evidence {
 				if f.Evidence[i].Labels["cause"] != "" {
 					f.Evidence[i] = cause(y)

@@ -203,20 +203,32 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 	for _, f := range list {
 		told := true
 		if len(f.claims) > 0 && f.Worth != nil {
-			free, gone := int64(0), int64(0)
+			free, gone, back := int64(0), int64(0), int64(0)
 			for i := range f.claims {
 				c := &f.claims[i]
+				if f.rest != nil && c.name == CauseReadBack { // all of it, or none if another finding is about it
+					if back = c.ns; taken[[2]any{c.of, c.name}] > 0 {
+						back, c.ns = 0, 0
+						f.Worth.Time = min(f.Worth.Time, f.claimed())
+					}
+				}
 				t := taken[[2]any{c.of, c.name}]
 				free, gone = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t)
 			}
 			left := min(free, max(0, f.Worth.Time-gone))
 			told = f.rest != nil || 2*left >= f.Worth.Time
 			if told {
-				if f.rest != nil && gone > 0 {
+				if f.rest != nil && (gone > 0 || back > 0) {
 					var idle [timeline.Causes]int64
 					for i := range f.claims {
-						c := &f.claims[i]
-						idle[c.name] = min(c.ns, step.has(c)-taken[[2]any{c.of, c.name}])
+						if c := &f.claims[i]; c.name != CauseReadBack {
+							idle[c.name] = min(c.ns, step.has(c)-taken[[2]any{c.of, c.name}])
+						}
+					}
+					for c := range idle {
+						if back > 0 {
+							idle[c] += step.ReadBackBy[c]
+						}
 					}
 					f.rest(&idle)
 				}

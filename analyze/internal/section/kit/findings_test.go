@@ -102,6 +102,28 @@ func TestIdleTimeThatAnotherFindingLeavesIsToldAnew(t *testing.T) {
 	}
 }
 
+// Of 400 ns that the GPU idles, 150 are after read-backs. Where the finding on those is worth nothing in a replay, they are
+// of the finding on idle time, by their causes; where it stands, they are not.
+func TestIdleTimeAfterReadBacksIsNeverLost(t *testing.T) {
+	for worth, want := range map[int64]int64{0: 400, 150: 250} {
+		s := &Step{Of: 1000, Idle: 400, Kernels: []int64{0}}
+		s.Cause[timeline.CauseSync], s.Cause[timeline.CauseHost] = 100, 300
+		s.ReadBackBy[timeline.CauseSync], s.ReadBackBy[timeline.CauseHost] = 100, 50
+		var left [timeline.Causes]int64
+		idle := &Finding{Finding: &report.Finding{ID: "gpu_idle"}, def: &FindingDef{General: true}}
+		backs := &Finding{Finding: &report.Finding{ID: "read_backs"}, def: &FindingDef{}}
+		backs.OfIdle(s, 150, CauseReadBack).Worth.Time = worth
+		found, _ := rankFindings(s, []*Finding{backs, idle.OfIdle(s, 400, timeline.CauseSync, timeline.CauseHost, CauseReadBack).
+			Rest(func(l *[timeline.Causes]int64) { left = *l })})
+		if at := slices.IndexFunc(found, func(f report.Finding) bool { return f.ID == "gpu_idle" }); at < 0 || found[at].Worth.Time != want {
+			t.Errorf("read-backs worth %d: %+v", worth, found)
+		}
+		if worth == 0 && (left[timeline.CauseSync] != 100 || left[timeline.CauseHost] != 300) {
+			t.Errorf("left %v", left)
+		}
+	}
+}
+
 func TestSeverityFollowsTheWorthAlone(t *testing.T) {
 	s := &Step{Of: 10_000, Kernels: []int64{0}}
 	for ns, want := range map[int64]report.Severity{1000: report.High, 999: report.Medium, 300: report.Medium, 299: report.Low, 100: report.Low, 99: ""} {
