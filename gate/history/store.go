@@ -16,7 +16,8 @@ import (
 	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
 )
 
-// Store holds runs. Several processes can use the same store at a time, each through a Store of its own.
+// Store holds runs. Several processes can use the same store at a time, each through a Store of its own; a SQLite file
+// needs locks that hold between their machines.
 type Store struct {
 	sql     dialect
 	db      *sql.DB
