@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // analysedBeside analyses a head again if its units are not those of the base, as the commands do.
@@ -28,6 +29,34 @@ func analysedBeside(base *report.Report, trace string, opt analyze.Options) (*re
 		return own.Report, nil
 	}
 	return again.Report, nil
+}
+
+// TestKernelOnAnotherStream moves each of the three largest kernels to a stream of its own, where it may take most of the
+// time: the steps stay what they were, from both sides.
+func TestKernelOnAnotherStream(t *testing.T) {
+	for _, name := range longtest.Some([]string{"nsysai_h100_2gpu_1s", "cs336zx_2_7B_clean", "nsysai_mfu_2gpu_before", "cs336_hoponga_exp2024_2", "cs336_tianshi_a"}, 1) {
+		c := realCapture(t, name)
+		if c == nil {
+			t.Skip("the shared captures are not there")
+		}
+		base := mutantReport(t, c, nil)
+		for _, kernel := range biggest(base)[:3] {
+			m, err := c.Mutate(mutant.OtherStream(kernel))
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, err := analysedBeside(base, m.WriteTB(t), analyze.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, way := range [][2]*report.Report{{base, head}, {head, base}} {
+				c := compareSides(t, []*report.Report{way[0]}, []*report.Report{way[1]})
+				if row := c.Row("unit.time.mean"); row == nil || row.Ratio == nil || math.Abs(*row.Ratio-1) > 1e-3 || c.Verdict == comparison.Fail {
+					t.Errorf("%s, %s: %s, %+v: %s", name, kernel, c.Verdict, row, c.Cause)
+				}
+			}
+		}
+	}
 }
 
 // TestFirstKernelTwice launches the kernel at which the base's steps start once more in each step: right after itself,

@@ -2,6 +2,7 @@ package workunit
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -86,36 +87,45 @@ func (l *line) free(memory *spill.Arena) {
 	spill.Free(memory, l.idle)
 }
 
-// busiest is the stream of a track with the most compute time, or everyStream if no other stream computes. Streams
-// interleave differently from step to step even if each of them repeats exactly.
-func (t *track) busiest() int64 {
+// busiest is the stream of a track with the most compute time times different names, or everyStream if no other stream
+// computes. Streams interleave differently from step to step even if each of them repeats exactly. The names tell a step
+// from one kernel of it that takes most time on a stream of its own.
+func (t *track) busiest(s *symbols) int64 {
+	type stream struct{ id, time, names int64 }
+	type kernel struct {
+		stream int64
+		name   int32
+	}
 	device := t.device
-	time := map[int64]*int64{}
-	var sum *int64
-	last := int64(everyStream)
+	streams, seen := map[int64]*stream{}, map[kernel]bool{}
+	last := make([]*stream, len(s.name)) // by name: the stream on which it ran last
+	var x *stream
 	for k := range t.n {
 		i := t.piece(k)
 		if device.Class(i) != timeline.Compute {
 			continue
 		}
-		if s := device.Stream(i); s != last {
-			if last, sum = s, time[s]; sum == nil {
-				sum = new(int64)
-				time[s] = sum
+		if id := device.Stream(i); x == nil || id != x.id {
+			if x = streams[id]; x == nil {
+				x = &stream{id: id}
+				streams[id] = x
 			}
 		}
-		*sum += device.End(i) - device.Start(i)
+		x.time += device.End(i) - device.Start(i)
+		if name := s.at(device, i); last[name] != x {
+			last[name] = x
+			if key := (kernel{x.id, name}); !seen[key] {
+				seen[key] = true
+				x.names++
+			}
+		}
 	}
-	if len(time) < 2 {
+	if len(streams) < 2 {
 		return everyStream
 	}
-	streams := make([]int64, 0, len(time))
-	for s := range time {
-		streams = append(streams, s)
-	}
-	return slices.MinFunc(streams, func(a, b int64) int {
-		return cmp.Or(cmp.Compare(*time[b], *time[a]), cmp.Compare(a, b))
-	})
+	return slices.MinFunc(slices.Collect(maps.Values(streams)), func(a, b *stream) int {
+		return cmp.Or(cmp.Compare(b.time*b.names, a.time*a.names), cmp.Compare(a.id, b.id))
+	}).id
 }
 
 // compared reports whether a piece of the device's work counts when the track's units are compared.

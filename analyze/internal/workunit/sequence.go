@@ -64,7 +64,7 @@ func (l *layout) of(tracks []*track, w way, memory *spill.Arena) []*line {
 	parallel.Each(len(tracks), func(i int) {
 		t := tracks[i]
 		if t.stream = everyStream; !w.merged {
-			t.main = t.busiest()
+			t.main = t.busiest(w.names)
 			t.stream = t.main
 		}
 		l.lines[i] = newLine(t, w.names, memory)

@@ -150,6 +150,14 @@ func Rename(family, to string) Edit {
 	}}
 }
 
+// OtherStream moves the kernels of a family to a stream of their own, at the same times.
+func OtherStream(family string) Edit {
+	return Edit{Name: family + " on another stream", apply: func(d *draft) error {
+		d.each(On{}, func(e *event) bool { return d.inFamily(e, family) }, func(i int) { d.put(&d.events[i], "streamId", int64(99)) })
+		return nil
+	}}
+}
+
 func (d *draft) named(e *event, name string) {
 	e.name = name
 	d.put(e, "demangledName", textRef(name))
