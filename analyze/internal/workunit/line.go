@@ -88,8 +88,8 @@ func (l *line) free(memory *spill.Arena) {
 }
 
 // busiest is the stream of a track with the most compute time times different names, or everyStream if no other stream
-// computes. Streams interleave differently from step to step even if each of them repeats exactly. The names tell a step
-// from one kernel of it that takes most time on a stream of its own.
+// computes. Streams interleave differently from step to step even if each of them repeats exactly. The names tell a
+// step from one kernel of it that takes most time on a stream of its own.
 func (t *track) busiest(s *symbols) int64 {
 	type stream struct{ id, time, names int64 }
 	type kernel struct {

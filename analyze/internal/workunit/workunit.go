@@ -20,8 +20,8 @@
 // E occurs once per step, so it is an anchor, as S is. N is not, because it occurs twice: N G and N G S E would be two
 // kinds of unit. L makes unit 1 longer by one kernel and moves nothing else, whereas a fixed distance of 6 kernels
 // would be out of step from there on, and one of 19 would take three steps for one. Anchors are searched on the stream
-// with the most compute time and different kernels, E N G N G S, because streams interleave differently at every step; a unit then includes
-// what starts on any stream during it. If another program launches E twice in a row, E E N G N G S, both start one
+// with the most compute time and different kernels, E N G N G S, because streams interleave differently at every step;
+// a unit then includes what starts on any stream during it. If another program launches E twice in a row, E E N G N G S, both start one
 // unit; if what follows two E in turn is different work, as in E N G N E S S, both parts are one unit.
 //
 // The best anchor is the one whose units are most alike, by time and by kernels, over the whole capture; a tenth of a

@@ -153,7 +153,8 @@ func Rename(family, to string) Edit {
 // OtherStream moves the kernels of a family to a stream of their own, at the same times.
 func OtherStream(family string) Edit {
 	return Edit{Name: family + " on another stream", apply: func(d *draft) error {
-		d.each(On{}, func(e *event) bool { return d.inFamily(e, family) }, func(i int) { d.put(&d.events[i], "streamId", int64(99)) })
+		match := func(e *event) bool { return d.inFamily(e, family) }
+		d.each(On{}, match, func(i int) { d.put(&d.events[i], "streamId", int64(99)) })
 		return nil
 	}}
 }

@@ -174,9 +174,8 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	a.OfRow(row, c.Verdict)
-	if a.Direction == comparison.Unchanged && row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
-		return g.Of(row) && g.Verdict == comparison.Warn
-	}) {
+	warned := func(g comparison.Gate) bool { return g.Of(row) && g.Verdict == comparison.Warn }
+	if a.Direction == comparison.Unchanged && row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, warned) {
 		a.Direction = comparison.NotSettled
 	}
 	if row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
@@ -269,7 +268,9 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 		}
 		a.Rest = &rest
 		median := comparison.Value(a.To) - comparison.Value(a.From)
-		if d := t.TotalDelta; a.Metric == "unit.time.p50" && len(a.Rows) > 0 && math.Abs(median-d) > toldPart*max(math.Abs(median), math.Abs(d)) {
+		d := t.TotalDelta
+		apart := math.Abs(median-d) > toldPart*max(math.Abs(median), math.Abs(d))
+		if a.Metric == "unit.time.p50" && len(a.Rows) > 0 && apart {
 			a.Notes = append(a.Notes, "these causes are of the mean step: "+delta(d))
 		}
 	}

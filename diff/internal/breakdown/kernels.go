@@ -54,14 +54,15 @@ func (s *story) computeRows() []comparison.AnswerRow {
 	return kernels
 }
 
-// oneCategory is the share of a change from which one category holds all of it, and of the compute time up to which that is
-// not all there is.
+// oneCategory is the share of a change from which one category holds all of it, and of the compute time up to which
+// that is not all there is.
 const oneCategory = 0.95
 
-// inOneCategory reports whether the kernels of one category changed and all others did not, though the first take most of
-// the time; false if the GPU's clock went the same way.
+// inOneCategory reports whether the kernels of one category changed and all others did not, though the first take most
+// of the time; false if the GPU's clock went the same way.
 func (s *story) inOneCategory(class *comparison.AttributionRow, shift float64) bool {
-	if clock, _, known := clockChange(s.parts.Base, s.parts.Head); known && clock*shift > 0 && math.Abs(clock) >= clockAlike {
+	clock, _, known := clockChange(s.parts.Base, s.parts.Head)
+	if known && clock*shift > 0 && math.Abs(clock) >= clockAlike {
 		return false
 	}
 	r := s.parts.split().category(class.Delta)

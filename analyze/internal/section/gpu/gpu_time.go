@@ -265,7 +265,9 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	f.OfIdle(s, s.Idle, causes...).Rest(func(left *[timeline.Causes]int64) {
 		y := in.IdleSiteOf(left)
 		if y.Of > x.Of { // the finding has the part after read-backs, too
-			f.Evidence = slices.DeleteFunc(f.Evidence, func(r report.MetricRef) bool { return r.ID == "unit.read_back_idle" })
+			f.Evidence = slices.DeleteFunc(f.Evidence, func(r report.MetricRef) bool {
+				return r.ID == "unit.read_back_idle"
+			})
 		}
 		if y.Cause != x.Cause {
 			for i := range f.Evidence {

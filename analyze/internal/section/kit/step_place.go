@@ -54,7 +54,8 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 	}
 	host := lists.Total(s.HostLeft[:])
 	for h, ns := range s.HostLeft {
-		if ns = int64(math.Round(float64(ns) * float64(idle[timeline.CauseHost]) / float64(max(host, 1)))); ns > x.Time {
+		ns = int64(math.Round(float64(ns) * float64(idle[timeline.CauseHost]) / float64(max(host, 1))))
+		if ns > x.Time {
 			x.Cause, x.Host, x.Time = timeline.CauseHost, h, ns
 		}
 	}

@@ -149,7 +149,7 @@ func (in actionInputs) report(ctx context.Context, e *cmdenv.Env) error {
 		case err != nil:
 			return err
 		case other != "":
-			return usage.Errorf("%s is there, and explain did not write it all: name another folder in out, or remove it",
+			return usage.Errorf("%s is there, and explain did not write all of it: name another folder or remove it",
 				other)
 		}
 	}
