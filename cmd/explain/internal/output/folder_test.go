@@ -3,9 +3,12 @@ package output
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // TestReportsAreRemovedAlone: what lies beside a report stays, above all its capture.
@@ -37,5 +40,24 @@ func TestReportsAreRemovedAlone(t *testing.T) {
 	}
 	if other, err := RemoveReports(filepath.Join(dir, "none")); other != "" || err != nil {
 		t.Errorf("%q, %v", other, err)
+	}
+}
+
+// TestReportFilesAreAll: a file that is missing in the list keeps a folder from being recognized as a report's alone.
+func TestReportFilesAreAll(t *testing.T) {
+	res, err := analyze.Run(t.Context(), "../../../../testdata/head.sqlite", analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Report.Sections = append(res.Report.Sections, report.Section{ID: "ncu"})
+	var names []string
+	for _, f := range Report(res) {
+		if name := filepath.ToSlash(f.Name); !strings.HasPrefix(name, "tables/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if want := slices.Sorted(slices.Values(reportFiles)); !slices.Equal(names, want) {
+		t.Errorf("a report has %v, the list %v", names, want)
 	}
 }
