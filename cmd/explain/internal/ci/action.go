@@ -149,8 +149,8 @@ func (in actionInputs) report(ctx context.Context, e *cmdenv.Env) error {
 		case err != nil:
 			return err
 		case other != "":
-			return usage.Errorf("%s is there, and explain did not write all of it: name another folder or remove it",
-				other)
+			return usage.Errorf("%s is there, and explain did not write it all: "+
+				"name another folder in out, or remove it", other)
 		}
 	}
 	measured := measuredBy(e)
