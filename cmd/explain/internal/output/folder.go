@@ -155,12 +155,14 @@ func Check(dir string) error {
 	return nil
 }
 
-// RemoveReports removes the folders in dir that hold a report and nothing else. other is one that holds something else,
-// which stays: a capture may lie beside its report.
+// RemoveReports removes the folders in dir that hold a report and nothing else, and dir if nothing is left in it. other
+// is one that holds something else, which stays: a capture may lie beside its report.
 func RemoveReports(dir string) (other string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
+	} else if err != nil {
+		return "", err
 	}
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
@@ -173,6 +175,9 @@ func RemoveReports(dir string) (other string, err error) {
 		if err != nil {
 			return "", err
 		}
+	}
+	if other == "" {
+		err = os.Remove(dir)
 	}
 	return other, err
 }

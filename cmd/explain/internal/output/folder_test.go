@@ -38,6 +38,17 @@ func TestReportsAreRemovedAlone(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for _, name := range []string{"run-1/trace.sqlite", "base.sqlite"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if other, err := RemoveReports(dir); other != "" || err != nil {
+		t.Errorf("%q, %v", other, err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("an empty folder is left: %v", err)
+	}
 	if other, err := RemoveReports(filepath.Join(dir, "none")); other != "" || err != nil {
 		t.Errorf("%q, %v", other, err)
 	}
