@@ -167,13 +167,14 @@ func RemoveReports(dir string) (other string, err error) {
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		alone, err := reportAlone(name)
-		if alone {
+		if err == nil && alone {
 			err = os.RemoveAll(name)
-		} else {
-			other = name
 		}
 		if err != nil {
 			return "", err
+		}
+		if !alone {
+			other = name
 		}
 	}
 	if other == "" {
@@ -191,7 +192,9 @@ func reportAlone(dir string) (bool, error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		name := filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator)))
 		table := strings.HasPrefix(name, "tables/") && strings.HasSuffix(name, ".csv")
-		alone = alone && (err != nil || d.IsDir() || table || slices.Contains(reportFiles, name))
+		if err == nil {
+			alone = alone && (d.IsDir() || table || slices.Contains(reportFiles, name))
+		}
 		return err
 	})
 	return alone, err
