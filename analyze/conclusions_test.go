@@ -125,11 +125,17 @@ func TestFiguresOfFindings(t *testing.T) {
 	t.Logf("%d traces: high under 5 %%: %d, steps off: %d, time twice: %d, ranges named %d, not named %d", len(paths)+len(more), high, off, twice, named, unnamed)
 }
 
-// Where steps idle for 5 % or more, findings hold that time but for a hundredth of the step, which is too little for one:
-// also where another finding holds most of it, as in both captures of two GPUs, whose host waits for each copy.
+// Where steps idle for 5 % or more, findings hold that time but for a hundredth of the step, which is too little for
+// one: also where another finding holds most of it, as in both captures of two GPUs, whose host waits for each copy.
 func TestFindingsHoldTheIdleTimeOfSteps(t *testing.T) {
 	dir := shared(t, "traces")
-	for _, name := range []string{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", "rodinia_report3_native", "cs336_tianshi_a", "cs336_jsun_4ae893"} {
+	for _, name := range []string{
+		"nsysai_mfu_2gpu_before",
+		"nsysai_mfu_2gpu_after",
+		"rodinia_report3_native",
+		"cs336_tianshi_a",
+		"cs336_jsun_4ae893",
+	} {
 		r, held := reportOnce(t, filepath.Join(dir, name+".sqlite")), 0.0
 		for i := range r.Findings {
 			if f := &r.Findings[i]; idleFindings[f.ID] && f.Worth != nil {

@@ -184,13 +184,12 @@ func TestTheCausesAddUpToTheChange(t *testing.T) {
 			m.Summary = &report.Summary{N: 40, Min: 10e6, P50: 12e6, P90: 12e6, P99: 12e6, Max: 12e6, Mean: 11.2e6}
 		}
 	}
-	units := &head.Sections[0].Tables[1]
-	at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
-	for i, row := range units.Rows {
-		if row[at] = report.F(12e6); i%5 < 2 {
-			row[at] = report.F(10e6)
+	lasting(head, func(i int) float64 {
+		if i%5 < 2 {
+			return 10e6
 		}
-	}
+		return 12e6
+	})
 	c := ofReports(t, difftest.Kinds(step), head)
 	sum := comparison.Value(c.Answer.Rest)
 	for _, r := range c.Answer.Rows {
@@ -200,6 +199,15 @@ func TestTheCausesAddUpToTheChange(t *testing.T) {
 		t.Errorf("causes of %.0f ns under a change of %.0f ns: %s", sum, change, c.Cause)
 	}
 	says(t, c, "+12.0 % slower, 10 → 11.2 ms per step, mean")
+}
+
+// lasting sets what each unit of a report takes, ns.
+func lasting(r *report.Report, ns func(i int) float64) {
+	units := &r.Sections[0].Tables[1]
+	at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
+	for i, row := range units.Rows {
+		row[at] = report.F(ns(i))
+	}
 }
 
 // TestCausesOfTheMeanUnderAMedian by hand: all of 40 steps but one take 10.6 ms instead of 10 ms, which is certain, and that
@@ -213,13 +221,12 @@ func TestCausesOfTheMeanUnderAMedian(t *testing.T) {
 				m.Summary = &report.Summary{N: 40, Min: most, P50: most, P90: most, P99: most, Max: one, Mean: mean}
 			}
 		}
-		units := &r.Sections[0].Tables[1]
-		at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
-		for i, row := range units.Rows {
-			if row[at] = report.F(most); i == 20 {
-				row[at] = report.F(one)
+		lasting(r, func(i int) float64 {
+			if i == 20 {
+				return one
 			}
-		}
+			return most
+		})
 		return r
 	}
 	c := ofReports(t, side(10e6, 29e6, 10.475e6), side(10.6e6, 12e6, 10.635e6))
@@ -239,13 +246,12 @@ func TestAnOutlierThatIsWarnedOfIsNotNoChange(t *testing.T) {
 			m.Summary = &report.Summary{N: 40, Min: 10e6, P50: 10e6, P90: 10e6, P99: 247.9e6, Max: 400e6, Mean: 19.75e6}
 		}
 	}
-	units := &head.Sections[0].Tables[1]
-	at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
-	for i, row := range units.Rows {
-		if row[at] = report.F(10e6); i == 20 {
-			row[at] = report.F(400e6)
+	lasting(head, func(i int) float64 {
+		if i == 20 {
+			return 400e6
 		}
-	}
+		return 10e6
+	})
 	c := ofReports(t, difftest.Kinds(step), head)
 	if says(t, c, "Not settled (+97.5 %), 10 → 19.75 ms per step, mean, in 1 of 40 steps"); c.Verdict != comparison.Warn {
 		t.Errorf("verdict %s", c.Verdict)
@@ -258,11 +264,7 @@ func TestAChangeThatIsToldHasItsCauses(t *testing.T) {
 	side := func(factor float64) *report.Report {
 		r := difftest.Kinds(difftest.Kind{Phase: "step", Units: 12, Time: 10e6 * factor, Signature: "a",
 			Kernels: map[string]float64{"gemm": 3, "flash": 1}})
-		units := &r.Sections[0].Tables[1]
-		at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
-		for i, row := range units.Rows {
-			row[at] = report.F((9.2e6 + 1.6e6*float64(i%2)) * factor)
-		}
+		lasting(r, func(i int) float64 { return (9.2e6 + 1.6e6*float64(i%2)) * factor })
 		return r
 	}
 	c := ofReports(t, side(1), side(0.96))
@@ -297,11 +299,7 @@ func TestOneKernelIsNotAll(t *testing.T) {
 			x := m.Summary.Mean
 			m.Value, m.Summary = &x, &report.Summary{N: 40, Min: x, P50: x, P90: x, P99: x, Max: x, Mean: x}
 		}
-		units := &head.Sections[0].Tables[1]
-		at := slices.IndexFunc(units.Columns, func(c report.Column) bool { return c.ID == "duration" })
-		for _, row := range units.Rows {
-			row[at] = report.F(10e6 + slower)
-		}
+		lasting(head, func(int) float64 { return 10e6 + slower })
 		says(t, ofReports(t, difftest.Kinds(step), head), want)
 	}
 }

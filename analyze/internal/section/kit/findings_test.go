@@ -83,7 +83,7 @@ func TestFindingsHoldEachPieceOfTimeOnce(t *testing.T) {
 }
 
 // Of 1,000 ns the GPU idles 200 while the host waits, 150 for the host and 50 behind launches. A finding on waits holds
-// the 200 and 60 for the host; what is said of the idle time is then said of the other 140, most of which is for the host.
+// the 200 and 60 for the host; what is said of the idle time is then said of the other 140, most of it for the host.
 func TestIdleTimeThatAnotherFindingLeavesIsToldAnew(t *testing.T) {
 	s := &Step{Of: 1000, Idle: 400, Kernels: []int64{0}}
 	s.Cause[timeline.CauseSync], s.Cause[timeline.CauseHost], s.Cause[timeline.CauseDependency] = 200, 150, 50
@@ -91,11 +91,15 @@ func TestIdleTimeThatAnotherFindingLeavesIsToldAnew(t *testing.T) {
 	idle := &Finding{Finding: &report.Finding{ID: "gpu_idle"}, def: &FindingDef{General: true}}
 	var left [timeline.Causes]int64
 	found, remarks := rankFindings(s, []*Finding{
-		idle.OfIdle(s, 400, timeline.CauseSync, timeline.CauseHost, timeline.CauseDependency).Rest(func(l *[timeline.Causes]int64) { left = *l }),
+		idle.OfIdle(s, 400, timeline.CauseSync, timeline.CauseHost, timeline.CauseDependency).
+			Rest(func(l *[timeline.Causes]int64) { left = *l }),
 		waits.OfIdle(s, 260, timeline.CauseSync, timeline.CauseHost),
 	})
-	if len(remarks) != 0 || len(found) != 2 || found[0].Worth.Time != 260 || found[1].ID != "gpu_idle" || found[1].Worth.Time != 140 {
-		t.Errorf("found %+v, remarks %+v", found, remarks)
+	if len(remarks) != 0 || len(found) != 2 || found[1].ID != "gpu_idle" {
+		t.Fatalf("found %+v, remarks %+v", found, remarks)
+	}
+	if found[0].Worth.Time != 260 || found[1].Worth.Time != 140 {
+		t.Errorf("worth %d and %d, want 260 and 140", found[0].Worth.Time, found[1].Worth.Time)
 	}
 	if left[timeline.CauseSync] != 0 || left[timeline.CauseHost] != 90 || left[timeline.CauseDependency] != 50 {
 		t.Errorf("left %v", left)
