@@ -220,7 +220,7 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 		if x == nil || !x.believed() {
 			continue
 		}
-		cuts, paired := t.pairUp(t.cuts(x.pos, len(x.names)), w.names)
+		cuts, paired := t.pairUp(t.cuts(starts(x.pos, len(x.names))), w.names)
 		if len(cuts) < 2 {
 			continue
 		}
@@ -306,9 +306,8 @@ func starts(pos []int32, width int) []int32 {
 	return list
 }
 
-// cuts maps positions of an anchor of so many kernels in a track's line, in order, to positions in its work.
-func (t *track) cuts(pos []int32, width int) []cut {
-	pos = starts(pos, width)
+// cuts maps positions in a track's line, in order, to positions in its work.
+func (t *track) cuts(pos []int32) []cut {
 	cuts := make([]cut, 0, len(pos))
 	n := int32(0) // position in the line
 	for at := range t.n {
@@ -384,7 +383,8 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 	for i, l := range lines {
 		t, pos := f.tracks[i], l.occurrences(names, skip)
 		occurs += len(pos)
-		cuts, paired := t.pairUp(t.cuts(pos, len(names)), w.names)
+		pos = starts(pos, len(names))
+		cuts, paired := t.pairUp(t.cuts(pos), w.names)
 		together = max(together, paired)
 		if len(cuts) < 2 {
 			continue
