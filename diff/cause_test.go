@@ -324,3 +324,26 @@ func TestOverlapLostIsNotASlowerKernel(t *testing.T) {
 	says(t, ofReports(t, base, head), "+14.3 % slower", "+1.5 ms kernel gemm, less of it beside other kernels")
 	says(t, ofReports(t, head, base), "-12.5 % faster", "-1.5 ms kernel gemm, more of it beside other kernels")
 }
+
+// TestAGainThatHidesALoss by hand: of a step of 10 ms, gemm gains 1 ms and flash loses 1 ms, or each 0.2 ms. The step stays
+// as it is, and the first two are told; the others are within the noise floor of 5 %.
+func TestAGainThatHidesALoss(t *testing.T) {
+	step := difftest.Kind{Phase: "step", Units: 40, Time: 10e6, Signature: "a", Kernels: map[string]float64{"gemm": 5, "flash": 4, "norm": 1}}
+	for moved, want := range map[float64][]string{
+		1e6:   {"-1 ms kernel gemm -20.0 %", "+1 ms kernel flash +25.0 %"},
+		0.2e6: {"No change beyond noise (0 %), 10 → 10 ms per step, median."},
+	} {
+		head := difftest.Kinds(step)
+		for i := range head.Metrics {
+			m := &head.Metrics[i]
+			way := map[string]float64{"gemm": -moved, "flash": moved}[m.Labels["kernel"]]
+			if x := comparison.Value(m.Value) + way; way != 0 && !strings.Contains(m.ID, "count") {
+				m.Value, m.Summary = &x, &report.Summary{N: 40, Min: x, P50: x, P90: x, P99: x, Max: x, Mean: x}
+			}
+		}
+		c := ofReports(t, difftest.Kinds(step), head)
+		if says(t, c, want...); c.Verdict == comparison.Fail {
+			t.Errorf("%s: %s", c.Verdict, c.Cause)
+		}
+	}
+}

@@ -292,11 +292,12 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 
 // effects returns the causes of the change of the unit's time, largest first. If the change itself is neither settled
 // nor told as one, a cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone show
-// the change.
+// the change; if there is next to none, only those that exceed the floor: a gain and a loss.
 func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	x, rows := s.parts, s.parts.split()
 	a := &x.C.Attribution
-	if a.Base <= 0 || math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base {
+	still := math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base
+	if a.Base <= 0 || still && s.what != "" {
 		if s.what != "" {
 			list = otherRuns(x.Base, x.Head, x.names)
 		}
@@ -312,8 +313,8 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 			With: findings(x.C.Structure, comparison.FoundCommunication)})
 	}
 	for _, r := range all {
-		loud := settled || math.Abs(r.Delta) > x.Floor*a.Base ||
-			(r.Part == comparison.AnswerKernel || r.Part == comparison.AnswerKernels) && s.ownEvidence(r.Delta)
+		loud := math.Abs(r.Delta) > x.Floor*a.Base || !still && (settled ||
+			(r.Part == comparison.AnswerKernel || r.Part == comparison.AnswerKernels) && s.ownEvidence(r.Delta))
 		if loud && math.Abs(r.Delta) >= toldPart*math.Abs(a.TotalDelta) {
 			list = append(list, r)
 		}
