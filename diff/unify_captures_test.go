@@ -31,24 +31,44 @@ func analysedBeside(base *report.Report, trace string, opt analyze.Options) (*re
 	return again.Report, nil
 }
 
+// edited is a capture that a test edits.
+type edited struct {
+	name    string
+	capture *mutant.Capture
+}
+
+// toEdit are the synthetic captures of the kit, and after them those of the shared captures that are there.
+func toEdit(t *testing.T, shared ...string) (list []edited) {
+	t.Helper()
+	for _, r := range mutant.Recipes() {
+		c, err := r.Capture(t.TempDir(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, edited{r.Name, c})
+	}
+	for _, name := range shared {
+		if c := realCapture(t, name); c != nil {
+			list = append(list, edited{name, c})
+		}
+	}
+	return list
+}
+
 // TestKernelOnAnotherStream moves each of the three largest kernels to a stream of its own, where it may take most of
 // the time: the steps stay what they were, from both sides.
 func TestKernelOnAnotherStream(t *testing.T) {
-	names := []string{
+	list := toEdit(t,
 		"nsysai_h100_2gpu_1s",
 		"cs336zx_2_7B_clean",
 		"nsysai_mfu_2gpu_before",
 		"cs336_hoponga_exp2024_2",
 		"cs336_tianshi_a",
-	}
-	for _, name := range longtest.Some(names, 1) {
-		c := realCapture(t, name)
-		if c == nil {
-			t.Skip("the shared captures are not there")
-		}
-		base := mutantReport(t, c, nil)
+	)
+	for _, s := range longtest.Some(list, 3) {
+		base := mutantReport(t, s.capture, nil)
 		for _, kernel := range biggest(base)[:3] {
-			m, err := c.Mutate(mutant.OtherStream(kernel))
+			m, err := s.capture.Mutate(mutant.OtherStream(kernel))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +80,7 @@ func TestKernelOnAnotherStream(t *testing.T) {
 				c := compareSides(t, []*report.Report{way[0]}, []*report.Report{way[1]})
 				row := c.Row("unit.time.mean")
 				if row == nil || row.Ratio == nil || math.Abs(*row.Ratio-1) > 1e-3 || c.Verdict == comparison.Fail {
-					t.Errorf("%s, %s: %s, %+v: %s", name, kernel, c.Verdict, row, c.Cause)
+					t.Errorf("%s, %s: %s, %+v: %s", s.name, kernel, c.Verdict, row, c.Cause)
 				}
 			}
 		}
@@ -71,29 +91,13 @@ func TestKernelOnAnotherStream(t *testing.T) {
 // where a step was cut into a stub of one kernel and the rest, which takes as long as before; and in the middle, where
 // it was cut into halves. The step's mean changes as the edit says, from both sides.
 func TestFirstKernelTwice(t *testing.T) {
-	type source struct {
-		name    string
-		capture *mutant.Capture
-	}
-	var list []source
-	for _, r := range mutant.Recipes() {
-		c, err := r.Capture(t.TempDir(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, source{r.Name, c})
-	}
-	for _, name := range []string{
+	list := toEdit(t,
 		"cs336_hoponga_exp2024_2",
 		"nsysai_healthy_1pct",
 		"rodinia_report2_native",
 		"cs336zx_2_7B_clean",
 		"nsysai_h100_2gpu_1s",
-	} {
-		if c := realCapture(t, name); c != nil {
-			list = append(list, source{name, c})
-		}
-	}
+	)
 	pairs := 0
 	for _, s := range longtest.Some(list, 7) {
 		base := mutantReport(t, s.capture, nil)
