@@ -19,6 +19,7 @@ import (
 // while it imports and exports, while explain writes what it knows, and the report. It is said each time, no process is left and nothing is
 // half there; where something was recorded it is kept, and the last one has room for all.
 func TestFullDiskAtEveryStage(t *testing.T) {
+	t.Parallel()
 	serving := explaintest.Testdata("serving.sqlite")
 	for name, args := range map[string][]string{
 		"program": {"capture", "--out", "out", "--", "true", serving},

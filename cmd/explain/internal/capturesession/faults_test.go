@@ -54,6 +54,7 @@ func server(more ...string) []string { return append(append([]string{}, serverAr
 // TestEveryFaultEndsInOneSentence injects faults into captures. Each ends in one sentence, with the right exit code, without a process
 // that is left over, and without a folder that is only half there.
 func TestEveryFaultEndsInOneSentence(t *testing.T) {
+	t.Parallel()
 	for _, f := range longtest.Some([]fault{
 		// Nsight Systems.
 		{name: "nsys is missing", args: []string{"--nsys", "no-such-nsys", "--", "true"}, code: 3, says: "no-such-nsys is not installed here"},
@@ -302,6 +303,7 @@ func mountSmall(t *testing.T, dir, size string) []string {
 
 // TestInterruptEndsTheRecording: one Ctrl-C ends every process, keeps what was recorded and says so.
 func TestInterruptEndsTheRecording(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		name    string
 		args    []string
@@ -354,6 +356,7 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 
 // TestEveryVersionOfNsys: the commands are accepted by each version that explain knows, for every kind of window.
 func TestEveryVersionOfNsys(t *testing.T) {
+	t.Parallel()
 	for _, version := range longtest.Some([]string{"2021.4", "2022.4", "2023.4", "2024.2", "2025.6", "2026.1"}, 2) {
 		for name, args := range map[string][]string{
 			"whole capture":       {"--cuda-memory", "--", "true"},

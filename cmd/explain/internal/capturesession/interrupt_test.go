@@ -23,6 +23,7 @@ import (
 // TestInterruptKeepsWhatTheLoadMeasured: Ctrl-C while the server is under load leaves the folder with the trace and with what the load
 // measured until then, marked as interrupted.
 func TestInterruptKeepsWhatTheLoadMeasured(t *testing.T) {
+	t.Parallel()
 	port, err := capture.FreePort(0)
 	if err != nil {
 		t.Fatal(err)

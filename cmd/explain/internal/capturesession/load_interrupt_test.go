@@ -22,6 +22,7 @@ import (
 // TestInterruptEndsTheLoad: Ctrl-C ends a load with what was measured until then, whole and marked, in one sentence; pressed twice it
 // ends whatever is going on, and leaves no half of a file.
 func TestInterruptEndsTheLoad(t *testing.T) {
+	t.Parallel()
 	slow := fakeserver.Script{TTFT: 10 * time.Millisecond, Tokens: 4, Gap: time.Millisecond}
 	for _, x := range []struct {
 		name    string

@@ -185,6 +185,7 @@ func (x matrixCase) begun() (records, sure bool) {
 // TestSignalMatrix: wherever a signal comes, what nsys had begun to record is kept, everything ends in time, and nothing is left
 // running or in the temporary folder. $NSYS names a real nsys; else it is the stand-in, of a version that leaves raw streams.
 func TestSignalMatrix(t *testing.T) {
+	t.Parallel()
 	nsys := os.Getenv("NSYS")
 	few := 3
 	if nsys != "" {

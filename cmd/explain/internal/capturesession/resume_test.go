@@ -15,6 +15,7 @@ import (
 // TestResumeLineWorksAsPrinted: the line that an error prints finishes the capture, where nsys was named by a path and is
 // not on PATH, and the folder's name has blanks and quotes.
 func TestResumeLineWorksAsPrinted(t *testing.T) {
+	t.Parallel()
 	for name, named := range map[string][]string{"flag": {"--nsys", "my tools/nsys 1"}, "variable": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

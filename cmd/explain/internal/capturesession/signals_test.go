@@ -50,6 +50,7 @@ func signalWhen(t *testing.T, c *exec.Cmd, sig syscall.Signal, when string, time
 // TestSignalsEndACapture: a terminal that closes, Ctrl-\ and the end of a job are as Ctrl-C at every stage: every process ends, and what
 // was recorded is kept.
 func TestSignalsEndACapture(t *testing.T) {
+	t.Parallel()
 	const hup, quit, term = syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM
 	// Tests under nohup ignore SIGHUP, which children inherit; that of a caught signal they do not.
 	signal.Notify(make(chan os.Signal, 1), hup)
