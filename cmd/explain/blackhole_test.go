@@ -19,6 +19,7 @@ import (
 // TestBlackHoles: each of those that explain waits for takes what it is given and never answers. Every command ends, with the exit
 // code of a tool that failed, and names the flag, the variable or the part of an address that allows more time.
 func TestBlackHoles(t *testing.T) {
+	t.Parallel()
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ func check(t testing.TB, s *history.Store, o history.CheckOptions) *history.Chec
 
 // TestCheck: attention takes 1.3 times as long from night 12 on. A step of 400 µs has 80 µs of it: 424 µs, +6 %.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, place string) {
 		s := open(t, place)
 		nights(t, s, 20, func(i int) historytest.Capture {
@@ -89,6 +90,7 @@ func TestCheck(t *testing.T) {
 // TestFiveSlowNights: +5 % after five quiet nights is open from the fourth slow one on. Where the nights are too noisy for
 // that, the check says so, and no series can show it.
 func TestFiveSlowNights(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		noise        float64
 		slow, found  int
@@ -126,6 +128,7 @@ func TestFiveSlowNights(t *testing.T) {
 // TestMachinesThatTakeTurns: a machine that is 8 % slower captures every other night. That is no change, and a change of
 // the commit is found once, over both.
 func TestMachinesThatTakeTurns(t *testing.T) {
+	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	nights(t, s, 36, func(i int) historytest.Capture {
 		c := historytest.Capture{Noise: 0.004, Steps: 3, Machine: i % 2, Level: 1 + 0.08*float64(i%2)}
@@ -149,6 +152,7 @@ func TestMachinesThatTakeTurns(t *testing.T) {
 
 // TestDriverUpdate: another driver and +10 % in the same night are no change of a commit, and a line that warns.
 func TestDriverUpdate(t *testing.T) {
+	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	nights(t, s, 30, func(i int) historytest.Capture {
 		c := historytest.Capture{Noise: 0.004, Steps: 3}
@@ -179,6 +183,7 @@ func TestDriverUpdate(t *testing.T) {
 // TestEveryBorderIsTold: another GPU, container, engine or nsys with +10 % in the same night is a line that warns, and no change:
 // the nights behind have a baseline of their own. A build of the engine between two releases is no border.
 func TestEveryBorderIsTold(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]struct {
 		moved history.Moved
 		later func(c *historytest.Capture, r *report.Report, p *history.Place)
@@ -247,6 +252,7 @@ func engineFacts(version string) report.Section {
 
 // TestReferenceCommit: the machine gets 8 % slower at night 10, unseen; the reference commit does too.
 func TestReferenceCommit(t *testing.T) {
+	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	for i := range 24 {
 		level := 1.0
@@ -273,6 +279,7 @@ func TestReferenceCommit(t *testing.T) {
 
 // TestLevelCameBack: what was put right is no open change any more.
 func TestLevelCameBack(t *testing.T) {
+	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	nights(t, s, 36, func(i int) historytest.Capture {
 		c := historytest.Capture{Noise: 0.004, Steps: 3}
@@ -290,6 +297,7 @@ func TestLevelCameBack(t *testing.T) {
 // TestCauseNamesTheFamily: of 40 draws, or 200 with -long, of five nights a side, with noise of 1 % between captures, the cause names the kernel that
 // was made slower (+3 % to the step) in 95 % or more.
 func TestCauseNamesTheFamily(t *testing.T) {
+	t.Parallel()
 	const pool = 10
 	draws := longtest.N(40, 200)
 	var base []*report.Report

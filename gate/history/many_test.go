@@ -21,6 +21,7 @@ var (
 // TestPageOfManyRuns: a page of all branches, each with a change of its own, is bounded. What it allocates grows with the runs, by a few kB for each, and it
 // draws no more than the newest nights of the newest series, whatever there is.
 func TestPageOfManyRuns(t *testing.T) {
+	t.Parallel()
 	const branches = 40
 	runs := 1_000
 	if longtest.On() {

@@ -27,6 +27,7 @@ func window(t *testing.T, s *history.Store, head *report.Report) *history.Window
 // TestNoiseOfRuns: 24 runs with noise of 1 %, one of them odd, after a step of 20 %. The floor is that of 1 %: the median
 // deviation gives the standard deviation to 1/√(2·0.37·19), some 27 %.
 func TestNoiseOfRuns(t *testing.T) {
+	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	nights(t, s, 30, func(i int) historytest.Capture {
 		c := historytest.Capture{Noise: 0.01, Steps: 4}

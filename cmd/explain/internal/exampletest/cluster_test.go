@@ -15,6 +15,7 @@ import (
 // TestClusterScripts runs the examples for Slurm as Slurm would, with fakes for the server and nsys: one job, an array of two ranks,
 // and what puts them together.
 func TestClusterScripts(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
 	}

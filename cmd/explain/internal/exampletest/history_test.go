@@ -20,6 +20,7 @@ import (
 // TestHistoryBranch runs examples/history/branch.sh: three jobs at once push to one branch, and none is lost; nor are
 // theirs when a fourth job cannot fetch the branch at first.
 func TestHistoryBranch(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
 	}
@@ -208,6 +209,7 @@ esac
 // TestHistoryInAnArtifactOrACache runs the workflows of examples/history/README.md for nights in a row: each begins with the
 // history of all nights before, whatever came of them.
 func TestHistoryInAnArtifactOrACache(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
 	}

@@ -22,6 +22,7 @@ import (
 // TestRanksOnClusters runs what the examples for Kubernetes, Argo, GitHub and the Nsight Operator tell a scheduler to
 // run, as a stand-in for each: every one makes the report that a single process makes, byte for byte.
 func TestRanksOnClusters(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
 	}

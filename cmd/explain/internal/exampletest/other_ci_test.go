@@ -50,6 +50,7 @@ func otherCI(t *testing.T) map[string]string {
 // nsys does, three times in one workspace: a slower head fails, a capture that fails is an error that judges nothing, and the slower
 // head fails again. Each side is measured with a Python environment of its own: one for both would measure the same code twice.
 func TestOtherCIs(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash")
 	}

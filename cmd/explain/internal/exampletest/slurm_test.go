@@ -64,6 +64,7 @@ func TestMakeFleet(t *testing.T) {
 // killed and a third leaves half a file; run again, everything is there, and the merged report is the one that a single
 // process makes, byte for byte.
 func TestRanksBySlurm(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
 	}

@@ -21,6 +21,7 @@ import (
 // TestSteps runs the action as steps of a job: its own script in bash, the program as a process, and package gatetest as
 // GitHub; each twice in its workspace; some of them, or all with -args -long. What a workflow around it does is TestWorkflows'.
 func TestSteps(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("steps are scripts for bash")
 	}
