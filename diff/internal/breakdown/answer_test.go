@@ -1,6 +1,8 @@
 package breakdown
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -77,6 +79,28 @@ func TestOneRun(t *testing.T) {
 	} {
 		if got := oneRun(&comparison.AttributionRow{Delta: x.delta}, x.k); got != x.want {
 			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+	}
+}
+
+// TestHostTextNamesTheCalls by hand: of 10 ms more in CUDA calls, the largest calls are named that hold half of it
+// together, up to two.
+func TestHostTextNamesTheCalls(t *testing.T) {
+	for _, c := range []struct {
+		calls map[string]float64
+		want  string
+	}{
+		{map[string]float64{"cudaFree": 6e6, "cudaMalloc": 4e6}, "+6 ms in cudaFree"},
+		{map[string]float64{"cudaFree": 4.9e6, "cudaMalloc": 4.8e6, "cudaHostAlloc": 0.3e6}, "+4.9 ms in cudaFree and +4.8 ms in cudaMalloc"},
+		{map[string]float64{"cudaFree": 2e6, "cudaMalloc": 2e6, "cudaHostAlloc": 2e6}, "+10 ms in CUDA calls other than launches"},
+		{map[string]float64{"cudaFree": 6e6, "cudaMalloc": -4e6}, "+6 ms in cudaFree"},
+	} {
+		rows := split{{ID: "api", Kind: comparison.KindHost, Delta: 10e6}}
+		for _, name := range slices.Sorted(maps.Keys(c.calls)) {
+			rows = append(rows, comparison.AttributionRow{ID: name, Kind: comparison.KindCall, Category: "api", Delta: c.calls[name]})
+		}
+		if got := rows.hostText(12e6); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func more(d float64, up, down string) string {
 // hostText says what the launching thread does longer or shorter, if the captures show it and it is a large enough part
 // of the change.
 func (s split) hostText(d float64) string {
-	var cause, call *comparison.AttributionRow
+	var cause *comparison.AttributionRow
 	for i := range s {
 		r := &s[i]
 		if r.Kind == comparison.KindHost && r.Delta*d > 0 && (cause == nil || math.Abs(r.Delta) > math.Abs(cause.Delta)) {
@@ -89,16 +89,19 @@ func (s split) hostText(d float64) string {
 	if cause == nil || hostWords[cause.ID] == "" || math.Abs(cause.Delta) < causePart*math.Abs(d) {
 		return ""
 	}
-	for i := range s {
-		r := &s[i]
-		if r.Kind == comparison.KindCall && r.Category == cause.ID &&
-			math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
-			(call == nil || math.Abs(r.Delta) > math.Abs(call.Delta)) {
-			call = r
+	calls := slices.DeleteFunc(slices.Clone(s), func(r comparison.AttributionRow) bool {
+		return r.Kind != comparison.KindCall || r.Category != cause.ID || r.Delta*d <= 0 || cause.ID == "profiler"
+	})
+	slices.SortStableFunc(calls, func(a, b comparison.AttributionRow) int {
+		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
+	})
+	sum, text := 0.0, ""
+	for i := range calls[:min(2, len(calls))] {
+		sum += calls[i].Delta
+		text += " and " + delta(calls[i].Delta) + " in " + wording.Shorten(calls[i].ID, 60)
+		if math.Abs(sum) >= math.Abs(cause.Delta)/2 {
+			return strings.TrimPrefix(text, " and ")
 		}
-	}
-	if call != nil && cause.ID != "profiler" {
-		return delta(call.Delta) + " in " + wording.Shorten(call.ID, 60)
 	}
 	return delta(cause.Delta) + " " + hostWords[cause.ID]
 }
