@@ -68,7 +68,8 @@ func All(
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
 }
 
-// oneUnit analyses again the traces whose units differ from those of the first.
+// oneUnit analyses again the traces whose units differ from those of the first. If one lacks the ranges that are the
+// first's units, all get its units.
 func oneUnit(
 	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
 ) error {
@@ -76,6 +77,21 @@ func oneUnit(
 	if first < 0 {
 		return nil
 	}
+	if err := unitsOf(first, ctx, inputs, list, whole, opt, bar); err != nil || list[first].Report.Unit.Kind != "nvtx" {
+		return err
+	}
+	other := slices.IndexFunc(list, func(r *analyze.Result) bool { return r.Report.Unit.Used() != nil })
+	if other < 0 {
+		return nil
+	}
+	return unitsOf(other, ctx, inputs, list, whole, opt, bar)
+}
+
+// unitsOf analyses again the traces whose units differ from those of the input at the index one.
+func unitsOf(
+	one int, ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
+) error {
+	opt.Like(list[one].Report)
 	for i, in := range inputs {
 		if in.Kind != input.Trace || !opt.Again(list[i].Report) {
 			continue
@@ -85,7 +101,7 @@ func oneUnit(
 		if err != nil {
 			return err
 		}
-		if report.Alike(list[first].Report, again.Report) || !report.Alike(list[first].Report, list[i].Report) {
+		if report.Alike(list[one].Report, again.Report) || !report.Alike(list[one].Report, list[i].Report) {
 			list[i] = again
 		}
 	}
