@@ -498,6 +498,32 @@ func TestFindWithRangesOfAnotherCapture(t *testing.T) {
 	}
 }
 
+// Of twelve steps of forty kernels, every third lacks one, as where rows were lost: two thirds launch the same kernels, too few
+// to be units by themselves. If another capture has these ranges as its units, they are the units here.
+func TestRangesOfAnotherCaptureWhereKernelsWereLost(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "python").Thread(1, "python")
+	at := int64(1000 * us)
+	for i := range 12 {
+		begin := at
+		for k := range 40 {
+			if i%3 != 2 || k != 7+i {
+				th.Launch(fmt.Sprint("k", string(rune('A'+k))), at-5*us, at-4*us, tracetest.Kernel{Start: at, End: at + 10*us})
+			}
+			at += 11 * us
+		}
+		th.Range(fmt.Sprint("loop ", i), begin-6*us, at-6*us)
+	}
+	in := load(t, b.WriteTB(t), "")
+	if r := search(in, nil); r.Kind != workunit.KindKernel {
+		t.Errorf("by itself: %s %s: %s", r.Kind, r.Name, r.Why)
+	}
+	in.Range = "loop #"
+	if r := search(in, nil); r.Kind != workunit.KindNVTX || len(r.Units) != 12 {
+		t.Errorf("by the other's ranges: %s %s, %d units: %s", r.Kind, r.Name, len(r.Units), r.Why)
+	}
+}
+
 // Equal work has equal signatures; another grid, another number of bytes or one kernel more has another one. Units are
 // numbered from the first, kept or not.
 func TestSignatureOfAUnit(t *testing.T) {

@@ -73,7 +73,7 @@ func own(text string) bool { return text != "" && !strings.Contains(text, "::") 
 
 // byRanges finds units by the program's own ranges: the outermost family of three or more, of which four in five launch
 // the same kernels, and which holds half of the GPU work. The family that Input.Range names comes first, however much
-// work it holds.
+// work it holds and whatever it launches.
 func (f *Search) byRanges() *Result {
 	r := &f.Trace.Ranges
 	if r.Len() == 0 {
@@ -104,7 +104,7 @@ func (f *Search) byRanges() *Result {
 	var fair []int
 	for i := range families {
 		x := &families[i]
-		repeats := x.worked >= minMembers && float64(x.alike) >= minAlike*float64(x.worked)
+		repeats := x.worked >= minMembers && (float64(x.alike) >= minAlike*float64(x.worked) || int32(i) == given)
 		large := float64(x.launch) >= minFamily*float64(all) && float64(x.kernels) >= minFamily*float64(kernels)
 		if repeats && (large || int32(i) == given) && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
 			fair = append(fair, i)
