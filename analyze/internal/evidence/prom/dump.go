@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 const (
@@ -67,8 +68,8 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		in.Tally.Format, in.Tally.Version = x.engine, ""
 	}
 	if bad > 0 {
-		d.warn("prometheus_malformed", "%s: %d lines are not samples of Prometheus' text format and were left out",
-			in.Name, bad)
+		d.warn("prometheus_malformed", "%s: left out, because not samples of Prometheus' text format: %s", in.Name,
+			wording.Count(bad, "line"))
 	}
 	if len(parts) > 1 {
 		in.Tally.Format += fmt.Sprintf(" (%d dumps)", len(parts))
@@ -90,7 +91,7 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 			continue
 		}
 		lines[s.name]++
-		if _, own := ownName(s.name); own || s.name == processStart || isPower(s.name) {
+		if isOurs(s.name) {
 			byName[s.name] = append(byName[s.name], s)
 		}
 	}
@@ -108,20 +109,69 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 	return bad
 }
 
-// split cuts a file in which several dumps follow each other, where its first comment comes again.
+// split cuts a file in which several dumps follow each other: where a series comes again that a value is taken from.
 func split(body []byte) (parts [][]byte) {
-	first, _, _ := bytes.Cut(body, []byte("\n"))
-	if len(first) < 8 || len(first) > 4096 || first[0] != '#' {
-		return [][]byte{body}
-	}
-	mark := slices.Concat([]byte("\n"), first, []byte("\n"))
-	for {
-		at := bytes.Index(body[min(1, len(body)):], mark)
-		if at < 0 {
-			return append(parts, body)
+	seen, at := map[string]bool{}, 0
+	for line := range bytes.Lines(body) {
+		if name := series(line); name != "" {
+			if seen[name] {
+				parts, body, at = append(parts, body[:at]), body[at:], 0
+				clear(seen)
+			}
+			seen[name] = true
 		}
-		parts, body = append(parts, body[:at+2]), body[at+2:]
+		at += len(line)
 	}
+	return append(parts, body)
+}
+
+// series is the name and labels of a sample that a value is taken from, as they are written; else empty.
+func series(line []byte) string {
+	text, _, _ := strings.Cut(string(bytes.TrimSpace(line)), " # {")
+	end := strings.IndexAny(text, "{ \t")
+	if end < 0 || !isOurs(text[:end]) {
+		return ""
+	}
+	if text[end] == '{' {
+		end = strings.LastIndexByte(text, '}') + 1
+	}
+	return text[:max(end, 0)]
+}
+
+// isOurs reports whether values are taken from the samples of a name.
+func isOurs(name string) bool {
+	_, own := ownName(name)
+	return own || name == processStart || isPower(name)
+}
+
+// rankLabels tell apart the processes of one engine of SGLang, which state the same requests. Engines of their own differ
+// in dp_rank, or in another label.
+var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank"}
+
+// oncePerEngine leaves of the samples of a family those of the first rank of each engine, and drops a breakdown by
+// priority, which SGLang writes beside the sums.
+func oncePerEngine(list []sample) []sample {
+	first := map[string]string{} // engine → rank
+	if len(list) > 0 && list[0].get(rankLabels[0]) == "" {
+		return list
+	}
+	of := func(s sample) (engine, rank string) {
+		engine = s.seriesWithout(append([]string{"le"}, rankLabels...)...)
+		for _, l := range rankLabels {
+			rank += s.get(l) + " "
+		}
+		return engine, rank
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(s sample) bool { return s.get("priority") != "" })
+	for _, s := range list {
+		if engine, rank := of(s); first[engine] == "" || rank < first[engine] {
+			first[engine] = rank
+		}
+	}
+	return slices.DeleteFunc(list, func(s sample) bool {
+		engine, rank := of(s)
+		return rank != first[engine]
+	})
 }
 
 // processStart is the time at which the server was started: two dumps of one process share it.
@@ -139,7 +189,7 @@ func (x *dump) take(byName map[string][]sample) {
 			if !ok || own[name] != nil || x.engine != "" && x.engine != e.name {
 				continue
 			}
-			x.engine, own[name] = e.name, list
+			x.engine, own[name] = e.name, oncePerEngine(list)
 			for _, s := range list {
 				for _, of := range modelLabels {
 					if m := s.get(of); m != "" && len(x.models) < maxModels {
@@ -218,7 +268,8 @@ func (x *dump) more(own map[string][]sample) {
 	for _, s := range cache {
 		blocks, _ := strconv.ParseFloat(s.get("num_gpu_blocks"), 64)
 		size, _ := strconv.ParseFloat(s.get("block_size"), 64)
-		sum += blocks * size
+		tokens, _ := strconv.ParseFloat(s.get("kv_cache_size_tokens"), 64)
+		sum += cmp.Or(tokens, blocks*size)
 	}
 	if sum > 0 && sum < 1e15 {
 		x.gauges[KVTokens] = sum
@@ -290,7 +341,7 @@ func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 
 // since is the difference to an earlier dump; nil if a counter went down, or if the process is another one.
 func (x *dump) since(earlier *dump) *dump {
-	if x.engine != earlier.engine || x.started != earlier.started {
+	if x.engine != earlier.engine || x.started != earlier.started && x.started*earlier.started != 0 {
 		return nil
 	}
 	d := *x

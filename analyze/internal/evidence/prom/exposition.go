@@ -102,10 +102,13 @@ func (s sample) get(name string) string {
 }
 
 // series names the labels without le: the buckets, the sum and the count of one histogram share it.
-func (s sample) series() string {
+func (s sample) series() string { return s.seriesWithout("le") }
+
+// seriesWithout names the labels but for some.
+func (s sample) seriesWithout(names ...string) string {
 	var parts []string
 	for _, l := range s.labels {
-		if l.name != "le" {
+		if !slices.Contains(names, l.name) {
 			parts = append(parts, l.name+"="+strconv.Quote(l.value))
 		}
 	}
@@ -148,14 +151,15 @@ var histograms = []name{
 	{Inference, "request_inference_time_seconds"}, {PrefillTime, "request_prefill_time_seconds"},
 	{DecodeTime, "request_decode_time_seconds"},
 	{PromptLen, "request_prompt_tokens"}, {PromptLen, "prompt_tokens_histogram"},
-	{ComputedLen, "request_prefill_kv_computed_tokens"},
+	{ComputedLen, "request_prefill_kv_computed_tokens"}, {ComputedLen, "uncached_prompt_tokens_histogram"},
 	{OutputLen, "request_generation_tokens"}, {OutputLen, "generation_tokens_histogram"},
 }
 
 var counters = []name{
 	{PromptTokens, "prompt_tokens_total"}, {GenerationTokens, "generation_tokens_total"},
-	{CachedTokens, "cached_tokens_total"},
-	{Preemptions, "num_preemptions_total"}, {Preemptions, "num_retractions_total"}, {Requests, "num_requests_total"},
+	{CachedTokens, "cached_tokens_total"}, {CachedTokens, "prompt_tokens_cached_total"},
+	{Preemptions, "num_preemptions_total"}, {Preemptions, "num_retracted_requests_total"},
+	{Preemptions, "num_retractions_sum"}, {Requests, "num_requests_total"},
 	{PrefixQueries, "prefix_cache_queries_total"}, {PrefixQueries, "gpu_prefix_cache_queries_total"},
 	{PrefixHits, "prefix_cache_hits_total"}, {PrefixHits, "gpu_prefix_cache_hits_total"},
 	{SpecAccepted, "spec_decode_num_accepted_tokens_total"}, {SpecDrafted, "spec_decode_num_draft_tokens_total"},

@@ -77,7 +77,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		}
 	}
 	d.Power = powerOf(dumps)
-	dumps = slices.DeleteFunc(dumps, func(x *dump) bool { return x.engine == "" && len(x.watts)+len(x.joules) > 0 })
+	dumps = slices.DeleteFunc(dumps, func(x *dump) bool { return x.engine == "" }) // of another program
 	if len(dumps) == 0 {
 		dumps = append(dumps, newDump(""))
 	}
@@ -138,8 +138,7 @@ func (d *Data) difference(a, b *dump) *dump {
 			"By its counters the first dump is the later one: the difference is taken the other way round")
 		return later
 	}
-	d.warn("prometheus_reset",
-		"The counters of %s are in part smaller than those of %s: the server was started again in between, or these are two servers; %s stands alone",
-		b.name, a.name, b.name)
+	d.warn("prometheus_reset", "%s and %s are not of one process, or counters went down: the server was started again in between, "+
+		"or these are two servers; %s stands alone", a.name, b.name, b.name)
 	return b
 }
