@@ -220,7 +220,8 @@ func retracted(r *reader, m message) bool {
 	if !ok {
 		v = 1
 	}
-	r.d.preempt(v)
+	r.start.ofRank().retracted += v
+	r.d.HasPreemptions = true
 	return true
 }
 

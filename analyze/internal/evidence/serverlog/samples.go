@@ -148,7 +148,11 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 		{"est. decode TFLOPS/s (per GPU)", &s.Flops, 1e12}, {"est. read BW (GB/s per GPU)", &s.Bytes, 1e9},
 		{"est. write BW (GB/s per GPU)", &written, 1e9},
 	}, func(name string, v float64, _ []byte) {
-		if name != "mamba usage" && !strings.HasSuffix(name, "token usage") {
+		switch {
+		case name == "cpu token usage":
+			s.CPUUsage = v
+			return
+		case name != "mamba usage" && !strings.HasSuffix(name, "token usage"):
 			return
 		}
 		for p, pool := range PoolNames {
@@ -161,7 +165,7 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 	if !math.IsNaN(written) {
 		s.Bytes += written
 	}
-	return s, !math.IsNaN(s.Running)
+	return s, !math.IsNaN(s.Running) || prefill && !math.IsNaN(s.NewTokens) // servers of prefill alone state no running ones
 }
 
 // Spec is the speculative decoding between two lines of statistics.
@@ -248,9 +252,12 @@ func scheduled(r *reader, m message) bool {
 //	(ms)=0.6, Avg MB per transfer=12.5, Throughput (MB/s)=5000.0, Avg number of descriptors=64.0
 func transfers(r *reader, m message) bool {
 	n, ok := wholeAfter(m.rest, "Num successful transfers=")
+	if !ok { // another connector's
+		return false
+	}
 	millis, timed := numberAfter(m.rest, "Avg xfer time (ms)=")
 	size, sized := numberAfter(m.rest, "Avg MB per transfer=")
-	if !ok || n > maxTransfers || n > 0 && (!timed || !sized) {
+	if n > maxTransfers || n > 0 && (!timed || !sized) {
 		return r.broken()
 	}
 	t := &r.d.Transfers

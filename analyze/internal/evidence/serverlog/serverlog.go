@@ -115,6 +115,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	}
 	for _, s := range d.Starts {
 		s.ofRanks()
+		d.Preemptions += s.retracted()
 		s.blocks()
 	}
 	d.steady()

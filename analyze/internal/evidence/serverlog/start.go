@@ -49,7 +49,7 @@ type Start struct {
 // rankSums holds the numbers that one rank of SGLang states in several lines: for each pool of its KV cache, for each
 // kind of CUDA graph.
 type rankSums struct {
-	pools                          int64
+	pools, retracted               int64
 	kvBytes, graphTime, graphBytes float64
 }
 
@@ -84,6 +84,19 @@ func (s *Start) ofRanks() {
 		most(&s.GraphTime, r.graphTime)
 		most(&s.GraphBytes, r.graphBytes)
 	}
+}
+
+// retracted is how many requests lost their place in the KV cache: the ranks of one engine all log the same ones.
+func (s *Start) retracted() (sum int64) {
+	engines := map[int32]int64{}
+	for tags, r := range s.ranks {
+		engine := engineOf(header{tags: []byte(tags)}, nil)
+		engines[engine] = max(engines[engine], r.retracted)
+	}
+	for _, n := range engines {
+		sum += n
+	}
+	return sum
 }
 
 // Ends says how a log ends that begins with the start of a server but never says that it serves: the last step of the
@@ -206,11 +219,10 @@ func (s *Start) startLine(m []byte) (ok bool) {
 		setFirst(&s.Architecture, architecture(m[len("Resolved architecture: "):]))
 	case hasPrefix(m, "Starting to load model "):
 		setFirst(&s.Model, ModelID(string(bytes.TrimRight(m[len("Starting to load model "):], ". "))))
-	case hasPrefix(m, "GPU KV cache size: "):
+	case hasPrefix(m, "GPU KV cache size: "), hasPrefix(m, "Maximum concurrency for "): // newer versions: one line
 		setLeast(&s.KVTokens, wholeOf(m, "GPU KV cache size: "))
-	case hasPrefix(m, "Maximum concurrency for "):
-		if n, rest, ok := digits(m[len("Maximum concurrency for "):]); ok {
-			if v, ok := numberAfter(rest, "per request: "); ok && !(s.Concurrency <= v) {
+		if n, ok := wholeAfter(m, "Maximum concurrency for "); ok {
+			if v, ok := numberAfter(m, "per request: "); ok && !(s.Concurrency <= v) {
 				s.Concurrency, s.ConcurrencyLen = v, n
 			}
 		}
@@ -259,8 +271,11 @@ func (s *Start) sglangLine(m []byte) bool {
 		s.MaxModelLen = max(wholeOf(m, "context_len="), 0)
 		s.Engine = "SGLang"
 	case hasPrefix(m, "KV Cache is allocated."):
-		k, v := numberOf(m, "K size: "), numberOf(m, "V size: ")
-		if sum := gib(k + v); sum > 0 {
+		sum := numberOf(m, "KV size: ") // of latent attention
+		if math.IsNaN(sum) {
+			sum = numberOf(m, "K size: ") + numberOf(m, "V size: ")
+		}
+		if sum = gib(sum); sum > 0 {
 			r := s.ofRank()
 			r.pools++
 			add(&r.kvBytes, sum)
