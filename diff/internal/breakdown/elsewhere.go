@@ -138,6 +138,11 @@ func ofEvidence(c *comparison.Comparison) {
 		a.Notes = append(a.Notes, text)
 	}
 	if len(a.Notes) == 0 {
-		a.Notes = []string{"no change beyond noise in " + wording.Count(len(c.Primary), "number")}
+		open := len(texts[comparison.Unsettled])
+		text := "no change beyond noise in " + wording.Count(len(c.Primary)-open, "number")
+		if open > 0 {
+			text += fmt.Sprintf("; %d not settled", open)
+		}
+		a.Notes = []string{text}
 	}
 }

@@ -2,6 +2,7 @@ package noise
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -117,6 +118,10 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	row.HeadValues, row.Head, row.NHead = head.Values, head.Mean(), head.N
 	row.Unreplicated = m.Assume != report.Exact && (len(base.Values) == 1 || len(head.Values) == 1)
 	row.Change()
+	if row.Why = x.Unlike(n.id, n.stat, l); row.Why != "" {
+		row.Code = comparison.DifferentWork
+		return row, true
+	}
 	x.Settle(&row, m, n.stat)
 	if row.Class == comparison.Regressed && m.Better == report.None {
 		row.Class = comparison.Added
@@ -125,6 +130,43 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 		}
 	}
 	return row, true
+}
+
+// Unlike says why the captures' values of a number of servers measure different things; empty if they do not: the client
+// measured one, or versions state it by other metrics, or as percentiles of histograms with other buckets.
+func (x *Decider) Unlike(id, stat string, l report.Labels) string {
+	if !strings.HasPrefix(id, "serve.") {
+		return ""
+	}
+	var first *report.Source
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			m := c.Metric(id, l)
+			if m == nil || m.Assume == report.Exact {
+				continue
+			}
+			first = cmp.Or(first, &m.Source)
+			if text := unlike(first, &m.Source, stat); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+func unlike(a, b *report.Source, stat string) string {
+	const text = "it is of %s on one side and of %s on the other, which measure different things"
+	buckets := func(s *report.Source) string { return strings.Join(s.Columns[min(1, len(s.Columns)):], "") }
+	switch {
+	case !slices.Equal(a.Tables, b.Tables):
+		return fmt.Sprintf(text, strings.Join(a.Tables, ", "), strings.Join(b.Tables, ", "))
+	case !slices.Equal(a.Tables, []string{"prometheus"}) || len(a.Columns) == 0 || len(b.Columns) == 0:
+	case a.Columns[0] != b.Columns[0]:
+		return fmt.Sprintf(text, a.Columns[0], b.Columns[0])
+	case stat != "mean" && buckets(a) != buckets(b):
+		return "percentiles of histograms with different buckets say nothing: compare means"
+	}
+	return ""
 }
 
 // Settle decides the class of one row: over the lines of a log, by a summary's spread, or against the floor if there is

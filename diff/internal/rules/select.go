@@ -233,6 +233,9 @@ func (f *selector) compared(r *policy.Rule, id, stat string) []subject {
 			continue
 		}
 		s := subject{metric: r.Metric, row: *row, kind: kindLabels(row, &f.c.Unit), unit: row.Unit, noisy: row.Unit != report.Count}
+		if f.x != nil {
+			s.other = f.x.Unlike(id, rowStat, row.Labels)
+		}
 		if n, ok := f.judged.Number(row); ok {
 			s.number = &n
 		}
@@ -335,7 +338,9 @@ func (f *selector) subject(r *policy.Rule, m *report.Metric, id, stat string) su
 	s.many = ofKernel || len(m.Labels) > 0 && slices.ContainsFunc([]string{"api", "range", "operation", "name"},
 		func(key string) bool { return m.Labels[key] != "" })
 	row.Unreplicated = len(base.Values) == 1 || len(head.Values) == 1
-	s.other = f.of.otherWork(m)
+	if s.other = f.of.otherWork(m); s.other == "" && f.x != nil {
+		s.other = f.x.Unlike(id, stat, m.Labels)
+	}
 	if row.Base != nil && row.Head != nil && f.x != nil {
 		f.x.Settle(&row, m, stat)
 		if turned := r.Direction == policy.Up && s.higher || r.Direction == policy.Down && !s.higher; turned {

@@ -1,8 +1,11 @@
 package prom
 
 import (
+	"crypto/md5"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Histogram holds the observations of all series of one family.
@@ -12,6 +15,21 @@ type Histogram struct {
 	Counts []float64 // cumulative
 	Sum    float64
 	Count  float64
+}
+
+// mostEdges is how many edges a text lists; servers have up to 40.
+const mostEdges = 100
+
+// Edges are the upper bounds of the buckets, as text.
+func (h *Histogram) Edges() string {
+	text := []byte("le")
+	for _, b := range h.Bounds {
+		text = strconv.AppendFloat(append(text, ' '), b, 'g', -1, 64)
+	}
+	if len(h.Bounds) > mostEdges {
+		return fmt.Sprintf("le %d edges %x", len(h.Bounds), md5.Sum(text))
+	}
+	return string(text)
 }
 
 // Quantile estimates the value below which the share q (0..1) of the observations lie, as Prometheus does: linear

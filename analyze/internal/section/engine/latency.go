@@ -124,7 +124,7 @@ func latency(in *kit.Input, out *kit.Output) {
 		if h == nil {
 			continue
 		}
-		out.FromEvidence(file.Prometheus, int(h.Count), h.Family)
+		out.FromEvidence(file.Prometheus, int(h.Count), h.Family, h.Edges())
 		values, above, row := bucketed(out, &l, h, 1e9)
 		for i, q := range quantiles {
 			out.Metric(l.id, kit.Labels("quantile", q.name), values[i]).N = int64(h.Count)
@@ -139,7 +139,7 @@ func latency(in *kit.Input, out *kit.Output) {
 	sizes := out.Table("request_size")
 	for _, l := range requestSizes {
 		if h := d.Hists[l.of]; h != nil && h.Count > 0 {
-			out.FromEvidence(file.Prometheus, int(h.Count), h.Family)
+			out.FromEvidence(file.Prometheus, int(h.Count), h.Family, h.Edges())
 			_, _, row := bucketed(out, &l, h, 1)
 			sizes.Partial(append(row, kit.Text("what", l.name))...)
 		}
