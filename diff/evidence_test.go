@@ -274,6 +274,16 @@ func TestEvidenceOfPercentiles(t *testing.T) {
 	if r := rowOf(t, c, "serve.ttft.p99"); r.Class != comparison.Unsettled || c.Verdict != comparison.Pass {
 		t.Errorf("%s, %+v", c.Verdict, r)
 	}
+	// Where the median alone is known, it is compared.
+	median := func(v float64) *report.Report {
+		r := latency(v, v)
+		r.Metrics[0].Summary, r.Metrics[0].Scale = nil, report.Event
+		return r
+	}
+	c = compareReports(t, one(median(100e6)), one(median(150e6)), diff.Options{})
+	if r := rowOf(t, c, "serve.ttft.p50"); comparison.Value(r.Ratio) != 1.5 || strings.Contains(c.Cause, "no change") {
+		t.Errorf("%q, %+v", c.Cause, r)
+	}
 	// 20 % more, with a standard error of 0.5 % on each side.
 	c = compareReports(t, one(latency(100e6, 150e6)), one(latency(120e6, 150e6)), diff.Options{})
 	if r := rowOf(t, c, "serve.ttft.mean"); r.Class != comparison.Regressed || r.Interval == nil || r.Interval.Low < 1.18 || r.Interval.High > 1.22 || c.Verdict != comparison.Fail {

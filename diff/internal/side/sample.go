@@ -58,6 +58,9 @@ func statOf(m *report.Metric, stat string) (float64, bool) {
 		return comparison.Value(m.Value), m.Value != nil
 	}
 	of := report.Statistics[stat]
+	if stat == "p50" && m.Summary == nil && m.Scale == report.Event { // whose value is the median
+		return comparison.Value(m.Value), m.Value != nil
+	}
 	if m.Summary == nil || of == nil {
 		return 0, false
 	}

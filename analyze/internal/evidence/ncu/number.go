@@ -22,6 +22,7 @@ type votes struct{ point, comma int64 }
 
 // add looks at one cell. A whole quantity has no decimals, which decides cells that are ambiguous alone.
 func (v *votes) add(cell string, whole bool) {
+	cell = ungrouped(cell)
 	s, ok := decimalSign(cell)
 	if !ok && whole {
 		if i := strings.IndexAny(cell, ".,"); i >= 0 && grouped(cell, cell[i]) {
@@ -90,6 +91,26 @@ func grouped(s string, sign byte) bool {
 	return true
 }
 
+// ungrouped is a cell without the spaces or apostrophes by which French and Swiss locales group thousands.
+func ungrouped(cell string) string {
+	between := func(r rune) bool { return strings.ContainsRune(" '\u2019\u00a0\u202f", r) }
+	if strings.IndexFunc(cell, between) < 0 {
+		return cell
+	}
+	parts := strings.FieldsFunc(cell, between)
+	if len(parts) < 2 || strings.Trim(parts[len(parts)-1], "0123456789.,") != "" {
+		return cell
+	}
+	whole := strings.Join(parts, ",")
+	if i := strings.IndexAny(parts[len(parts)-1], ".,"); i >= 0 {
+		whole = whole[:len(whole)-len(parts[len(parts)-1])+i]
+	}
+	if !grouped(strings.TrimLeft(whole, "+-"), ',') {
+		return cell
+	}
+	return strings.Join(parts, "")
+}
+
 // number is a value, and one unit of its last printed digit, to which the page rounds.
 type number struct{ value, digit float64 }
 
@@ -101,7 +122,7 @@ func (s style) parse(cell string, to scale) (number, bool) {
 	}
 	cell = strings.TrimSuffix(strings.TrimSpace(cell), "%")
 	var b [80]byte
-	text, exp, decimals, ok := s.plain(b[:0], strings.TrimSpace(cell))
+	text, exp, decimals, ok := s.plain(b[:0], ungrouped(strings.TrimSpace(cell)))
 	if !ok {
 		return number{}, false
 	}

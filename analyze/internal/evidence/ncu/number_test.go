@@ -30,6 +30,11 @@ func TestWholeQuantitiesTell(t *testing.T) {
 		t.Errorf("2.816 bytes are read with %q for the decimal sign", s)
 	}
 	v = votes{}
+	v.add("1 234,567", false)
+	if s, _ := v.style(); s != comma {
+		t.Errorf("spaces between thousands: %q for the decimal sign", s)
+	}
+	v = votes{}
 	v.add("2,816", true)
 	v.add("2.816", false)
 	if s, against := v.style(); s != point || against != 0 {
@@ -56,6 +61,10 @@ func TestNumbers(t *testing.T) {
 		{comma, "9.495,42", scale{}, 9495.42, 0.01},
 		{comma, "2.508.800", scale{}, 2508800, 1},
 		{comma, "6,75", scale{duration, 3, 0}, 6750, 10},
+		{comma, "1 234,56", scale{}, 1234.56, 0.01},
+		{comma, "12\u202f690\u202f040,5", scale{}, 12690040.5, 0.1},
+		{point, "1'234.56", scale{}, 1234.56, 0.01},
+		{point, "9\u2019495", scale{}, 9495, 1},
 		{point, "2", scale{byteCount, 0, 1024}, 2048, 1024},
 	} {
 		n, ok := c.style.parse(c.cell, c.to)
@@ -63,7 +72,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%q is %v ± %v (%v), want %v ± %v", c.cell, n.value, n.digit, ok, c.value, c.digit)
 		}
 	}
-	for _, cell := range []string{"", "n/a", "no data", "nan", "-nan", "inf", "1e999", "(!) nan", "6,75", "1.2.3", "0x1f", "12 34", "--1", "1,2345", ".", "e5", "1e"} {
+	for _, cell := range []string{"", "n/a", "no data", "nan", "-nan", "inf", "1e999", "(!) nan", "6,75", "1.2.3", "0x1f", "12 34", "1 2345", "1 234 5", "1 234 x", "1, 234", "--1", "1,2345", ".", "e5", "1e"} {
 		if n, ok := point.parse(cell, scale{}); ok {
 			t.Errorf("%q is read as %v", cell, n.value)
 		}

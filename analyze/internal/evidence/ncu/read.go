@@ -255,7 +255,7 @@ func (p *parser) row(h *header, block int, fields []string) {
 		p.layout[h.layout] = true
 	}
 	pg := p.pages[len(p.pages)-1]
-	id, err := strconv.ParseInt(strings.NewReplacer(",", "", ".", "").Replace(cell(fields, h.id)), 10, 64)
+	id, err := strconv.ParseInt(strings.NewReplacer(",", "", ".", "").Replace(ungrouped(cell(fields, h.id))), 10, 64)
 	if err != nil && h.id >= 0 || cell(fields, h.kernel) == "" {
 		t.Unknown++
 		return
