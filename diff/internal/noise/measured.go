@@ -132,8 +132,8 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	return row, true
 }
 
-// Unlike says why the captures' values of a number of servers measure different things; empty if they do not: the client
-// measured one, or versions state it by other metrics, or as percentiles of histograms with other buckets.
+// Unlike says why the captures' values of a number of servers measure different things; empty if they do not: the
+// client measured one, or versions state it by other metrics, or as percentiles of histograms with other buckets.
 func (x *Decider) Unlike(id, stat string, l report.Labels) string {
 	if !strings.HasPrefix(id, "serve.") {
 		return ""

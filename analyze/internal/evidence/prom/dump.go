@@ -144,8 +144,8 @@ func isOurs(name string) bool {
 	return own || name == processStart || isPower(name)
 }
 
-// rankLabels tell apart the processes of one engine of SGLang, which state the same requests. Engines of their own differ
-// in dp_rank, or in another label.
+// rankLabels tell apart the processes of one engine of SGLang, which state the same requests. Engines of their own
+// differ in dp_rank, or in another label.
 var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank"}
 
 // oncePerEngine leaves of the samples of a family those of the first rank of each engine, and drops a breakdown by

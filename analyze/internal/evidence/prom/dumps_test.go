@@ -33,6 +33,9 @@ func readAll(t *testing.T, texts ...string) *Data {
 	return d
 }
 
+// otherDump is of a program that is no server.
+const otherDump = "# TYPE node_load1 gauge\nnode_load1 1\nprocess_start_time_seconds 9\n"
+
 const curlHead = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n"
 
 // scrape is a dump of a server that was started at a time and has worked on so many tokens.
@@ -58,12 +61,13 @@ func TestDumpsOfOneFile(t *testing.T) {
 		tokens   float64
 		warnings string
 	}{
-		"as they come":         {scrape("1", 10) + scrape("1", 30), 40, ""},
-		"behind curl -i":       {curlHead + scrape("1", 10) + curlHead + scrape("1", 30), 40, "prometheus_malformed"},
-		"without comments":     {bare(scrape("1", 10)) + bare(scrape("1", 30)), 40, ""},
-		"the server's alone":   {grep(scrape("1", 10)) + grep(scrape("1", 30)), 40, ""},
-		"started in between":   {curlHead + scrape("1", 10) + curlHead + scrape("2", 30), 60, "prometheus_malformed prometheus_reset"},
-		"another one's behind": {scrape("1", 10) + "# TYPE node_load1 gauge\nnode_load1 1\nprocess_start_time_seconds 9\n", 20, ""},
+		"as they come":       {scrape("1", 10) + scrape("1", 30), 40, ""},
+		"behind curl -i":     {curlHead + scrape("1", 10) + curlHead + scrape("1", 30), 40, "prometheus_malformed"},
+		"without comments":   {bare(scrape("1", 10)) + bare(scrape("1", 30)), 40, ""},
+		"the server's alone": {grep(scrape("1", 10)) + grep(scrape("1", 30)), 40, ""},
+		"started in between": {curlHead + scrape("1", 10) + curlHead + scrape("2", 30), 60,
+			"prometheus_malformed prometheus_reset"},
+		"another one's behind": {scrape("1", 10) + otherDump, 20, ""},
 		"three":                {scrape("1", 10) + scrape("1", 20) + scrape("1", 50), 80, "prometheus_dumps"},
 	} {
 		d := readAll(t, c.text)
@@ -84,15 +88,15 @@ func codes(d *Data) string {
 // A dump of another program beside the server's is neither a later one nor one before it, and one without the start of
 // its process may be of the same process.
 func TestDumpOfAnotherProgram(t *testing.T) {
-	const other = "# TYPE node_load1 gauge\nnode_load1 1\nprocess_start_time_seconds 9\n"
+	other := otherDump
 	for name, c := range map[string]struct {
 		texts  []string
 		tokens float64
 	}{
 		"behind": {[]string{scrape("1", 10), other}, 20}, "before": {[]string{other, scrape("1", 10)}, 20},
 		"between": {[]string{scrape("1", 10), other, scrape("1", 30)}, 40},
-		"no start": {[]string{scrape("1", 10), "vllm:prompt_tokens_total{engine=\"0\"} 30\nvllm:prompt_tokens_total{engine=\"1\"} 30\n"},
-			40},
+		"no start": {[]string{scrape("1", 10), "vllm:prompt_tokens_total{engine=\"0\"} 30\n" +
+			"vllm:prompt_tokens_total{engine=\"1\"} 30\n"}, 40},
 	} {
 		if d := readAll(t, c.texts...); d.Counters[PromptTokens] != c.tokens || codes(d) != "" {
 			t.Errorf("%s: %v tokens, warnings %v", name, d.Counters[PromptTokens], d.Warnings())
@@ -115,14 +119,17 @@ func TestRanksOfOneEngine(t *testing.T) {
 		series("max_total_num_tokens", `tp_rank="0",pp_rank="1"`, "1000")+
 		series("num_retracted_requests_total", `tp_rank="0",pp_rank="0"`, "7")+
 		series("num_retracted_requests_total", `tp_rank="0",pp_rank="1"`, "7")+
-		series("num_requests_total", `is_streaming="true"`, "20")+series("num_requests_total", `is_streaming="false"`, "1")+
+		series("num_requests_total", `is_streaming="true"`, "20")+
+		series("num_requests_total", `is_streaming="false"`, "1")+
 		series("queue_time_seconds_bucket", `tp_rank="0",pp_rank="0",le="1"`, "2")+
 		series("queue_time_seconds_bucket", `tp_rank="0",pp_rank="0",le="+Inf"`, "2")+
 		series("queue_time_seconds_bucket", `tp_rank="0",pp_rank="1",le="1"`, "2")+
 		series("queue_time_seconds_bucket", `tp_rank="0",pp_rank="1",le="+Inf"`, "2")+
-		series("queue_time_seconds_count", `tp_rank="0",pp_rank="1"`, "2")+series("queue_time_seconds_count", `tp_rank="0",pp_rank="0"`, "2")+
+		series("queue_time_seconds_count", `tp_rank="0",pp_rank="1"`, "2")+
+		series("queue_time_seconds_count", `tp_rank="0",pp_rank="0"`, "2")+
 		series("uncached_prompt_tokens_histogram_bucket", `le="100"`, "1")+
-		series("uncached_prompt_tokens_histogram_bucket", `le="+Inf"`, "2")+series("uncached_prompt_tokens_histogram_count", "", "2"))
+		series("uncached_prompt_tokens_histogram_bucket", `le="+Inf"`, "2")+
+		series("uncached_prompt_tokens_histogram_count", "", "2"))
 	for name, want := range map[string]float64{Running: 15, KVTokens: 1000} {
 		if d.Gauges[name] != want {
 			t.Errorf("%s = %v, want %v", name, d.Gauges[name], want)

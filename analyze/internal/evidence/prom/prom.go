@@ -138,7 +138,7 @@ func (d *Data) difference(a, b *dump) *dump {
 			"By its counters the first dump is the later one: the difference is taken the other way round")
 		return later
 	}
-	d.warn("prometheus_reset", "%s and %s are not of one process, or counters went down: the server was started again in between, "+
-		"or these are two servers; %s stands alone", a.name, b.name, b.name)
+	d.warn("prometheus_reset", "%s and %s are not of one process, or counters went down: the server was started again "+
+		"in between, or these are two servers; %s stands alone", a.name, b.name, b.name)
 	return b
 }

@@ -165,7 +165,8 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 	if !math.IsNaN(written) {
 		s.Bytes += written
 	}
-	return s, !math.IsNaN(s.Running) || prefill && !math.IsNaN(s.NewTokens) // servers of prefill alone state no running ones
+	// Servers of prefill alone do not state what runs
+	return s, !math.IsNaN(s.Running) || prefill && !math.IsNaN(s.NewTokens)
 }
 
 // Spec is the speculative decoding between two lines of statistics.
