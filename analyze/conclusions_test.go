@@ -3,6 +3,7 @@ package analyze
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,6 +253,41 @@ func TestConclusionsOfRanks(t *testing.T) {
 	}
 	if h.answer(); len(h.wrong) > 0 || h.n == 0 {
 		t.Errorf("%v", h.wrong)
+	}
+}
+
+// Of 20 steps of 1 ms one is held up for 60 ms in a range: the mean says that it is one, and so does the finding, which
+// speaks of no time of each step. Steps that all idle alike have no such gap, nor has the longest of steps that differ.
+func TestAStallOfOneStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		more        func(i int64) int64 // µs that step i is held up
+		first, idle string              // what the sentence and the finding say
+	}{
+		"a stall":   {func(i int64) int64 { return i / 10 % 2 * (1 - min(1, i%10)) * 60_000 }, "; one of them 61 ms, 1 ms without it)", "one gap of 60.4 ms is 88."},
+		"alike":     {func(int64) int64 { return 400 }, "", ""},
+		"different": {func(i int64) int64 { return i % 4 * 400 }, "", ""},
+	} {
+		b, at := newCapture(), int64(0)
+		for i := range int64(21) {
+			b.kernel("gemm", at, at, at+600)
+			b.th.Range("gc", (at+610)*us, (at+990+c.more(i))*us)
+			at += 1000 + c.more(i)
+		}
+		r := runReport(t, b.b.WriteTB(t), Options{Unit: "kernel:gemm"})
+		h := &head{Report: r}
+		h.answer()
+		n := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "gpu_idle" })
+		if n < 0 {
+			t.Fatalf("%s: %+v", name, r.Findings)
+		}
+		f := &r.Findings[n]
+		if len(h.wrong) > 0 || !strings.Contains(h.text, c.first) || strings.Contains(h.text, "one of them") != (c.first != "") {
+			t.Errorf("%s: %q, %v", name, h.text, h.wrong)
+		}
+		if !strings.Contains(f.Title, c.idle) || strings.Contains(f.Title, "one gap") != (c.idle != "") ||
+			strings.Contains(f.Title, "of each step") != (c.idle == "") {
+			t.Errorf("%s: %q", name, f.Title)
+		}
 	}
 }
 

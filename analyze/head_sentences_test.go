@@ -21,6 +21,7 @@ type head struct {
 	*report.Report
 	n     int
 	wrong []string
+	text  string // the first sentence
 }
 
 // TestHeadSentences holds the sentences of the first screen to the metrics and the series of steps that they are about, over
@@ -76,9 +77,10 @@ func (h *head) mean(id string, pairs ...string) float64 {
 }
 
 var (
-	stepSentence = regexp.MustCompile(`^(\S+ \S+) per (?:\S+ )?step(?: \((?:mean of [0-9,]+)?(?:; )?(?:(\S+ %) of them about (\S+ \S+) and (\S+ %) about (\S+ \S+))?\))?: ` +
+	stepSentence = regexp.MustCompile(`^(\S+ \S+) per (?:\S+ )?step(?: \((?:mean of [0-9,]+)?(?:; )?(?:(\S+ %) of them about (\S+ \S+) and (\S+ %) about (\S+ \S+))?(?:one of them \S+ \S+, \S+ \S+ without it)?\))?: ` +
 		`(\S+ %) compute(?: \((.+?) (\S+ %)\))?(?:, (\S+ %) exposed communication(?: \([^)]*\))?)?(?:, (\S+ %) exposed copy)?, ` +
 		`GPU idle (\S+ %)(?:, (mostly|the largest part) ([^.]+))?\.$`)
+	stallSentence  = regexp.MustCompile(`one of them (\S+ \S+), (\S+ \S+) without it`)
 	windowSentence = regexp.MustCompile(`^(\S+ \S+) of GPU work: idle (\S+ %)(?:, (mostly|the largest part) ([^;.]+))?(?:; (\S+ %) of the kernel time is (.+))?\.$`)
 )
 
@@ -96,10 +98,15 @@ func (h *head) answer() {
 			}
 		}
 	}
-	if text == "" {
+	if h.text = text; text == "" {
 		return
 	}
 	h.n++
+	if m := stallSentence.FindStringSubmatch(text); m != nil {
+		s := h.Find("unit.time", nil).Summary
+		h.is("the longest step takes", m[1], s.Max, report.Nanoseconds)
+		h.is("the others take", m[2], (s.Mean*float64(s.N)-s.Max)/float64(s.N-1), report.Nanoseconds)
+	}
 	if m := stepSentence.FindStringSubmatch(text); m != nil {
 		h.step(m, full)
 	} else if m := windowSentence.FindStringSubmatch(text); m != nil {

@@ -76,6 +76,8 @@ func stepAnswer(v *View) []doc.Span {
 			few, many = "some", "some"
 		}
 		of += "; " + few + " of them about " + short + " and " + many + " about " + long
+	} else {
+		of += outlier(m)
 	}
 	if of = strings.TrimPrefix(of, "; "); of != "" {
 		spans = append(spans, doc.Text(" ("+of+")"))
@@ -108,6 +110,21 @@ func stepAnswer(v *View) []doc.Span {
 	}
 	return append(spans, doc.Text("."))
 }
+
+// outlier names one step that alone makes the mean 5 % longer, and is twice as long as the mean of the others.
+func outlier(m *report.Metric) string {
+	s := m.Summary
+	if s == nil || s.N < leastForOutlier {
+		return ""
+	}
+	rest := (float64(s.N)*s.Mean - s.Max) / float64(s.N-1)
+	if s.Max < 2*rest || s.Mean < 1.05*rest {
+		return ""
+	}
+	return "; one of them " + unit.Format(s.Max, m.Unit) + ", " + unit.Format(rest, m.Unit) + " without it"
+}
+
+const leastForOutlier = 4 // steps
 
 // waitingPart states how much of communication is waiting for the last rank, which is not work. The collectives of
 // several ranks or GPUs show it, those of one rank do not.

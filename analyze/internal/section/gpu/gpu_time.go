@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -165,7 +166,7 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 		).Costs(s.Worth(ns), s.IdleClaims(ns, timeline.CauseDependency)...)
 	}
 	if s.Share(s.Copy) >= transferBound {
-		out.FindAs("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s),
+		out.FindAs("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s).text,
 			append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"), stepRefs(s, "unit.compute_time", "gpu.compute_time")...),
 			"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one step ahead on a stream of its own.",
 			"The section on copies has direction, kind of memory, size and throughput: compare them with the rate of the link.",
@@ -188,29 +189,46 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// mostCopied names the direction and the memory of the copies with most of the judged copy time, as the end of a
-// sentence; empty if none dominate.
-func mostCopied(in *kit.Input, s *kit.Step) string {
+// copied describes the copies with most of the judged copy time.
+type copied struct {
+	text     string // direction and memory, as the end of a sentence; empty if none dominate
+	pageable bool
+	within   bool   // one device
+	place    string // the range that at least half of that time was copied in, or empty
+}
+
+func mostCopied(in *kit.Input, s *kit.Step) (most copied) {
 	type sort struct{ direction, kind int }
-	c, times := &in.Trace.Copies, map[sort]int64{}
+	c, times, places, where := &in.Trace.Copies, map[sort]int64{}, map[string]int64{}, kit.NewPlaces(in)
 	var all int64
 	for i := range c.Len() {
-		if c.Device(i) == s.Device.ID {
-			ns := s.Spans.Within(c.Start(i), c.End(i))
-			times[sort{kit.Direction(c.Kind(i)), kit.CopySide(c, i)}] += ns
-			all += ns
+		ns := s.Spans.Within(c.Start(i), c.End(i))
+		if c.Device(i) != s.Device.ID || ns == 0 {
+			continue
+		}
+		times[sort{kit.Direction(c.Kind(i)), kit.CopySide(c, i)}] += ns
+		all += ns
+		if call := in.Calls.Copy[i]; call != trace.None {
+			rng, _ := where.Place(call)
+			places[string(kernelname.AppendRangeCanonical(nil, rng))] += ns
 		}
 	}
 	for k, ns := range times {
 		if 2*ns > all && k.direction > 0 {
-			text := ", most of it " + kit.Directions[k.direction]
-			if d := kit.Directions[k.direction]; in.Trace.Has.CopyKinds && (d == "HtoD" || d == "DtoH") && kit.MemKinds[k.kind] != "unknown" {
-				text += " of " + kit.MemKinds[k.kind] + " memory"
+			d := kit.Directions[k.direction]
+			most.text, most.within = ", most of it "+d, sameDevice(k.direction)
+			if in.Trace.Has.CopyKinds && (d == "HtoD" || d == "DtoH") && kit.MemKinds[k.kind] != "unknown" {
+				most.text += " of " + kit.MemKinds[k.kind] + " memory"
+				most.pageable = k.kind == memPageable
 			}
-			return text
 		}
 	}
-	return ""
+	for rng, ns := range places {
+		if 2*ns > all {
+			most.place = rng
+		}
+	}
+	return most
 }
 
 // stepRefs point at the metric of a finding: of a unit of work, or of the judged device.

@@ -19,8 +19,8 @@ var Memcpy = kit.Section{
 		"id.",
 	Findings: []kit.FindingDef{
 		{ID: "tiny_copies", Title: "Many tiny copies between host and device"},
-		{ID: "async_pageable", Title: "Asynchronous copies use pageable memory"},
-		{ID: "sync_copy", Title: "Synchronous copies block the host"},
+		{ID: "async_pageable", Inside: true, Title: "Asynchronous copies use pageable memory"},
+		{ID: "sync_copy", Inside: true, Title: "Synchronous copies block the host"},
 		{ID: "sync_memset", Title: "Synchronous memsets of host-visible memory block the host"},
 		{ID: "read_backs", Title: "Values are read back from the GPU one by one"},
 	},

@@ -131,11 +131,11 @@ func ruleFinding(in *kit.Input, out *kit.Output, rule int) {
 	case ruleAsyncPageable:
 		out.Find("async_pageable", evidence,
 			"Large ones are staged through a buffer of the driver, and their calls return late: allocate the host side pinned (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True.",
-		).OfIdle(s, s.Staged, timeline.CauseHost, timeline.CauseSync, timeline.CauseLaunch)
+		).Costs(s.Worth(s.Staged), s.IdleClaims(s.Staged, timeline.CauseHost, timeline.CauseSync, timeline.CauseLaunch)...)
 	case ruleSyncCopy:
 		out.Find("sync_copy", evidence,
 			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event before the result is used (PyTorch: .to(device, non_blocking=True)).",
-		).OfIdle(s, s.Blocked, timeline.CauseSync, timeline.CauseHost, timeline.CauseLaunch)
+		).Costs(s.Worth(s.Blocked), s.IdleClaims(s.Blocked, timeline.CauseSync, timeline.CauseHost, timeline.CauseLaunch)...)
 	case ruleSyncMemset:
 		out.Find("sync_memset", evidence,
 			"A memset of pinned or managed memory blocks until it is done: use cudaMemsetAsync on a stream, or set the memory on the host.")

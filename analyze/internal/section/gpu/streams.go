@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var Streams = kit.Section{
@@ -45,9 +46,9 @@ var Streams = kit.Section{
 	Run: streams,
 }
 
-// Bounds of the finding about copies that overlap nothing, if they do not bind the whole window.
+// Bounds of the finding about copies that overlap nothing, if they do not bind the whole of it.
 const (
-	serialCopyShare  = 0.10 // of the window: exposed copies
+	serialCopyShare  = 0.03 // of the judged time: exposed copies
 	serialCopyHidden = 0.50 // of the copy time
 )
 
@@ -146,21 +147,30 @@ func streams(in *kit.Input, out *kit.Output) {
 }
 
 func streamFindings(in *kit.Input, out *kit.Output) {
-	window := float64(in.Span.Len())
+	s := in.Step()
+	if s.Device == nil || !in.Trace.RanKernels() || s.Share(s.Copy) < serialCopyShare || s.Share(s.Copy) >= transferBound {
+		return
+	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
-		exposed, copies := d.ExposedCopy, d.Copies
-		share := float64(exposed) / window
-		if window == 0 || copies == 0 || share < serialCopyShare || share >= transferBound ||
-			float64(copies-exposed) >= serialCopyHidden*float64(copies) {
+		if d.ID != s.Device.ID || float64(d.Copies-d.ExposedCopy) >= serialCopyHidden*float64(d.Copies) {
 			continue
 		}
-		id := strconv.Itoa(int(d.ID))
-		out.Find("serial_copies", []report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id),
-			kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
-			"Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition.",
-			"The memcpy section says which direction and memory kind they are.",
-		).Costs(in.Step().Worth(in.Step().Copy), in.Step().CopyClaim())
-		return
+		most := mostCopied(in, s)
+		title := "Copies run for " + unit.Percent(s.Share(s.Copy)) + " of the " + s.What() + " where kernels could have hidden them" + most.text
+		if most.place != "" {
+			title += ", in " + kit.Quoted(most.place)
+		}
+		advice := "Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition."
+		switch {
+		case most.within:
+			advice = "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or contiguous), or let the kernel before it write the result where it belongs."
+		case most.pageable:
+			advice = "Pin the host's side (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True: pageable memory is staged, which is slow and holds the host. Issue copies one step ahead, on a stream of their own."
+		}
+		out.FindAs("serial_copies", title, append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"),
+			kit.Ref("stream.copy_hidden_ratio", "device", strconv.Itoa(int(d.ID)))),
+			advice, "The memcpy section has direction, kind of memory, size and throughput.",
+		).At(most.place).Costs(s.Worth(s.Copy), s.CopyClaim())
 	}
 }

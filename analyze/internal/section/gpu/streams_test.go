@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -110,6 +111,33 @@ func TestConcurrencyAgainstCounting(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// Steps of 1000 µs, in which the GPU computes for 600 and a copy of 50 runs alone: 5 % of a step, however long the window.
+// The finding says which copies these are, and where they are made.
+func TestSerialCopiesAreOfTheStep(t *testing.T) {
+	for kind, want := range map[tracetest.MemKind]string{tracetest.Pageable: "pageable", tracetest.Pinned: "pinned"} {
+		b := tracetest.New()
+		th := b.Process(5, "p").Thread(5, "")
+		const us = sectiontest.Us
+		for i := range int64(20) {
+			at := (1000 + 1000*i) * us
+			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 605*us})
+			th.Range("load batch "+strconv.FormatInt(i, 10), at+590*us, at+670*us)
+			th.Memcpy(at+600*us, at+662*us, tracetest.Memcpy{Start: at + 610*us, End: at + 660*us, Bytes: 1 << 20, Kind: tracetest.HtoD,
+				Src: kind, Dst: tracetest.DeviceMemory})
+		}
+		l := sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"})
+		l.Finding("serial_copies", report.Medium)
+		f := sectiontest.FindingOf(l.Report, "serial_copies")
+		title := "Copies run for 5.0 % of the step where kernels could have hidden them, most of it HtoD of " + want + " memory, in `load batch #`"
+		if f.Title != title || f.Place != "load batch #" || f.Worth.Time/f.Worth.Units != 50*us {
+			t.Errorf("%s: %q at %q, %+v", want, f.Title, f.Place, f.Worth)
+		}
+		if pins := strings.Contains(f.Advice[0], "pin_memory"); pins != (kind == tracetest.Pageable) {
+			t.Errorf("%s: %q", want, f.Advice)
 		}
 	}
 }

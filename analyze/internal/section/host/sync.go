@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -20,7 +19,7 @@ var Sync = kit.Section{
 		"section. Only the waiting process's own GPU work counts for the question whether it waited for the GPU.",
 	Findings: []kit.FindingDef{
 		{ID: "sync_old", Title: "The host waits in the deprecated `cudaThreadSynchronize`, and launches nothing ahead"},
-		{ID: "allocations", Title: "Allocating and freeing memory takes a large part of the window"},
+		{ID: "allocations", Inside: true, Title: "Allocating and freeing memory takes a large part of the window"},
 		{ID: "sync", Title: "The host waits in blocking synchronisation calls"},
 	},
 	Metrics: []report.MetricDef{
@@ -298,13 +297,21 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
-	ns := allocated.Within(in.Span.Start, in.Span.End)
-	if share := stat.Ratio(ns, in.Span.Len()); share != nil && *share >= allocShare && in.Trace.RanKernels() {
-		out.Find("allocations",
-			evidence,
+	if !in.Trace.RanKernels() {
+		return old
+	}
+	step := in.Step()
+	idle, call := step.AllocationIdle(in.Trace)
+	share := stat.Ratio(allocated.Within(in.Span.Start, in.Span.End), in.Span.Len())
+	if step.Told(idle) || share != nil && *share >= allocShare {
+		title := "Allocating and freeing memory takes a large part of the window"
+		if step.Told(idle) {
+			title = "The host allocates or frees memory in " + kit.Quoted(call) + ", and the GPU idles meanwhile: " + step.Each(idle)
+		}
+		out.FindAs("allocations", title, evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it ("+in.NarrowFlags()+") before believing this.",
-		).OfIdle(in.Step(), ns, timeline.CauseHost, timeline.CauseLaunch)
+		).At(call).Costs(step.Worth(idle), step.IdleClaims(idle, timeline.CauseHost)...)
 	}
 	return old
 }
@@ -318,22 +325,8 @@ func waitKind(n *trace.APIName) string {
 		return "stream wait"
 	case n.OldSync:
 		return "blocks"
-	case allocates(n.Name):
+	case kit.Allocates(n.Name):
 		return "allocates"
 	}
 	return ""
-}
-
-// allocates reports whether a call allocates, frees or pins memory at once. Many such calls wait for the device.
-func allocates(name string) bool {
-	if strings.Contains(name, "Async") || strings.Contains(name, "FromPool") {
-		return false
-	}
-	for _, prefix := range []string{"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister",
-		"cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -134,6 +134,51 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// Steps of 1000 µs: the GPU works for 600, and the thread waits for that, allocates for 300 and launches again. The
+// allocation is the finding, and leaves the wait before it the other 100. Calls of a thread that launches nothing, and those behind work of the
+// GPU, cost nothing.
+func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
+	const us = sectiontest.Us
+	for name, c := range map[string]struct {
+		from, to int64 // of the allocation in a step
+		other    bool  // on another thread
+		want     int64 // µs of a step; 0: no finding
+	}{
+		"after the wait":    {from: 620, to: 920, want: 300},
+		"behind the kernel": {from: 100, to: 500},
+		"on another thread": {from: 620, to: 920, other: true},
+	} {
+		b := tracetest.New()
+		p := b.Process(1, "p")
+		th, loader := p.Thread(1, ""), p.Thread(2, "")
+		for i := range int64(20) {
+			at := (1000 + 1000*i) * us
+			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
+			if c.from < 600 {
+				th.Call("cudaMalloc_v3020", at+c.from*us, at+c.to*us)
+			}
+			th.StreamSynchronize(at+510*us, at+605*us, 0, 7)
+			if on := th; c.from >= 600 {
+				if c.other {
+					on = loader
+				}
+				on.Call("cudaMalloc_v3020", at+c.from*us, at+c.to*us)
+			}
+		}
+		r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+		f := sectiontest.FindingOf(r, "allocations")
+		switch {
+		case c.want == 0 && f != nil && f.Severity != sectiontest.Remark:
+			t.Errorf("%s: %s %+v", name, f.Title, f.Worth)
+		case c.want > 0 && (f == nil || f.Worth == nil || f.Worth.Time/f.Worth.Units != c.want*us || f.Place != "cudaMalloc"):
+			t.Errorf("%s: %+v", name, f)
+		}
+		if s := sectiontest.FindingOf(r, "sync"); s != nil && s.Severity != sectiontest.Remark && c.want > 0 && s.Worth.Time/s.Worth.Units > 100*us {
+			t.Errorf("%s: %s is worth %d too", name, s.Title, s.Worth.Time/s.Worth.Units)
+		}
+	}
+}
+
 // TestSyncIsTheIdle: three kernels of 1 ms, and after each the host waits 2 ms and launches the next, 100 µs later.
 func TestSyncIsTheIdle(t *testing.T) {
 	const ms = 1000 * sectiontest.Us

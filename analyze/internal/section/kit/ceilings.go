@@ -37,15 +37,18 @@ func replayWorths(in *Input, findings []*Finding) {
 	type asked struct {
 		finding *Finding
 		change  *stepgraph.Change
-		told    *stepgraph.Change // the gain belongs to another finding
+		told    *stepgraph.Change // the gain of this part belongs to another finding
 	}
 	var list []asked
 	for i := range findings {
 		if f := findings[i]; f.Worth != nil && f.Worth.Units > 0 && f.Worth.Time > 0 {
 			if c := f.change(in.Trace, in.Step()); c != nil {
 				x := asked{finding: f, change: c}
-				if c.HostFree && c.NoWait != nil {
+				switch {
+				case c.HostFree && c.NoWait != nil:
 					x.told = &stepgraph.Change{NoWait: c.NoWait}
+				case c.NoWait != nil && c.Call != nil:
+					x.told = &stepgraph.Change{Call: c.Call}
 				}
 				list = append(list, x)
 			}
@@ -123,7 +126,16 @@ func (f *Finding) change(t *trace.Trace, step *Step) *stepgraph.Change {
 			return 1
 		}}
 	case "sync":
-		return &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.Sync })}
+		change := &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.Sync })}
+		if idle, _ := step.AllocationIdle(t); step.Told(idle) {
+			change.Call = func(name int32) float64 {
+				if Allocates(names[name].Name) {
+					return 0
+				}
+				return 1
+			}
+		}
+		return change
 	case "read_backs":
 		return &stepgraph.Change{NoWait: func(call int32) bool { return step.readWaits[call] }}
 	case "sync_old":

@@ -21,6 +21,9 @@ type FindingDef struct {
 	// General says that the finding only names where time goes; findings that could save some of that time come before
 	// it.
 	General bool
+	// Inside says that the claimed time was measured inside certain calls. It comes before findings on the time around
+	// them, whose remedies could hide it too.
+	Inside bool
 	// Part says that the finding is dropped if others already claim most of its time.
 	Part bool
 }
@@ -174,15 +177,17 @@ func (s *Step) has(c *Claim) int64 {
 // from the rest; failures come first. A finding that is left with almost nothing becomes a remark.
 func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks []report.Remark) {
 	found, remarks = []report.Finding{}, []report.Remark{}
-	taken := map[[2]any]int64{}
+	taken, inside := map[[2]any]int64{}, map[[2]any]int64{} // the second of Inside findings
 	order := func(f *Finding) int {
 		switch {
 		case f.failed || f.def.Failure:
 			return 0
+		case f.def.Inside:
+			return 1
 		case f.def.General:
-			return 2
+			return 3
 		}
-		return 1
+		return 2
 	}
 	for _, f := range list { // no finding is worth more than the time that there is
 		if w := f.Worth; w != nil && w.Of <= 0 {
@@ -212,8 +217,8 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 						f.Worth.Time = min(f.Worth.Time, f.claimed())
 					}
 				}
-				t := taken[[2]any{c.of, c.name}]
-				free, gone = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t)
+				t, in := taken[[2]any{c.of, c.name}], inside[[2]any{c.of, c.name}]
+				free, gone = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t-in)
 			}
 			left := min(free, max(0, f.Worth.Time-gone))
 			told = f.rest != nil || 2*left >= f.Worth.Time
@@ -233,7 +238,10 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 					f.rest(&idle)
 				}
 				f.Worth.Time = left
-				if f.leaves > 0 { // it is about time that it does not save, too
+				switch {
+				case order(f) > 0 && share(f) < leastWorth: // a remark takes nothing
+					left = 0
+				case f.leaves > 0: // it is about time that it does not save, too
 					left = free
 				}
 				for i, rest := 0, left; i < len(f.claims); i++ {
@@ -241,6 +249,9 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 					key := [2]any{c.of, c.name}
 					part := max(0, min(c.ns, step.has(c)-taken[key], rest))
 					taken[key], rest = taken[key]+part, rest-part
+					if f.def.Inside {
+						inside[key] += part
+					}
 				}
 			}
 		}

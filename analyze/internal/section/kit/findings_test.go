@@ -138,3 +138,32 @@ func TestSeverityFollowsTheWorthAlone(t *testing.T) {
 		}
 	}
 }
+
+// Of 1,000 ns the GPU idles for 300, for the host: 200 inside calls that allocate, 5 in copies, which is too little for a
+// finding and takes nothing. A wait that could hide all of it leaves what was measured to the allocations.
+func TestTimeInsideCallsComesFirst(t *testing.T) {
+	s := &Step{Of: 1000, Units: 10, Idle: 300}
+	s.Cause[timeline.CauseHost] = 300
+	find := func(id string, def FindingDef) *Finding {
+		return &Finding{Finding: &report.Finding{ID: id}, def: &def}
+	}
+	inside := func(id string, ns int64) *Finding {
+		return find(id, FindingDef{Inside: true}).Costs(s.Worth(ns), s.IdleClaims(ns, timeline.CauseHost)...)
+	}
+	for _, c := range []struct {
+		wait, waits, idle int64 // worth of the wait, and what is left to it and to the idle time
+	}{{300, 0, 100}, {90, 90, 10}} {
+		found, _ := rankFindings(s, []*Finding{
+			find("idle", FindingDef{General: true}).OfIdle(s, 300, timeline.CauseHost).Rest(func(*[timeline.Causes]int64) {}),
+			find("wait", FindingDef{}).OfIdle(s, c.wait, timeline.CauseHost),
+			inside("copies", 5), inside("allocations", 200),
+		})
+		got := map[string]int64{}
+		for _, f := range found {
+			got[f.ID] = f.Worth.Time
+		}
+		if got["allocations"] != 200 || got["wait"] != c.waits || got["idle"] != c.idle || got["copies"] != 0 {
+			t.Errorf("a wait worth %d: %v", c.wait, got)
+		}
+	}
+}

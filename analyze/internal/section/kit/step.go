@@ -1,8 +1,11 @@
 package kit
 
 import (
+	"strings"
+
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -143,7 +146,7 @@ func (s *Step) Worth(ns int64) *report.Worth {
 }
 
 // ReadBacksTold reports whether reading values back costs enough for a finding of its own.
-func (s *Step) ReadBacksTold() bool { return s.Share(s.ReadBackIdle()) >= leastWorth }
+func (s *Step) ReadBacksTold() bool { return s.Told(s.ReadBackIdle()) }
 
 // ReadBackIdle is the idle time caused by read-backs.
 func (s *Step) ReadBackIdle() int64 {
@@ -164,4 +167,35 @@ func (s *Step) What() string {
 		return "step"
 	}
 	return "window"
+}
+
+// Told reports whether ns of the judged time are enough for a finding.
+func (s *Step) Told(ns int64) bool { return s.Share(ns) >= leastWorth }
+
+// AllocationIdle is the judged idle time while the launching thread was in calls that allocate or free memory, and the
+// call that most of it was in.
+func (s *Step) AllocationIdle(t *trace.Trace) (ns int64, call string) {
+	calls := map[string]int64{}
+	for key, time := range s.Where.Calls {
+		if name := key.Name(t); key.Cause == timeline.HostAPI && Allocates(name) {
+			calls[name] += time
+			ns += time
+		}
+	}
+	list, _ := leading(calls, ns)
+	return ns, strings.Join(list[:min(1, len(list))], "")
+}
+
+// Allocates reports whether a call allocates, frees or pins memory at once. Many such calls wait for the device.
+func Allocates(name string) bool {
+	if strings.Contains(name, "Async") || strings.Contains(name, "FromPool") {
+		return false
+	}
+	for _, prefix := range []string{"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister",
+		"cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }

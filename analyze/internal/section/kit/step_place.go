@@ -213,11 +213,29 @@ func Quoted(names ...string) string {
 
 // Each is a time of the judged steps per step, else of the window: "143 ms of each step".
 func (s *Step) Each(ns int64) string {
-	if s.Units == 0 {
+	switch {
+	case s.Units == 0:
 		return unit.Format(float64(ns), report.Nanoseconds)
+	case s.stall() > 0:
+		return unit.Format(float64(ns)/float64(s.Units), report.Nanoseconds) + " per step on average"
 	}
 	return unit.Format(float64(ns)/float64(s.Units), report.Nanoseconds) + " of each step"
 }
+
+// stall is the judged part of the longest gap if it holds a large share of the idle time of all steps, and a step
+// usually idles for much less; else 0.
+func (s *Step) stall() int64 {
+	if ns := s.Spans.Within(s.Gap.Start, s.Gap.End); float64(ns) >= stallShare*float64(s.Idle) && ns*s.Units >= stallMeans*s.Idle {
+		return ns
+	}
+	return 0
+}
+
+// Bounds of a stall: of the idle time of all steps, and in mean idle times of a step.
+const (
+	stallShare = 0.20
+	stallMeans = 3
+)
 
 // hostDoes says what the launching thread does, by host cause.
 var hostDoes = [timeline.HostCauses]string{
@@ -308,6 +326,10 @@ func (x *IdleSite) Title(in *Input) string {
 	}
 	if b := TwoTimes(in.Units); b != nil {
 		text += "; " + b.String()
+	}
+	if ns := s.stall(); ns > 0 {
+		text += "; one gap of " + unit.Format(float64(s.Gap.Len()), report.Nanoseconds) + " is " + unit.Percent(float64(ns)/float64(s.Idle)) +
+			" of the idle time of all " + unit.Int(s.Units) + " steps"
 	}
 	return text
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
@@ -42,7 +43,14 @@ func (r *pathRun) whatIfs() {
 		return
 	}
 	list := r.candidates()
-	parallel.Each(len(list), func(i int) { list[i].gain = c.Gain(list[i].change, true) })
+	most := r.notComputing()
+	parallel.Each(len(list), func(i int) {
+		g := c.Gain(list[i].change, true)
+		if list[i].change.Work == nil { // the interval may reach beyond the time that there is
+			g.UpTo = max(g.Mean, min(g.UpTo, most))
+		}
+		list[i].gain = g
+	})
 	slices.SortStableFunc(list, func(a, b whatIf) int { return cmp.Compare(b.gain.UpTo, a.gain.UpTo) })
 	r.from(r.pieces())
 	t := r.out.Table("what_ifs")
@@ -52,6 +60,22 @@ func (r *pathRun) whatIfs() {
 		}
 	}
 	t.Add()
+}
+
+// notComputing is the mean time of a unit of the main kind in which no kernel computes, on the device where it is
+// longest. Changes that leave the work as it is gain no more.
+func (r *pathRun) notComputing() (most float64) {
+	units, costs := r.in.Units, sumsOf(r.in).costs
+	for d := range units.Timeline.Devices {
+		var n, ns int64
+		for i := range units.Units {
+			if u := &units.Units[i]; int(u.Index) == d && u.State == workunit.Kept && int(u.Group) == units.Primary {
+				n, ns = n+1, ns+costs[i].time-costs[i].compute
+			}
+		}
+		most = max(most, float64(ns)/float64(max(1, n)))
+	}
+	return most
 }
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }

@@ -38,6 +38,34 @@ func TestWhatIfsOfAStep(t *testing.T) {
 	}
 }
 
+// One of twelve steps idles 60 ms longer: the interval of what a free host gains reaches beyond the idle time of the mean
+// step, which is all that there is to gain.
+func TestAFreeHostGainsNoMoreThanTheIdleTime(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th, at := b.Process(1, "loop").Thread(1, ""), int64(1000*us)
+	for i := range int64(12) {
+		th.Launch("gemm", at, at+4*us, tracetest.Kernel{Start: at + 7*us, End: at + 607*us})
+		th.StreamSynchronize(at+20*us, at+612*us, 0, 7)
+		at += 1000 * us
+		if i == 6 {
+			at += 60_000 * us
+		}
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report
+	idle := r.Find("unit.gpu_idle", nil).Summary.Mean
+	l := sectiontest.Looker{TB: t, Report: r}
+	tab := l.Table("critical_path", "what_ifs")
+	for i := range tab.Rows {
+		if ns, _ := tab.Num(i, "time"); tab.Str(i, "change") == "--host-free" && (ns > idle+1 || ns < 0.9*idle) {
+			t.Errorf("%v of %v idle", ns, idle)
+		} else if tab.Str(i, "change") == "--host-free" {
+			return
+		}
+	}
+	t.Error("no free host")
+}
+
 // Of 40 of 64 kernels it is not known what launched them: no change is replayed, and a note says why.
 func TestWhatIfsOfWorkWithoutCalls(t *testing.T) {
 	b := paced()
