@@ -131,9 +131,10 @@ func TestSpinningIsTheLateHostsDoing(t *testing.T) {
 	}
 }
 
-// ring is one of two ranks on two hosts, in MPI: 20 rounds of an all-reduce, a copy, a send and receive, and a broadcast
-// of rank 0, which copies for 450 µs where rank 1 takes 50. The clock of rank 1's host is 3 ms ahead.
-func ring(rank int) *tracetest.Builder {
+// ring is one of two ranks on two hosts, in MPI: rounds of an all-reduce, a copy, a send and receive, and a broadcast
+// of rank 0, which copies for 450 µs where rank 1 takes 50; where it computes, that is its kernel's time. The clock of rank
+// 1's host is 3 ms ahead.
+func ring(rank int, rounds int64, computes bool) *tracetest.Builder {
 	b := tracetest.New()
 	b.GPU(tracetest.GPU{ID: 0, UUID: fmt.Sprintf("00000000-0000-0000-0000-%012x", rank)})
 	pid := int64(1000 + rank)
@@ -143,15 +144,19 @@ func ring(rank int) *tracetest.Builder {
 			"globalTid": tracetest.Int(th.GlobalTid()), "textId": tracetest.ID(name)})
 	}
 	ahead := int64(rank) * 3_000_000
-	for k := range int64(20) {
+	for k := range rounds {
 		t := 1_000_000_000 + k*2_000_000
-		jitter := k * 7919 % 3_000
+		jitter := k * k * 7919 % 3_000
 		call("MPI_Allreduce", t+int64(rank)*500, t+20_000+jitter, ahead)
 		end := t + 30_000 + 50_000
 		if rank == 0 {
 			end += 400_000 + jitter
 		}
-		th.Launch("swarm", t+21_000+jitter+ahead, t+22_000+jitter+ahead, tracetest.Kernel{Start: t + 24_000 + jitter + ahead, End: t + 28_000 + jitter + ahead})
+		done := t + 28_000
+		if computes {
+			done = end - 5_000
+		}
+		th.Launch("swarm", t+21_000+jitter+ahead, t+22_000+jitter+ahead, tracetest.Kernel{Start: t + 24_000 + jitter + ahead, End: done + jitter + ahead})
 		th.Call("cudaMemcpy", t+30_000+jitter+ahead, end+jitter+ahead)
 		come := end + jitter + 2_000
 		if rank == 0 {
@@ -170,17 +175,37 @@ func ring(rank int) *tracetest.Builder {
 }
 
 // Rank 1 sits in the broadcast for 400 µs and more until its root, rank 0, has copied: rank 0 and its copy are named, 20
-// times 400 µs and what jitter adds, and never the broadcast.
+// times 400 µs and what jitter adds, and never the broadcast. Where the copy waits for a kernel, that is said.
 func TestALateRootIsNamed(t *testing.T) {
-	var parts [][]byte
-	for rank := range 2 {
-		parts = append(parts, partialOf(t, ring(rank).WriteTB(t)))
+	for computes, cause := range map[bool]string{false: "cudaMemcpy", true: "cudaMemcpy while the GPU computes"} {
+		var parts [][]byte
+		for rank := range 2 {
+			parts = append(parts, partialOf(t, ring(rank, 20, computes).WriteTB(t)))
+		}
+		r := mergeReport(t, merge.Options{}, parts...)
+		want := regexp.MustCompile(`^Rank 0 holds up rank 1: ` + cause + ` before 20 of 20 Broadcasts, 8\.\d+ ms$`)
+		at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
+		if at < 0 || !want.MatchString(withWorth(r.Findings[at])) {
+			t.Errorf("%v: %+v", computes, r.Findings)
+		}
 	}
-	r := mergeReport(t, merge.Options{}, parts...)
-	want := regexp.MustCompile(`^Rank 0 holds up rank 1: cudaMemcpy before 20 of 20 Broadcasts, 8\.\d+ ms$`)
-	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
-	if at < 0 || !want.MatchString(withWorth(r.Findings[at])) {
-		t.Errorf("%+v", r.Findings)
+}
+
+// Where rank 1 has 12 of the 20 rounds, the other 8 all-reduces of rank 0 match nothing, which a warning says; one of 20
+// is the end of a capture.
+func TestARankOfFewerStepsIsTold(t *testing.T) {
+	for rounds, want := range map[int64]string{12: "8 of 32 calls of collectives match none of the other ranks: a capture that covers less, " +
+		"or fewer steps. Rank 1 has fewest, 12.", 19: "", 20: ""} {
+		r := mergeReport(t, merge.Options{}, partialOf(t, ring(0, 20, false).WriteTB(t)), partialOf(t, ring(1, rounds, false).WriteTB(t)))
+		got := ""
+		for _, w := range r.Warnings {
+			if w.Code == "unmatched_collectives" {
+				got = w.Text
+			}
+		}
+		if got != want {
+			t.Errorf("%d rounds: %q, want %q", rounds, got, want)
+		}
 	}
 }
 

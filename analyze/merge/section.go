@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // maxRankMetrics is how many ranks have metrics of their own: those that others waited for longest. The table has all
@@ -236,11 +237,32 @@ func (s *rankSection) totals() {
 		s.out.note("No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
 	case len(s.run.alone) > 0:
 		s.out.warn("unmatched_collectives", "No collective of rank %s could be matched with those of others.", s.run.ranksNamed(s.run.alone))
+	default:
+		s.unmatched()
 	}
 	if unknown > 0 {
 		s.out.note("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown)
 	}
 }
+
+// unmatched warns if many calls of collectives match none, as in a rank of fewer steps.
+func (s *rankSection) unmatched() {
+	var all int64
+	calls := make([]int64, len(s.run.ranks))
+	for m, at := range s.run.of {
+		n, _ := s.run.members[m].Sampled()
+		calls[at], all = calls[at]+n, all+n
+	}
+	if s.f.sampled || float64(s.run.result.Unmatched) < unmatchedShare*float64(all) {
+		return
+	}
+	fewest := slices.Min(calls)
+	s.out.warn("unmatched_collectives", "%s of %s calls of collectives match none of the other ranks: a capture that covers less, or fewer steps. Rank %s has fewest, %s.",
+		unit.Int(s.run.result.Unmatched), unit.Int(all), s.run.ranks[slices.Index(calls, fewest)].label, unit.Int(fewest))
+}
+
+// unmatchedShare is the share of calls of collectives that captures may lack where they begin and end.
+const unmatchedShare = 0.05
 
 // missing names the ranks below a number without a capture, only the first ten if there are many; "" if there are none.
 func (x *runFold) missing(below int64) string {
