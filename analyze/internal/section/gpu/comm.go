@@ -25,7 +25,7 @@ var Comm = kit.Section{
 		"communication kernels run at once, the time belongs to the one that started first, so that " +
 		"collectives sum to gpu.exposed_comm_time.",
 	Findings: []kit.FindingDef{
-		{ID: "comm_skew", Title: "Devices wait in collectives for a slower one"},
+		{ID: "comm_skew", Inside: true, Title: "Devices wait in collectives for a slower one"},
 		{ID: "comm_slows", Title: "Communication slows the kernels beside it"},
 	},
 	Metrics: []report.MetricDef{
@@ -327,6 +327,25 @@ func pairedWaits(in *kit.Input) []int64 {
 	return waits
 }
 
+// waitInStep is how long the judged device waits in the collectives of the judged steps for the device that is late; 0
+// if the waits are not known or short, and in a window without steps.
+func waitInStep(in *kit.Input) (ns int64) {
+	waits, s := commWaits(in), in.Step()
+	if len(waits) == 0 || s.Units == 0 {
+		return 0
+	}
+	most, least := extremes(len(waits), func(i int) int64 { return waits[i] })
+	if float64(waits[most]-waits[least]) < commSkewShare*float64(in.Span.Len()) {
+		return 0
+	}
+	for i := range in.Timeline.Devices {
+		if in.Timeline.Devices[i].ID == s.Device.ID {
+			ns = min(waits[i]-waits[least], s.Comm)
+		}
+	}
+	return ns
+}
+
 func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 	if len(waits) == 0 {
 		return
@@ -336,11 +355,22 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 		return
 	}
 	id := func(i int) string { return strconv.Itoa(int(in.Timeline.Devices[i].ID)) }
-	out.Find("comm_skew", []report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
+	s, late := in.Step(), "GPU "+id(least)
+	title := "GPU " + id(most) + " waits in collectives for " + late
+	ns := waitInStep(in)
+	if ns > 0 {
+		title = "GPU " + strconv.Itoa(int(s.Device.ID)) + " waits in collectives for " + late + ": " + s.Each(ns)
+	}
+	f := out.FindAs("comm_skew", title, []report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
 		kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
-		"The device that waits least joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
+		late+" joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
 		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
-	).Costs(kit.WorthOfWindow(in.Span, waits[most]-waits[least]))
+	).At(late)
+	if s.Units > 0 { // where the step is that of the late device, its idle time and its kernels are what could be saved
+		f.Costs(s.Worth(ns), s.CommClaim(ns))
+	} else {
+		f.Costs(kit.WorthOfWindow(in.Span, waits[most]-waits[least]))
+	}
 }
 
 // Bounds from which launches of a kernel show the cost of communication beside them.

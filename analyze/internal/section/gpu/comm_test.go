@@ -206,3 +206,30 @@ func TestMessageSizes(t *testing.T) {
 	l = sectiontest.Look(t, rank.Build(tracetest.Schema("3.25.0")), analyze.Options{})
 	sectiontest.NoMetric(t, l.Report, "comm.bytes")
 }
+
+// Steps of 1000 µs on two GPUs: GPU 0 computes for 600 and waits for GPU 1, which computes for 800, before both communicate
+// for 100. The wait and the communication are two findings on two times, and the first names the GPU that is late.
+func TestWaitingForASlowerDeviceIsNoCommunication(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	threads := []*tracetest.Thread{b.Process(10, "p").Thread(10, ""), b.Process(11, "p").Thread(11, "")}
+	for i := range int64(12) {
+		at := (1000 + 1000*i) * us
+		for d, compute := range []int64{600, 800} {
+			th := threads[d]
+			place := tracetest.Place{Device: int64(d), Stream: 7}
+			th.Launch("gemm", at, at+us, tracetest.Kernel{Place: place, Start: at + 2*us, End: at + compute*us})
+			th.Launch("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)", at+2*us, at+3*us, tracetest.Kernel{Place: place, Start: at + compute*us, End: at + 900*us})
+		}
+	}
+	l := sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"})
+	f := sectiontest.FindingOf(l.Report, "comm_skew")
+	if f == nil || f.Worth == nil || f.Title != "GPU 0 waits in collectives for GPU 1: 200 µs of each step" || f.Worth.Time/f.Worth.Units != 200*us {
+		t.Errorf("%+v", f)
+	}
+	f = sectiontest.FindingOf(l.Report, "exposed_comm")
+	if f == nil || f.Title != "Communication is not hidden behind compute: 30.0 %, of it 20.0 % waiting for another GPU" ||
+		f.Worth != nil && f.Worth.Time/f.Worth.Units > 100*us {
+		t.Errorf("%+v", f)
+	}
+}

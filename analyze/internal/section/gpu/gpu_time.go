@@ -178,11 +178,16 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 		if commWaits(in) == nil {
 			who = "which rank is late, a report of all ranks says (explain ranks/*.sqlite)."
 		}
-		out.FindAs("exposed_comm", "Communication is not hidden behind compute: "+unit.Percent(s.Share(s.Comm)),
+		title := "Communication is not hidden behind compute: " + unit.Percent(s.Share(s.Comm))
+		wait := waitInStep(in)
+		if wait > 0 {
+			title += ", of it " + unit.Percent(s.Share(wait)) + " waiting for another GPU"
+		}
+		out.FindAs("exposed_comm", title,
 			stepRefs(s, "unit.exposed_comm_time", "gpu.exposed_comm_time"),
 			slowest+"collective it is; "+who,
 			"Overlap it (two-batch overlap, a lower tensor-parallel degree); for small messages a custom all-reduce or NVLS kernels instead of NCCL.",
-		).Costs(s.Worth(s.Comm), s.CommClaim())
+		).Costs(s.Worth(s.Comm-wait), s.CommClaim(s.Comm-wait))
 	}
 	if s.Units == 0 {
 		deviceImbalance(in, out)

@@ -301,11 +301,11 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		return old
 	}
 	step := in.Step()
-	idle, call := step.AllocationIdle(in.Trace)
+	idle, call := kit.AllocationIdle(step, in.Trace)
 	share := stat.Ratio(allocated.Within(in.Span.Start, in.Span.End), in.Span.Len())
-	if step.Told(idle) || share != nil && *share >= allocShare {
+	if kit.Told(step, idle) || share != nil && *share >= allocShare {
 		title := "Allocating and freeing memory takes a large part of the window"
-		if step.Told(idle) {
+		if kit.Told(step, idle) {
 			title = "The host allocates or frees memory in " + kit.Quoted(call) + ", and the GPU idles meanwhile: " + step.Each(idle)
 		}
 		out.FindAs("allocations", title, evidence,

@@ -127,7 +127,7 @@ func (f *Finding) change(t *trace.Trace, step *Step) *stepgraph.Change {
 		}}
 	case "sync":
 		change := &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.Sync })}
-		if idle, _ := step.AllocationIdle(t); step.Told(idle) {
+		if idle, _ := AllocationIdle(step, t); Told(step, idle) {
 			change.Call = func(name int32) float64 {
 				if Allocates(names[name].Name) {
 					return 0

@@ -101,9 +101,9 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 // KernelClaim is a part of the compute time of a kernel.
 func KernelClaim(name int32, ns int64) Claim { return Claim{"kernel", name, ns} }
 
-// CommClaim and CopyClaim are the exposed communication and copies.
-func (s *Step) CommClaim() Claim { return Claim{"comm", 0, s.Comm} }
-func (s *Step) CopyClaim() Claim { return Claim{"copy", 0, s.Copy} }
+// CommClaim is a part of the exposed communication, CopyClaim all exposed copies.
+func (s *Step) CommClaim(ns int64) Claim { return Claim{"comm", 0, ns} }
+func (s *Step) CopyClaim() Claim         { return Claim{"copy", 0, s.Copy} }
 
 // CauseReadBack stands for the idle time caused by reading values back, if there is a finding about it: then that time
 // is not counted in the other causes.

@@ -47,7 +47,7 @@ func TestFindingsHoldEachPieceOfTimeOnce(t *testing.T) {
 		find("first_kernel", FindingDef{}).Costs(s.Worth(500), kernel(0)...),
 		find("little", FindingDef{}).Costs(s.Worth(9), Claim{"comm", 0, 9}),
 		find("broken", FindingDef{Failure: true}),
-		find("some_comm", FindingDef{}).Costs(s.Worth(20), s.CommClaim()),
+		find("some_comm", FindingDef{}).Costs(s.Worth(20), s.CommClaim(s.Comm)),
 		find("waits", FindingDef{General: true}).OfIdle(s, 250, timeline.CauseSync, timeline.CauseHost),
 		find("sync", FindingDef{}).OfIdle(s, 50, timeline.CauseSync),
 		find("part", FindingDef{General: true, Part: true}).Costs(s.Worth(500), kernel(0)...),

@@ -146,7 +146,7 @@ func (s *Step) Worth(ns int64) *report.Worth {
 }
 
 // ReadBacksTold reports whether reading values back costs enough for a finding of its own.
-func (s *Step) ReadBacksTold() bool { return s.Told(s.ReadBackIdle()) }
+func (s *Step) ReadBacksTold() bool { return Told(s, s.ReadBackIdle()) }
 
 // ReadBackIdle is the idle time caused by read-backs.
 func (s *Step) ReadBackIdle() int64 {
@@ -170,11 +170,11 @@ func (s *Step) What() string {
 }
 
 // Told reports whether ns of the judged time are enough for a finding.
-func (s *Step) Told(ns int64) bool { return s.Share(ns) >= leastWorth }
+func Told(s *Step, ns int64) bool { return s.Share(ns) >= leastWorth }
 
 // AllocationIdle is the judged idle time while the launching thread was in calls that allocate or free memory, and the
 // call that most of it was in.
-func (s *Step) AllocationIdle(t *trace.Trace) (ns int64, call string) {
+func AllocationIdle(s *Step, t *trace.Trace) (ns int64, call string) {
 	calls := map[string]int64{}
 	for key, time := range s.Where.Calls {
 		if name := key.Name(t); key.Cause == timeline.HostAPI && Allocates(name) {

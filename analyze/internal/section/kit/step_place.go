@@ -216,7 +216,7 @@ func (s *Step) Each(ns int64) string {
 	switch {
 	case s.Units == 0:
 		return unit.Format(float64(ns), report.Nanoseconds)
-	case s.stall() > 0:
+	case stall(s) > 0:
 		return unit.Format(float64(ns)/float64(s.Units), report.Nanoseconds) + " per step on average"
 	}
 	return unit.Format(float64(ns)/float64(s.Units), report.Nanoseconds) + " of each step"
@@ -224,7 +224,7 @@ func (s *Step) Each(ns int64) string {
 
 // stall is the judged part of the longest gap if it holds a large share of the idle time of all steps, and a step
 // usually idles for much less; else 0.
-func (s *Step) stall() int64 {
+func stall(s *Step) int64 {
 	if ns := s.Spans.Within(s.Gap.Start, s.Gap.End); float64(ns) >= stallShare*float64(s.Idle) && ns*s.Units >= stallMeans*s.Idle {
 		return ns
 	}
@@ -327,7 +327,7 @@ func (x *IdleSite) Title(in *Input) string {
 	if b := TwoTimes(in.Units); b != nil {
 		text += "; " + b.String()
 	}
-	if ns := s.stall(); ns > 0 {
+	if ns := stall(s); ns > 0 {
 		text += "; one gap of " + unit.Format(float64(s.Gap.Len()), report.Nanoseconds) + " is " + unit.Percent(float64(ns)/float64(s.Idle)) +
 			" of the idle time of all " + unit.Int(s.Units) + " steps"
 	}
