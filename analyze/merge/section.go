@@ -238,15 +238,15 @@ func (s *rankSection) totals() {
 	case len(s.run.alone) > 0:
 		s.out.warn("unmatched_collectives", "No collective of rank %s could be matched with those of others.", s.run.ranksNamed(s.run.alone))
 	default:
-		s.unmatched()
+		warnUnmatched(s)
 	}
 	if unknown > 0 {
 		s.out.note("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown)
 	}
 }
 
-// unmatched warns if many calls of collectives match none, as in a rank of fewer steps.
-func (s *rankSection) unmatched() {
+// warnUnmatched warns if many calls of collectives match none, as in a rank of fewer steps.
+func warnUnmatched(s *rankSection) {
 	var all int64
 	calls := make([]int64, len(s.run.ranks))
 	for m, at := range s.run.of {
