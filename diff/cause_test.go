@@ -101,6 +101,20 @@ func TestStepsWithNewKernelsAreTheSameWorkAndMore(t *testing.T) {
 		"half of the units are of another kind, which run more kernels than those of base, +100 % a unit")
 }
 
+// The same from the other side: base's 20 steps of 10 ms and 20 of 20 take 10 ms each, by hand -33.3 % of 600 ms.
+func TestStepsThatLoseKernelsAreTheSameWorkAndLess(t *testing.T) {
+	step := difftest.Kind{Phase: "step", Units: 40, Time: 10e6, Signature: "a", Kernels: map[string]float64{"gemm": 2, "flash": 2}}
+	same, more := step, step
+	same.Units, more.Units = 20, 20
+	more.Phase, more.Signature, more.Time, more.Kernels = "step:1", "b", 20e6, map[string]float64{"gemm": 2, "flash": 2, "logging": 4}
+	c := ofReports(t, difftest.Kinds(same, more), difftest.Kinds(step))
+	says(t, c, "-33.3 % faster, 600 → 400 ms for the base's work: -10 ms kernel logging, no longer run; "+
+		"half of base's units are of another kind, which run more kernels than those of head, -50.0 % a unit")
+	if strings.Contains(c.Cause, "not of the cost") {
+		t.Errorf("%s", c.Cause)
+	}
+}
+
 // TestClocksAreNamedWhereAllMoved by hand. A GPU at lower clocks makes every kind of step slower: decode and prefill
 // +10 %. Where prefill is as before it is not the clock, and where two of twenty decode steps take 20 ms instead of
 // 10 ms, and eighteen as long as before (mean +10 %, median as it was), neither.

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -193,139 +191,6 @@ func otherRuns(onBase, onHead *side.Side, names *kernelNames) []comparison.Answe
 		return nil
 	}
 	return []comparison.AnswerRow{most}
-}
-
-// newKinds returns the stories of kinds of unit that the base does not run, or runs only without some of their kernels.
-func (x *Parts) newKinds() []*story {
-	all := lists.Sum(x.C.Mix, func(m comparison.Mix) int64 { return m.HeadCount })
-	on := ""
-	if slices.ContainsFunc(x.Head.Captures, func(c *side.Capture) bool { return len(c.Report.Environment.GPUs) > 1 }) {
-		on = " on all GPUs" // those that are compared are on one
-	}
-	units := func(n int64) string {
-		if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
-			return "half of the units"
-		}
-		return fmt.Sprintf("%s of head's %s%s", unit.Int(n), wording.Count(all, "unit"), on)
-	}
-	var list []*story
-	var only []newKind
-	for i := range x.Chosen.Kinds {
-		k := &x.Chosen.Kinds[i]
-		if k.Head == nil || k.Base != nil || all == 0 {
-			continue
-		}
-		n, mean, share := x.Head.OfKind(k.Head)
-		v, gone := k.Variant(x.Head), goneFor(x.Chosen.Kinds, x.Base, k)
-		if v == nil && gone == nil {
-			only = append(only, newKind{k.Name, n, comparison.Value(share)})
-			continue
-		}
-		if comparison.Value(share) < namedKind {
-			continue
-		}
-		what := units(n) + " are of another kind"
-		if v == nil {
-			list = append(list, &story{what: what + instead(x.Base, k, gone)})
-			continue
-		}
-		s := &story{parts: x.of(v, nil)}
-		ran, own, _ := x.Base.OfKind(k.Like.Base)
-		b, h := runsOf(s.parts.Base), runsOf(s.parts.Head)
-		change := ""
-		if own != nil && mean != nil && *own > 0 {
-			change = ", " + unit.Change(*mean / *own - 1) + " a unit"
-			s.weight = float64(ran) * float64(n) / float64(all) * (*mean - *own)
-		}
-		s.what = what + ", which run " + more(h-b, "more", "fewer") + " kernels than those of base" + change
-		list = append(list, s)
-	}
-	if text := onlyHead(only, units); text != "" {
-		list = append(list, &story{what: text})
-	}
-	return list
-}
-
-// newKind is a kind of unit that only the head runs.
-type newKind struct {
-	name  side.Kind
-	n     int64
-	share float64 // of the head's unit time
-}
-
-// onlyHead names the kinds that only the head runs and counts their units, those of small share and beyond the third
-// together; "" if all are small.
-func onlyHead(kinds []newKind, units func(n int64) string) string {
-	slices.SortStableFunc(kinds, func(a, b newKind) int { return cmp.Compare(b.share, a.share) })
-	var names []string
-	var all, rest int64
-	for i, k := range kinds {
-		all += k.n
-		if i < mostKinds-1 && k.share >= namedKind {
-			names = append(names, unit.Int(k.n)+" of "+k.name.String())
-		} else {
-			rest += k.n
-		}
-	}
-	switch left := int64(len(kinds) - len(names)); {
-	case len(names) == 0:
-		return ""
-	case len(kinds) == 1:
-		return fmt.Sprintf("%s are of another kind (%s), which base does not run", units(all), kinds[0].name)
-	case left > 0:
-		names = append(names, unit.Int(rest)+" more in "+wording.Count(left, "kind"))
-	}
-	return units(all) + " are of kinds that base does not run: " + strings.Join(names, ", ")
-}
-
-// runsOf returns the mean number of kernels in a unit.
-func runsOf(s *side.Side) float64 {
-	n, _ := s.Mean(func(v *side.View) (float64, bool) { return side.Mean(v.Kernels) })
-	return n
-}
-
-// instead describes a kind whose batch size alone is another than that of a kind of the base.
-func instead(base *side.Side, k, gone *pairing.Kind) string {
-	n, _, _ := base.OfKind(gone.Base)
-	return fmt.Sprintf(" (%s): batch %d where base ran %s of batch %d", k.Name, k.Name.Batch, wording.Count(n, "unit"),
-		gone.Name.Batch)
-}
-
-// goneFor returns the kind with most time of the same work at another batch size that only the base runs, or nil.
-func goneFor(kinds []pairing.Kind, base *side.Side, k *pairing.Kind) *pairing.Kind {
-	var gone *pairing.Kind
-	for i := range kinds {
-		o := &kinds[i]
-		if o.Head == nil && o.Name.Phase == k.Name.Phase && o.Name.Tokens == k.Name.Tokens && o.Name.Batch >= 0 &&
-			k.Name.Batch >= 0 && (gone == nil || shareOf(base, o.Base) > shareOf(base, gone.Base)) {
-			gone = o
-		}
-	}
-	return gone
-}
-
-// goneKinds returns the stories of kinds that the head does not run and no new kind of the head replaces.
-func goneKinds(kinds []pairing.Kind, base *side.Side) []*story {
-	var list []*story
-	for i := range kinds {
-		k := &kinds[i]
-		if k.Head != nil || k.Like != nil || shareOf(base, k.Base) < namedKind ||
-			slices.ContainsFunc(kinds, func(o pairing.Kind) bool { return o.Base == nil && goneFor(kinds, base, &o) == k }) {
-			continue
-		}
-		n, _, _ := base.OfKind(k.Base)
-		what := fmt.Sprintf("base ran %s of %s, head none", wording.Count(n, "unit"), k.Name)
-		if k.Name.Batch >= 0 {
-			what = fmt.Sprintf("base ran %s at batch %d (%s), head none", wording.Count(n, "unit"), k.Name.Batch, k.Name)
-		}
-		list = append(list, &story{what: what})
-	}
-	return list
-}
-
-func shareOf(s *side.Side, row []int) float64 {
-	_, _, share := s.OfKind(row)
-	return comparison.Value(share)
 }
 
 // otherForm says that many of the head's units run far fewer or far more kernels than the base's, though one marker

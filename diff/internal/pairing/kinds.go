@@ -344,22 +344,33 @@ func (k *Kind) Of(base, head *side.Side) (b, h *side.Side) {
 	return &side.Side{Captures: base.Captures, Views: k.BaseViews}, &side.Side{Captures: head.Captures, Views: k.HeadViews}
 }
 
-// Variant sets a kind of the head against the kind of both sides whose work is nearly the same; nil if there is none,
-// or a capture says too little.
-func (k *Kind) Variant(head *side.Side) *Kind {
+// Variant sets a kind of one side against the kind of both sides whose work is nearly the same; nil if there is none, or
+// a capture says too little.
+func (k *Kind) Variant(base, head *side.Side) *Kind {
 	if k.Like == nil || !k.Like.Both() {
 		return nil
 	}
-	v := &Kind{Name: k.Name, BaseViews: k.Like.BaseViews}
-	for i, at := range k.Head {
-		if at < 0 {
-			continue
+	views := func(s *side.Side, row []int) (list []*side.View) {
+		for i, at := range row {
+			if at < 0 {
+				continue
+			}
+			view := side.NewView(s.Captures[i], at)
+			if view == nil {
+				return nil
+			}
+			list = append(list, view)
 		}
-		view := side.NewView(head.Captures[i], at)
-		if view == nil {
-			return nil
-		}
-		v.HeadViews = append(v.HeadViews, view)
+		return list
+	}
+	v := &Kind{Name: k.Name, BaseViews: k.Like.BaseViews, HeadViews: k.Like.HeadViews}
+	if k.Head == nil {
+		v.BaseViews = views(base, k.Base)
+	} else {
+		v.HeadViews = views(head, k.Head)
+	}
+	if v.BaseViews == nil || v.HeadViews == nil {
+		return nil
 	}
 	return v
 }
