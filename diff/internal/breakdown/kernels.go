@@ -94,6 +94,9 @@ const medianAlike = 0.005
 // sum, -1 and up, from which the median kernel's can differ.
 func (s *story) shiftText(shift, together float64) string {
 	word := more(shift, "slower", "faster")
+	if text := otherLengths(allTimes(s.parts.Base), allTimes(s.parts.Head)); text != "" {
+		return text
+	}
 	if !s.inMost() {
 		return fmt.Sprintf("all kernels of these steps %s, %s over all steps", word, unit.Change(shift))
 	}

@@ -1,10 +1,12 @@
 package breakdown
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
@@ -52,4 +54,54 @@ func slowUnits(units []float64) (n, of int, sum, middle float64) {
 		}
 	}
 	return n, len(units), sum, middle
+}
+
+// Limits for units of two lengths.
+const (
+	leastApart  = 1.1  // of the longer ones over the others
+	sameLength  = 0.01 // most change of the median of either length
+	leastLonger = 2    // units of either length on either side
+)
+
+// otherLengths says that a mean changed because more or fewer units are the longer ones of two lengths that both sides
+// have. It is empty if either length changed.
+func otherLengths(base, head []float64) string {
+	all := slices.Sorted(slices.Values(slices.Concat(base, head)))
+	limit, widest := 0.0, leastApart
+	for i := 1; i < len(all); i++ {
+		if apart := all[i] / all[i-1]; apart > widest {
+			limit, widest = all[i], apart
+		}
+	}
+	split := func(list []float64) (short, long []float64) {
+		for _, v := range list {
+			if v < limit {
+				short = append(short, v)
+			} else {
+				long = append(long, v)
+			}
+		}
+		return short, long
+	}
+	b, moreB := split(base)
+	h, moreH := split(head)
+	if limit == 0 || min(len(b), len(moreB), len(h), len(moreH)) < leastLonger {
+		return ""
+	}
+	middle := significance.Median.Of
+	short, long := middle(slices.Clone(b)), middle(slices.Clone(moreB))
+	was, is := float64(len(moreB))/float64(len(base)), float64(len(moreH))/float64(len(head))
+	if math.Abs(middle(slices.Clone(h))/short-1) > sameLength || math.Abs(middle(slices.Clone(moreH))/long-1) > sameLength || was == is {
+		return ""
+	}
+	return fmt.Sprintf("%s of the longer steps: %d of %d instead of %d of %d take %.2g times as long as the others, and either take as long as before",
+		more(is-was, "more", "fewer"), len(moreH), len(head), len(moreB), len(base), long/short)
+}
+
+// allTimes are the times of a side's units, ns.
+func allTimes(s *side.Side) (list []float64) {
+	for _, v := range s.Views {
+		list = append(list, times(v)...)
+	}
+	return list
 }

@@ -66,3 +66,36 @@ func TestStallsNameTheirSide(t *testing.T) {
 		}
 	}
 }
+
+// TestMoreOfTheLongerSteps by hand: steps take 10 or 16 ms on both sides, 16 in 3 and 6 of 12. Where the longer ones got
+// longer too, or all did, or there is one length, the mix is not the cause.
+func TestMoreOfTheLongerSteps(t *testing.T) {
+	side := func(short, long float64, every int) (list []float64) {
+		for i := range 12 {
+			v := short
+			if i%every == 0 {
+				v = long
+			}
+			list = append(list, v+float64(i%5)*0.01)
+		}
+		return list
+	}
+	three, six := side(10, 16, 4), side(10, 16, 2)
+	for _, c := range []struct {
+		base, head []float64
+		want       string
+	}{
+		{three, six, "more of the longer steps: 6 of 12 instead of 3 of 12 take 1.6 times as long as the others, and either take as long as before"},
+		{six, three, "fewer of the longer steps: 3 of 12 instead of 6 of 12 take 1.6 times as long as the others, and either take as long as before"},
+		{three, three, ""},
+		{three, side(10, 17, 2), ""},
+		{three, side(10.5, 16.8, 2), ""},
+		{side(10, 10, 2), side(10.6, 10.6, 2), ""},
+		{side(10, 10, 2), six, ""},
+		{nil, six, ""},
+	} {
+		if got := otherLengths(c.base, c.head); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
