@@ -16,6 +16,7 @@ type slowSteps struct {
 	Of    int     // units looked at
 	Times float64 // their mean over the side's median; 0 if there are none
 	Every int     // their even distance, see [significance.Even]: 8 says "1 in 8"
+	First bool    // they are the first ones, as if the program were still warming up
 }
 
 // stallsOf describes the slow units of one capture, in run order.
@@ -36,7 +37,7 @@ func stallsOf(units []float64) slowSteps {
 		return slowSteps{Of: len(units)}
 	}
 	e.Times = sum / float64(e.Units) / middle
-	e.Every = significance.Even(at, len(units))
+	e.Every, e.First = significance.Even(at, len(units)), at[e.Units-1] == e.Units-1
 	return e
 }
 

@@ -45,7 +45,7 @@ func TestStallsNameTheirSide(t *testing.T) {
 		v := &side.View{C: &side.Capture{Index: report.NewIndex(&report.Report{})}, Time: &report.Summary{N: 64}}
 		for i := range 64 {
 			u := side.UnitRow{Time: 10}
-			if every > 0 && i%every == every-1 && i > 3 {
+			if every > 0 && i%every == every-1 && i > 3 || i < -every {
 				u.Time = 30
 			}
 			v.Units = append(v.Units, u)
@@ -59,6 +59,8 @@ func TestStallsNameTheirSide(t *testing.T) {
 		{0, 2, "head: every second step takes 3 times as long as the others"},
 		{0, 8, "head: 1 in 8 steps takes 3 times as long as the others"},
 		{8, 0, "base: 1 in 8 steps takes 3 times as long as the others"},
+		{0, -3, "head: the first 3 of 64 steps take 3 times as long as the others"},
+		{-1, 0, "base: 1 of 64 steps take 3 times as long as the others"},
 		{8, 8, ""}, {0, 0, ""},
 	} {
 		if got := stalls(of(c.base), of(c.head)); got != c.want {

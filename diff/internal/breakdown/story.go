@@ -295,7 +295,11 @@ func stallsOnly(one, other *side.Side) string {
 	case worst.Every > 0:
 		return fmt.Sprintf("1 in %d steps takes %.2g times as long as the others", worst.Every, worst.Times)
 	}
-	return fmt.Sprintf("%s of %s %s take %.2g times as long as the others", unit.Int(int64(worst.Units)),
+	first := ""
+	if worst.First && worst.Units > 1 {
+		first = "the first "
+	}
+	return fmt.Sprintf("%s%s of %s %s take %.2g times as long as the others", first, unit.Int(int64(worst.Units)),
 		unit.Int(int64(worst.Of)), of, worst.Times)
 }
 
