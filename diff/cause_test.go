@@ -339,6 +339,28 @@ func TestOverlapLostIsNotASlowerKernel(t *testing.T) {
 	says(t, ofReports(t, head, base), "-12.5 % faster", "-1.5 ms kernel gemm, more of it beside other kernels")
 }
 
+// TestKernelsThatAreLaunchedOutsideTheSteps by hand: steps named by ranges run 10 ms of kernels on both sides. On the head
+// another 8 ms run before the next step, launched after the range has ended.
+func TestKernelsThatAreLaunchedOutsideTheSteps(t *testing.T) {
+	side := func(outside float64) *report.Report {
+		step := difftest.Kind{Phase: "step", Units: 40, Time: 10e6 + outside, Signature: "a", Kernels: map[string]float64{"gemm": 4}}
+		r := difftest.Kinds(step)
+		for i := range r.Metrics {
+			if m := &r.Metrics[i]; m.Labels["kernel"] == "gemm" && !strings.Contains(m.ID, "count") {
+				m.Value, m.Summary = new(10e6), &report.Summary{N: 40, Min: 10e6, P50: 10e6, P90: 10e6, P99: 10e6, Max: 10e6, Mean: 10e6}
+			}
+		}
+		for id, ns := range map[string]float64{"kernel.time_per_unit": 10e6, "kernel.exclusive_time_per_unit": 10e6 + outside} {
+			m := difftest.Metric(id, report.Nanoseconds, ns, "category", "gemm")
+			m.Group, m.Summary = "0", &report.Summary{N: 40, Min: ns, P50: ns, P90: ns, P99: ns, Max: ns, Mean: ns}
+			r.Metrics = append(r.Metrics, m)
+		}
+		return r
+	}
+	says(t, ofReports(t, side(0), side(8e6)), "+80.0 % slower", "+8 ms more time in kernels that are launched outside the steps")
+	says(t, ofReports(t, side(8e6), side(0)), "-44.4 % faster", "-8 ms less time in kernels that are launched outside the steps")
+}
+
 // TestAGainThatHidesALoss by hand: of a step of 10 ms, gemm gains 1 ms and flash loses 1 ms, or each 0.2 ms. The step stays
 // as it is, and the first two are told; the others are within the noise floor of 5 %.
 func TestAGainThatHidesALoss(t *testing.T) {

@@ -36,6 +36,10 @@ func (s *story) computeRows() []comparison.AnswerRow {
 	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 && !s.inOneCategory(class, shift) {
 		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift, d/class.Base)}}
 	}
+	if f := outside(s.parts.Head) - outside(s.parts.Base); f*d > 0 && math.Abs(f) > math.Abs(d)/2 {
+		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
+			What: more(d, "more", "less") + " time in kernels that are launched outside the steps"}}
+	}
 	kernels := s.kernelRows("")
 	if len(kernels) > 0 && math.Abs(kernels[0].Delta) < math.Abs(d)/2 {
 		if whole, ok := s.wholeDelta(); ok && math.Abs(d-whole) > math.Abs(d)/2 {
@@ -81,6 +85,17 @@ func (s *story) wholeDelta() (sum float64, ok bool) {
 		}
 	}
 	return sum, len(base) > 0 && len(head) > 0
+}
+
+// outside is the compute time of kernels that run during the steps and are launched outside them, ns per unit: as far as
+// the device computes for longer than the steps' own kernels take.
+func outside(s *side.Side) (sum float64) {
+	for _, c := range s.MergedCategories() {
+		if c.Name != side.Communication {
+			sum += max(0, c.Alone-c.Time)
+		}
+	}
+	return sum
 }
 
 // guessClocks names what usually slows or speeds up all kernels of a device alike.
