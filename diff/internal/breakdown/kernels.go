@@ -239,7 +239,10 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 	}
 	switch {
 	case k != nil && k.Base != nil && k.Head != nil && math.Abs(r.Delta-k.Delta) > math.Abs(r.Delta)/2: // r's is what is not hidden
-		row.What += ", " + more(r.Delta, "less", "more") + " of it beside other kernels"
+		if k.Delta*r.Delta > r.Delta*r.Delta {
+			row.What += " " + unit.Change(k.Delta/max(comparison.Value(k.Base), 1))
+		}
+		row.What += ", " + more(k.Delta-r.Delta, "more", "less") + " of it beside other kernels"
 	case k != nil && k.BaseCount == nil && k.HeadCount != nil:
 		row.What += ", new: " + wording.Means("per unit", comparison.Value(k.HeadCount))
 	case k != nil && k.HeadCount == nil:
