@@ -358,6 +358,29 @@ func TestASlowerKernelOfWhichMoreIsHidden(t *testing.T) {
 	says(t, ofReports(t, head, base), "-7.7 % faster", "-1 ms kernel gemm -25.0 %, less of it beside other kernels")
 }
 
+// TestANewKernelBesideASlowerOne by hand: gemm takes 10 ms instead of 9, and a new kernel of 4 ms runs beside it for all but
+// 0.2 ms. The time in which both run is counted once, for the new one: gemm alone takes 6.2 ms. The step grows from 12 by
+// gemm's 1 ms and the 0.2.
+func TestANewKernelBesideASlowerOne(t *testing.T) {
+	base := difftest.Kinds(difftest.Kind{Phase: "step", Units: 40, Time: 12e6, Signature: "a", Kernels: map[string]float64{"gemm": 3, "flash": 1}})
+	head := difftest.Kinds(difftest.Kind{Phase: "step", Units: 40, Time: 13.2e6, Signature: "a",
+		Kernels: map[string]float64{"gemm": 3, "flash": 1, "logging": 1}})
+	for i := range head.Metrics {
+		m := &head.Metrics[i]
+		x := map[string]float64{"gemm": 10e6, "flash": 3e6, "logging": 4e6}[m.Labels["kernel"]]
+		if m.Labels["kernel"] == "gemm" && m.ID == "kernel.exclusive_time_per_unit" {
+			x = 6.2e6
+		}
+		if x > 0 && !strings.Contains(m.ID, "count") {
+			m.Value, m.Summary = &x, &report.Summary{N: 40, Min: x, P50: x, P90: x, P99: x, Max: x, Mean: x}
+		}
+	}
+	says(t, ofReports(t, base, head), "+10.0 % slower", "median: +1 ms kernel gemm +11.1 %: 3 × 3 → 3.333 ms; "+
+		"+200 µs kernel logging, new: 1 per unit")
+	says(t, ofReports(t, head, base), "-9.1 % faster", "median: -1 ms kernel gemm -10.0 %: 3 × 3.333 → 3 ms; "+
+		"-200 µs kernel logging, no longer run")
+}
+
 // TestKernelsThatAreLaunchedOutsideTheSteps by hand: steps named by ranges run 10 ms of kernels on both sides. On the head
 // another 8 ms run before the next step, launched after the range has ended.
 func TestKernelsThatAreLaunchedOutsideTheSteps(t *testing.T) {

@@ -156,8 +156,9 @@ func (s *story) kernelRows(but string) []comparison.AnswerRow {
 		}
 	}
 	var list []comparison.AnswerRow
-	for i := range a.Rows {
-		r := &a.Rows[i]
+	rows := recharged(a.Rows, of)
+	for i := range rows {
+		r := &rows[i]
 		if r.Kind != comparison.KindKernel || r.Category == side.Communication || but != "" && r.Category == but || joined[r.ID] ||
 			r.Delta == 0 {
 			continue
@@ -179,6 +180,44 @@ func (s *story) kernelRows(but string) []comparison.AnswerRow {
 	slices.SortStableFunc(list, func(a, b comparison.AnswerRow) int {
 		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
 	})
+	return list
+}
+
+// recharged returns rows in which a kernel that only one side runs holds what it adds to the others: of the time in which
+// it runs beside kernels of both sides, and which is counted once, it holds none. The sum stays as it is.
+func recharged(list []comparison.AttributionRow, of map[string]*comparison.Kernel) []comparison.AttributionRow {
+	list = slices.Clone(list)
+	for _, way := range []float64{1, -1} {
+		var own, hidden float64 // of the kernels of one side; by which more of the others is hidden
+		each := make([]float64, len(list))
+		for i := range list {
+			r, k := &list[i], of[list[i].ID]
+			if r.Kind != comparison.KindKernel || k == nil || k.SplitOf != nil || r.Category == side.Communication {
+				continue
+			}
+			switch {
+			case k.Base != nil && k.Head != nil && (k.Delta-r.Delta)*way > 0:
+				each[i] = k.Delta - r.Delta
+				hidden += each[i]
+			case (k.Base == nil) != (k.Head == nil) && r.Delta*way > 0:
+				each[i] = -r.Delta
+				own += r.Delta
+			}
+		}
+		if own == 0 || hidden == 0 {
+			continue
+		}
+		moved := min(math.Abs(own), math.Abs(hidden))
+		for i := range each {
+			switch {
+			case each[i]*way > 0:
+				r, part := &list[i], moved/math.Abs(hidden)
+				r.Delta, r.Base = r.Delta+each[i]*part, r.Base+(comparison.Value(of[r.ID].Base)-r.Base)*part
+			case each[i]*way < 0:
+				list[i].Delta += each[i] * moved / math.Abs(own)
+			}
+		}
+	}
 	return list
 }
 
