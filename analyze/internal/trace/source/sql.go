@@ -69,14 +69,17 @@ func (s *SQL) Check(ctx context.Context) error {
 	return nil
 }
 
-// Tables lists what SQLite lists but its own tables, and views that cannot be read.
+// Tables lists what SQLite lists but its own tables, and views that cannot be read. SQLite walks over all tables for
+// each question about one, so it is asked about all of them at once.
 func (s *SQL) Tables() ([]Table, error) {
 	var list []Table
 	var shapes []shape
+	at := map[string]int{}
 	err := s.query(`select "name", "type", "rootpage", "sql" from "sqlite_master"
 		where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
 		func(row []pages.Cell) error {
 			view := row[1].S == "view"
+			at[row[0].S] = len(list)
 			list = append(list, Table{Name: row[0].S, View: view, Rowless: view})
 			shapes = append(shapes, shape{root: row[2].Bits, sql: strings.ToUpper(row[3].S)})
 			s.views[row[0].S] = view
@@ -85,35 +88,43 @@ func (s *SQL) Tables() ([]Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := list[:0]
-	for i, t := range list {
-		shape := &shapes[i]
-		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden", "notnull"
-			from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []pages.Cell) error {
-			if row[4].Bits != 1 { // hidden columns of virtual tables; generated columns count
-				t.Columns = append(t.Columns, row[0].S)
+	column := func(row []pages.Cell) error { // of the table that the first cell names
+		i, ok := at[row[0].S]
+		if !ok {
+			return nil
+		}
+		if row[5].Bits != 1 { // hidden columns of virtual tables; generated columns count
+			list[i].Columns = append(list[i].Columns, row[1].S)
+		}
+		shapes[i].column(row[1:])
+		return nil
+	}
+	const columns = `select m."name", c."name", c."type", c."dflt_value", c."pk", c."hidden", c."notnull"
+		from "sqlite_master" m, pragma_table_xinfo(m."name") c where m."type" = %s order by m."name", c."cid"`
+	if err := s.query(fmt.Sprintf(columns, "'table'"), column); err != nil {
+		return nil, err
+	}
+	err = s.query(`select "name", "wr", "type" from pragma_table_list where "schema" = 'main'`,
+		func(row []pages.Cell) error {
+			if i, ok := at[row[0].S]; ok && !list[i].View {
+				list[i].Rowless = row[1].Bits != 0
+				shapes[i].odd = shapes[i].odd || row[2].S != "table"
 			}
-			shape.column(row)
 			return nil
 		})
-		if err == nil && !t.View {
-			err = s.query(`select "wr", "type" from pragma_table_list(`+literal(t.Name)+`) where "schema" = 'main'`,
-				func(row []pages.Cell) error {
-					t.Rowless = row[0].Bits != 0
-					shape.odd = shape.odd || row[1].S != "table"
-					return nil
-				})
-		}
-		if err != nil {
-			if t.View {
-				continue // a view over something that is not there
-			}
-			return nil, err
+	if err != nil {
+		return nil, err
+	}
+	kept := list[:0]
+	for i := range list {
+		t := &list[i]
+		if t.View && s.query(fmt.Sprintf(columns, `'view' and m."name" = `+literal(t.Name)), column) != nil {
+			continue // over something that is not there
 		}
 		if !t.Rowless {
-			t.Plain = shape.table(t.Name)
+			t.Plain = shapes[i].table(t.Name)
 		}
-		kept = append(kept, t)
+		kept = append(kept, *t)
 	}
 	return kept, nil
 }
