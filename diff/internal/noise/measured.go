@@ -132,8 +132,9 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	return row, true
 }
 
-// Unlike says why the captures' values of a number of servers measure different things; empty if they do not: the
-// client measured one, or versions state it by other metrics, or as percentiles of histograms with other buckets.
+// Unlike says why the captures' values of a number of servers measure different things: the client measured one, or
+// versions state it by other metrics, or as percentiles of histograms with other buckets. It is empty if they do not, or if
+// a report does not state its buckets.
 func (x *Decider) Unlike(id, stat string, l report.Labels) string {
 	if !strings.HasPrefix(id, "serve.") {
 		return ""
@@ -156,14 +157,14 @@ func (x *Decider) Unlike(id, stat string, l report.Labels) string {
 
 func unlike(a, b *report.Source, stat string) string {
 	const text = "it is of %s on one side and of %s on the other, which measure different things"
-	buckets := func(s *report.Source) string { return strings.Join(s.Columns[min(1, len(s.Columns)):], "") }
+	edges := func(s *report.Source) string { return strings.Join(s.Columns[min(1, len(s.Columns)):], "") }
 	switch {
 	case !slices.Equal(a.Tables, b.Tables):
 		return fmt.Sprintf(text, strings.Join(a.Tables, ", "), strings.Join(b.Tables, ", "))
 	case !slices.Equal(a.Tables, []string{"prometheus"}) || len(a.Columns) == 0 || len(b.Columns) == 0:
 	case a.Columns[0] != b.Columns[0]:
 		return fmt.Sprintf(text, a.Columns[0], b.Columns[0])
-	case stat != "mean" && buckets(a) != buckets(b):
+	case stat != "mean" && edges(a) != "" && edges(b) != "" && edges(a) != edges(b):
 		return "percentiles of histograms with different buckets say nothing: compare means"
 	}
 	return ""
