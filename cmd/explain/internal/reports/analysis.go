@@ -77,19 +77,20 @@ func oneUnit(
 	if first < 0 {
 		return nil
 	}
-	if err := unitsOf(first, ctx, inputs, list, whole, opt, bar); err != nil || list[first].Report.Unit.Kind != "nvtx" {
+	if err := unitsOf(ctx, first, inputs, list, whole, opt, bar); err != nil || list[first].Report.Unit.Kind != "nvtx" {
 		return err
 	}
 	other := slices.IndexFunc(list, func(r *analyze.Result) bool { return r.Report.Unit.Used() != nil })
 	if other < 0 {
 		return nil
 	}
-	return unitsOf(other, ctx, inputs, list, whole, opt, bar)
+	return unitsOf(ctx, other, inputs, list, whole, opt, bar)
 }
 
 // unitsOf analyses again the traces whose units differ from those of the input at the index one.
 func unitsOf(
-	one int, ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
+	ctx context.Context, one int, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options,
+	bar *progress.Bar,
 ) error {
 	opt.Like(list[one].Report)
 	for i, in := range inputs {
