@@ -263,7 +263,10 @@ func TestAStallOfOneStep(t *testing.T) {
 		more        func(i int64) int64 // µs that step i is held up
 		first, idle string              // what the sentence and the finding say
 	}{
-		"a stall":   {func(i int64) int64 { return i / 10 % 2 * (1 - min(1, i%10)) * 60_000 }, "; one of them 61 ms, 1 ms without it)", "one gap of 60.4 ms is 88."},
+		"a stall": {
+			func(i int64) int64 { return i / 10 % 2 * (1 - min(1, i%10)) * 60_000 },
+			"; one of them 61 ms, 1 ms without it)", "one gap of 60.4 ms is 88.",
+		},
 		"alike":     {func(int64) int64 { return 400 }, "", ""},
 		"different": {func(i int64) int64 { return i % 4 * 400 }, "", ""},
 	} {
@@ -281,7 +284,8 @@ func TestAStallOfOneStep(t *testing.T) {
 			t.Fatalf("%s: %+v", name, r.Findings)
 		}
 		f := &r.Findings[n]
-		if len(h.wrong) > 0 || !strings.Contains(h.text, c.first) || strings.Contains(h.text, "one of them") != (c.first != "") {
+		told := strings.Contains(h.text, "one of them")
+		if len(h.wrong) > 0 || !strings.Contains(h.text, c.first) || told != (c.first != "") {
 			t.Errorf("%s: %q, %v", name, h.text, h.wrong)
 		}
 		if !strings.Contains(f.Title, c.idle) || strings.Contains(f.Title, "one gap") != (c.idle != "") ||

@@ -77,7 +77,9 @@ func (h *head) mean(id string, pairs ...string) float64 {
 }
 
 var (
-	stepSentence = regexp.MustCompile(`^(\S+ \S+) per (?:\S+ )?step(?: \((?:mean of [0-9,]+)?(?:; )?(?:(\S+ %) of them about (\S+ \S+) and (\S+ %) about (\S+ \S+))?(?:one of them \S+ \S+, \S+ \S+ without it)?\))?: ` +
+	stepSentence = regexp.MustCompile(`^(\S+ \S+) per (?:\S+ )?step(?: \((?:mean of [0-9,]+)?(?:; )?` +
+		`(?:(\S+ %) of them about (\S+ \S+) and (\S+ %) about (\S+ \S+))?` +
+		`(?:one of them \S+ \S+, \S+ \S+ without it)?\))?: ` +
 		`(\S+ %) compute(?: \((.+?) (\S+ %)\))?(?:, (\S+ %) exposed communication(?: \([^)]*\))?)?(?:, (\S+ %) exposed copy)?, ` +
 		`GPU idle (\S+ %)(?:, (mostly|the largest part) ([^.]+))?\.$`)
 	stallSentence  = regexp.MustCompile(`one of them (\S+ \S+), (\S+ \S+) without it`)

@@ -72,7 +72,10 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%q is %v ± %v (%v), want %v ± %v", c.cell, n.value, n.digit, ok, c.value, c.digit)
 		}
 	}
-	for _, cell := range []string{"", "n/a", "no data", "nan", "-nan", "inf", "1e999", "(!) nan", "6,75", "1.2.3", "0x1f", "12 34", "1 2345", "1 234 5", "1 234 x", "1, 234", "--1", "1,2345", ".", "e5", "1e"} {
+	for _, cell := range []string{
+		"", "n/a", "no data", "nan", "-nan", "inf", "1e999", "(!) nan", "6,75", "1.2.3", "0x1f", "12 34", "1 2345",
+		"1 234 5", "1 234 x", "1, 234", "--1", "1,2345", ".", "e5", "1e",
+	} {
 		if n, ok := point.parse(cell, scale{}); ok {
 			t.Errorf("%q is read as %v", cell, n.value)
 		}

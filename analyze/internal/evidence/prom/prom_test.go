@@ -280,7 +280,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total 1 # {a=\"b\"} 1\n# EOF\n"))
 	f.Add([]byte("# HELP a\nvllm:x 1\n# HELP a\nvllm:x 2\n"))
 	f.Add([]byte("HTTP/1.1 200 OK\n\nsglang:num_running_reqs{tp_rank=\"0\",priority=\"\"} 1\n" +
-		"sglang:num_running_reqs{tp_rank=\"1\",priority=\"1\"} 1\nsglang:num_running_reqs{tp_rank=\"0\",priority=\"\"} 2 # {a=\"}\"} 1\n"))
+		"sglang:num_running_reqs{tp_rank=\"1\",priority=\"1\"} 1\n" +
+		"sglang:num_running_reqs{tp_rank=\"0\",priority=\"\"} 2 # {a=\"}\"} 1\n"))
 	path := filepath.Join(f.TempDir(), "fuzz.prom")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {

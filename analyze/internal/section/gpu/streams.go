@@ -148,29 +148,29 @@ func streams(in *kit.Input, out *kit.Output) {
 
 func streamFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
-	if s.Device == nil || !in.Trace.RanKernels() || s.Share(s.Copy) < serialCopyShare || s.Share(s.Copy) >= transferBound {
+	d := s.Device
+	if d == nil || !in.Trace.RanKernels() || s.Share(s.Copy) < serialCopyShare || s.Share(s.Copy) >= transferBound ||
+		float64(d.Copies-d.ExposedCopy) >= serialCopyHidden*float64(d.Copies) {
 		return
 	}
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
-		if d.ID != s.Device.ID || float64(d.Copies-d.ExposedCopy) >= serialCopyHidden*float64(d.Copies) {
-			continue
-		}
-		most := mostCopied(in, s)
-		title := "Copies run for " + unit.Percent(s.Share(s.Copy)) + " of the " + s.What() + " where kernels could have hidden them" + most.text
-		if most.place != "" {
-			title += ", in " + kit.Quoted(most.place)
-		}
-		advice := "Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition."
-		switch {
-		case most.within:
-			advice = "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or contiguous), or let the kernel before it write the result where it belongs."
-		case most.pageable:
-			advice = "Pin the host's side (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True: pageable memory is staged, which is slow and holds the host. Issue copies one step ahead, on a stream of their own."
-		}
-		out.FindAs("serial_copies", title, append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"),
-			kit.Ref("stream.copy_hidden_ratio", "device", strconv.Itoa(int(d.ID)))),
-			advice, "The memcpy section has direction, kind of memory, size and throughput.",
-		).At(most.place).Costs(s.Worth(s.Copy), s.CopyClaim())
+	most := mostCopied(in, s)
+	title := "Copies run for " + unit.Percent(s.Share(s.Copy)) + " of the " + s.What() +
+		" where kernels could have hidden them" + most.text
+	if most.place != "" {
+		title += ", in " + kit.Quoted(most.place)
 	}
+	advice := "Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: " +
+		"copies on the stream of the kernels run between them by definition."
+	switch {
+	case most.within:
+		advice = "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or " +
+			"contiguous), or let the kernel before it write the result where it belongs."
+	case most.pageable:
+		advice = "Pin the host's side (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True: pageable memory " +
+			"is staged, which is slow and holds the host. Issue copies one step ahead, on a stream of their own."
+	}
+	out.FindAs("serial_copies", title, append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"),
+		kit.Ref("stream.copy_hidden_ratio", "device", strconv.Itoa(int(d.ID)))),
+		advice, "The memcpy section has direction, kind of memory, size and throughput.",
+	).At(most.place).Costs(s.Worth(s.Copy), s.CopyClaim())
 }
