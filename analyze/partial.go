@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence
@@ -104,7 +105,7 @@ func counts(in *kit.Input) []merge.Counts {
 	for k := range samples {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	lists.Sort(keys, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	list := make([]merge.Counts, 0, len(keys))
 	for _, k := range keys {
 		slices.Sort(samples[k])

@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // mpiBlocking are the calls of MPI in which a rank may wait for another.
@@ -91,7 +92,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	var list []made
 	for _, th := range slices.Sorted(maps.Keys(threads)) {
 		calls := threads[th]
-		slices.SortStableFunc(calls, func(a, b hostCall) int {
+		lists.Sort(calls, func(a, b hostCall) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 		})
 		parts, known := map[string]int64{}, false
@@ -134,7 +135,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b made) int { return cmp.Compare(a.call.Start, b.call.Start) })
+	lists.Sort(list, func(a, b made) int { return cmp.Compare(a.call.Start, b.call.Start) })
 	for i := range list[:min(len(list), ranks.MaxCalls)] {
 		tr.Add(list[i].call, list[i].parts)
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v62/github"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // File is a file from an artifact or from the repository.
@@ -337,7 +339,7 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 
 // sortCandidates puts the nearest first and, among equals, the newest.
 func sortCandidates(all []candidate) {
-	slices.SortFunc(all, func(a, b candidate) int {
+	lists.Sort(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.artifact.GetID(), a.artifact.GetID()))
 	})
 }

@@ -5,10 +5,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 const (
@@ -110,7 +111,7 @@ func (u *upsert) list(ctx context.Context) ([]found, error) {
 			mine = append(mine, found{c.GetID(), c.GetHTMLURL(), text, m})
 		}
 	}
-	slices.SortFunc(mine, func(a, b found) int { return cmp.Compare(a.id, b.id) })
+	lists.Sort(mine, func(a, b found) int { return cmp.Compare(a.id, b.id) })
 	return mine, nil
 }
 

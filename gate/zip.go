@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Limits of an artifact. A report stays under 2 MB; a folder of one has about 60 files.
@@ -74,7 +76,7 @@ func readZip(b []byte) ([]File, error) {
 	if len(files) == 0 {
 		return nil, errors.New("the zip holds no .json or .db file")
 	}
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	lists.Sort(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var CUDAGraphUsage = kit.Section{
@@ -83,7 +84,7 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b entry) int {
+	lists.Sort(list, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(b.Replays, a.Replays), cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Tokens, b.Tokens),
 			cmp.Compare(a.Reqs, b.Reqs), cmp.Compare(fmt.Sprint(a.Uniform, a.LoRA), fmt.Sprint(b.Uniform, b.LoRA)))
 	})

@@ -168,7 +168,7 @@ func loadOf(l *session.Layer) moeLayer {
 	}
 	if x.experts >= 10 {
 		sorted := slices.Clone(l.Hits)
-		slices.SortFunc(sorted, func(a, b int64) int { return cmp.Compare(b, a) })
+		lists.Sort(sorted, func(a, b int64) int { return cmp.Compare(b, a) })
 		top := lists.Total(sorted[:min(int(x.experts/10), len(sorted))])
 		x.decile = stat.Ratio(top, x.Total)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // moeLayersTable lists the layers, the least balanced first.
@@ -22,7 +23,7 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
 		}
 		return *v
 	}
-	slices.SortStableFunc(list, func(a, b moeLayer) int {
+	lists.Sort(list, func(a, b moeLayer) int {
 		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()),
 			key(a.Imbalance.Mean())))
 	})
@@ -88,7 +89,7 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	}
 	all.TotalRows = int64(rows)
 	all.Attach()
-	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	lists.Sort(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
 	t := out.Table("moe_hottest")
 	for _, e := range list[:min(len(list), in.Options.Top)] {
 		t.Row(
@@ -119,7 +120,7 @@ func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	}
 	var best []ranked
 	keep := func() {
-		slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
+		lists.Sort(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
 		best = best[:min(len(best), maxPairRows)]
 	}
 	for lo := 0; lo < len(pairs); {

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Operators = kit.Section{
@@ -52,7 +53,7 @@ func operators(in *kit.Input, out *kit.Output) {
 		return
 	}
 	ops := slices.Clone(d.Operators)
-	slices.SortStableFunc(ops, func(a, b perfopt.Operator) int {
+	lists.Sort(ops, func(a, b perfopt.Operator) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.CUDA, a.CUDA))
 	})
 	t := out.Table("operators")
@@ -72,7 +73,7 @@ func operators(in *kit.Input, out *kit.Output) {
 	}
 	t.Cut(in.Options.Top, "total", "cuda", "calls").Add()
 	kernels := slices.Clone(d.Kernels)
-	slices.SortStableFunc(kernels, func(a, b perfopt.Kernel) int { return cmp.Compare(b.Total, a.Total) })
+	lists.Sort(kernels, func(a, b perfopt.Kernel) int { return cmp.Compare(b.Total, a.Total) })
 	k := out.Table("stated_kernels")
 	untimed := len(kernels) > 0
 	for _, x := range kernels {

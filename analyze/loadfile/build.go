@@ -2,13 +2,13 @@ package loadfile
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Cancelled is the failure of a record that was in flight when the run was cut short. It is counted apart.
@@ -27,7 +27,7 @@ const maxListed = 20_000
 
 // Build computes a result. Gaps are the times between tokens of all requests that succeeded, ns. Both lists are sorted.
 func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
-	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Due, b.Due) })
+	lists.Sort(records, func(a, b Record) int { return cmp.Compare(a.Due, b.Due) })
 	r := &Result{Schema: SchemaID, Workload: workload, SLO: slo, Complete: true, Failures: []Failure{},
 		Requests: []Request{}, Every: 1}
 	var ttft, tpot, e2e, delay []int64

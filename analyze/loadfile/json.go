@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // maxBytes bounds what Read accepts.
@@ -61,7 +62,7 @@ func merged(list []Failure) []Failure {
 	for kind, n := range counts {
 		out = append(out, Failure{kind, n})
 	}
-	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
+	lists.Sort(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
 	return out
 }
 

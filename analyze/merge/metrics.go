@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // metricsFold merges the metrics of captures, except those of steps.
@@ -204,7 +205,7 @@ func (f *metricsFold) ofGPUs(id string) (list []ofGPU) {
 			list = append(list, ofGPU{*x.m.Value, x.of})
 		}
 	}
-	slices.SortFunc(list, func(a, b ofGPU) int {
+	lists.Sort(list, func(a, b ofGPU) int {
 		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(f.devices.number(a.gpu), f.devices.number(b.gpu)))
 	})
 	return list

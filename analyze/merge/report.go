@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // report makes the report of the captures that were added.
@@ -48,7 +49,7 @@ func (f *fold) provenance() report.Provenance {
 	if len(f.captures) == 1 {
 		p.Name = f.captures[0].Name
 	}
-	slices.SortFunc(p.Tables, func(a, b report.TableCount) int { return cmp.Compare(a.Name, b.Name) })
+	lists.Sort(p.Tables, func(a, b report.TableCount) int { return cmp.Compare(a.Name, b.Name) })
 	p.ExporterVersion = common(f.captures, exporterVersion)
 	p.SchemaVersion = common(f.captures, schemaVersion)
 	return p
@@ -149,7 +150,7 @@ func (f *fold) environment() report.Environment {
 	}
 	slices.Sort(e.TraceSet)
 	e.TraceSet = slices.Compact(e.TraceSet)
-	slices.SortStableFunc(e.GPUs, func(a, b report.GPU) int { return cmp.Compare(a.Device, b.Device) })
+	lists.Sort(e.GPUs, func(a, b report.GPU) int { return cmp.Compare(a.Device, b.Device) })
 	if len(differ) > 0 {
 		f.warnings = append(f.warnings, report.Warning{Code: "mixed_environment", Section: "ranks",
 			Text: "The captures of this run differ in " + strings.Join(differ, ", ") + "."})

@@ -166,7 +166,7 @@ func (f *fold) study() *runFold {
 			x.world = max(x.world, t.World)
 		}
 	}
-	slices.SortStableFunc(x.ranks, func(a, b rank) int { return cmp.Compare(uint64(a.number), uint64(b.number)) })
+	lists.Sort(x.ranks, func(a, b rank) int { return cmp.Compare(uint64(a.number), uint64(b.number)) })
 	for at := range x.ranks {
 		r := &x.ranks[at]
 		c := f.captures[r.capture]

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -47,7 +48,7 @@ func (c *Capture) sample() *Capture {
 	})
 	r.Unit.Series = nil
 	r.Unit.Groups = slices.Clone(r.Unit.Groups)
-	slices.SortStableFunc(r.Unit.Groups, func(a, b report.UnitGroup) int { return int(min(1, max(-1, b.Count-a.Count))) })
+	lists.Sort(r.Unit.Groups, func(a, b report.UnitGroup) int { return int(min(1, max(-1, b.Count-a.Count))) })
 	r.Unit.Groups = r.Unit.Groups[:min(len(r.Unit.Groups), sampleKinds)]
 	r.Sections = slices.Clone(r.Sections)
 	for i := range r.Sections {

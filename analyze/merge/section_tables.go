@@ -217,7 +217,7 @@ func (s *rankSection) heat() {
 // that others waited for longest.
 func (x *runFold) shown(n int) map[int]bool {
 	order := lists.Indexes[int](len(x.ranks))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x.ranks[b].sum.Blame, x.ranks[a].sum.Blame) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(x.ranks[b].sum.Blame, x.ranks[a].sum.Blame) })
 	shown := lists.Set(order[:min(n, len(order))], func(i int) int { return i })
 	return shown
 }

@@ -208,7 +208,7 @@ func (f *tableFold) finish(run *fold) report.Table {
 		}
 		return v
 	}
-	slices.SortStableFunc(f.rows, func(a, b *rowFold) int {
+	lists.Sort(f.rows, func(a, b *rowFold) int {
 		return cmp.Or(cmp.Compare(most(b), most(a)), cmp.Compare(number(a), number(b)), cmp.Compare(a.key, b.key))
 	})
 	t := f.table

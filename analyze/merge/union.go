@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -84,7 +83,7 @@ func (l *listing) choose() {
 	}
 	l.keep = map[string]bool{}
 	first := func(n int, order func(a, b *Head) int) {
-		slices.SortFunc(heads, func(a, b Head) int { return cmp.Or(order(&a, &b), cmp.Compare(a.Key, b.Key)) })
+		lists.Sort(heads, func(a, b Head) int { return cmp.Or(order(&a, &b), cmp.Compare(a.Key, b.Key)) })
 		for _, h := range heads[:min(n, len(heads))] {
 			l.keep[h.Key] = true
 		}
@@ -174,7 +173,7 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(l.entries, func(a, b entry) int {
+	lists.Sort(l.entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name))
 	})
 	l.choose()

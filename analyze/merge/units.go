@@ -167,7 +167,7 @@ func (f *fold) series() *report.UnitSeries {
 			points = append(points, p)
 		}
 	}
-	slices.SortStableFunc(points, func(a, b report.UnitPoint) int {
+	lists.Sort(points, func(a, b report.UnitPoint) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Process, b.Process))
 	})
 	if len(points) == 0 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // CutMetrics are the metrics of a cut, without histograms and sources. They are written as tables, of one metric id and
@@ -41,7 +43,7 @@ type metricKind struct {
 
 // Order sorts metrics by id and dimensions, as they are written.
 func (c CutMetrics) Order() {
-	slices.SortStableFunc(c, func(a, b Metric) int {
+	lists.Sort(c, func(a, b Metric) int {
 		if a.ID != b.ID {
 			return bytes.Compare([]byte(a.ID), []byte(b.ID))
 		}

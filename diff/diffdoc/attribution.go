@@ -70,7 +70,7 @@ func words(id string) string { return strings.ReplaceAll(id, "_", " ") }
 // largestChanges returns at most most items with the largest changes, largest first.
 func largestChanges[T any](list []T, most int, change func(T) float64) []T {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(math.Abs(change(b)), math.Abs(change(a))) })
+	lists.Sort(list, func(a, b T) int { return cmp.Compare(math.Abs(change(b)), math.Abs(change(a))) })
 	return list[:min(len(list), most)]
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -137,7 +138,7 @@ func ruleSpans(g *comparison.Gate) []doc.Span {
 func gateTable(c *comparison.Comparison) doc.Table {
 	t := doc.Table{ID: "gates", Columns: doc.Cols("Verdict", "Rule", "Metric", "Reason")}
 	gates := slices.Clone(c.Gates)
-	slices.SortStableFunc(gates, func(a, b comparison.Gate) int {
+	lists.Sort(gates, func(a, b comparison.Gate) int {
 		return comparison.Rank(b.Verdict) - comparison.Rank(a.Verdict)
 	})
 	for i := range gates {

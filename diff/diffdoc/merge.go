@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -13,7 +14,7 @@ import (
 // each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does.
 func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
-	slices.SortStableFunc(legs, func(a, b comparison.Leg) int {
+	lists.Sort(legs, func(a, b comparison.Leg) int {
 		return comparison.Rank(b.Comparison.Verdict) - comparison.Rank(a.Comparison.Verdict)
 	})
 	p := mergedPage{legs: legs, o: &o}

@@ -69,7 +69,7 @@ func byWords(x *comparison.Ranks) string {
 // rankSteps lists the steps whose slowest rank changed most.
 func rankSteps(x *comparison.Ranks) doc.Table {
 	list := largestChanges(x.Steps, pageSteps, func(s comparison.RankStep) float64 { return s.Delta })
-	slices.SortStableFunc(list, func(a, b comparison.RankStep) int { return cmp.Compare(a.Step, b.Step) })
+	lists.Sort(list, func(a, b comparison.RankStep) int { return cmp.Compare(a.Step, b.Step) })
 	t := doc.Table{ID: "rank-steps", Caption: doc.Spans("Slowest rank of the steps that changed most"),
 		Columns: doc.Cols(">Step", "Slowest, base", ">Base", "Slowest, head", ">Head", ">Change")}
 	for _, s := range list {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -79,7 +80,7 @@ func failing(c *comparison.Comparison) doc.Table {
 	more := 0
 	gates := standing(c)
 	if row, _ := c.Headline(); row != nil {
-		slices.SortStableFunc(gates, func(a, b *comparison.Gate) int {
+		lists.Sort(gates, func(a, b *comparison.Gate) int {
 			switch {
 			case a.Of(row) == b.Of(row):
 				return 0

@@ -258,7 +258,7 @@ func residue(c *comparison.Comparison, limit int) doc.Paragraph {
 	list := slices.DeleteFunc(slices.Clone(c.Residue), func(r comparison.Residue) bool {
 		return r.Field == comparison.StudyEngine // the line of the sides names both
 	})
-	slices.SortStableFunc(list, func(a, b comparison.Residue) int {
+	lists.Sort(list, func(a, b comparison.Residue) int {
 		switch {
 		case a.Soft == b.Soft:
 			return 0

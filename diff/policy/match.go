@@ -121,7 +121,7 @@ func (r *Rule) Nearest(names []string, n int) []string {
 			list[i].common = max(list[i].common, commonRun(w, strings.ToLower(Cut(name))))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.common, a.common) })
+	lists.Sort(list, func(a, b scored) int { return cmp.Compare(b.common, a.common) })
 	return lists.Map(list[:min(n, len(list))], func(s scored) string { return s.name })
 }
 

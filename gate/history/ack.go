@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Ack says that a change at a commit is known, why it is accepted, and until when.
@@ -62,7 +62,7 @@ func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 	}
 	fields := func(a *Ack) []any { return []any{&a.Repository, &a.Commit, &a.Reason, &a.Expires} }
 	list, err := all(ctx, s, fields, query, args...)
-	slices.SortFunc(list, func(a, b Ack) int {
+	lists.Sort(list, func(a, b Ack) int {
 		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Commit, b.Commit),
 			strings.Compare(a.Expires, b.Expires), strings.Compare(a.Reason, b.Reason))
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -196,8 +197,8 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 			out.Warned++
 		}
 	}
-	slices.SortStableFunc(out.Borders, func(a, b Border) int { return b.After.Time.Compare(a.After.Time) })
-	slices.SortStableFunc(out.Changes, func(a, b Found) int { return b.After.Time.Compare(a.After.Time) })
+	lists.Sort(out.Borders, func(a, b Border) int { return b.After.Time.Compare(a.After.Time) })
+	lists.Sort(out.Changes, func(a, b Found) int { return b.After.Time.Compare(a.After.Time) })
 	return out, nil
 }
 
@@ -289,7 +290,7 @@ func successions(list []Checked, workloads map[string]Workload) []Border {
 	var borders []Border
 	for _, k := range order {
 		next := of[k]
-		slices.SortStableFunc(next, func(a, b *Checked) int { return a.Series.Nights[0].Time.Compare(b.Series.Nights[0].Time) })
+		lists.Sort(next, func(a, b *Checked) int { return a.Series.Nights[0].Time.Compare(b.Series.Nights[0].Time) })
 		for i := 1; i < len(next); i++ {
 			if a, b := next[i-1], next[i]; newest(a).Before(b.Series.Nights[0].Time) && (a.Pinned == nil) == (b.Pinned == nil) {
 				borders = append(borders, b.after(a, workloads))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Merged is the result of a Merge.
@@ -186,7 +187,7 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(x.points, func(a, b point) int {
+		lists.Sort(x.points, func(a, b point) int {
 			return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.labels, b.labels),
 				strings.Compare(a.kind, b.kind))
 		})

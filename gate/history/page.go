@@ -13,6 +13,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -243,7 +244,7 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 			drawn = append(drawn, &c.Series[i])
 		}
 	}
-	slices.SortStableFunc(drawn, func(a, b *Checked) int { return newest(b).Compare(newest(a)) })
+	lists.Sort(drawn, func(a, b *Checked) int { return newest(b).Compare(newest(a)) })
 	if n := len(drawn) - drawnSeries; n > 0 {
 		d.Add(doc.P(doc.Text(fmt.Sprintf("The %d series with the newest nights are drawn, %d older ones are not: --branch and --workload choose.", drawnSeries, n)).With(doc.Muted)))
 		drawn = drawn[:drawnSeries]

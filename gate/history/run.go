@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
@@ -252,7 +253,7 @@ func pointsOf(r *report.Report) []point {
 			add(m.ID, *m.Value)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b point) int {
+	lists.Sort(list, func(a, b point) int {
 		return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.kind, b.kind),
 			cmp.Compare(len(labelsOf(a.labels)), len(labelsOf(b.labels))), strings.Compare(a.labels, b.labels))
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/gate/history/change"
 )
@@ -116,7 +117,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		}
 		out = append(out, x)
 	}
-	slices.SortFunc(out, func(a, b Series) int {
+	lists.Sort(out, func(a, b Series) int {
 		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch),
 			strings.Compare(a.Workload, b.Workload),
 			strings.Compare(a.Kind, b.Kind), strings.Compare(a.Labels.String(), b.Labels.String()))
@@ -255,7 +256,7 @@ func (s *Series) Read(o change.Options) *change.Told {
 		c := &told.Changes[i]
 		c.At, c.Found = order[c.At], order[c.Found]
 	}
-	slices.SortFunc(told.Changes, func(a, b change.Change) int { return a.At - b.At })
+	lists.Sort(told.Changes, func(a, b change.Change) int { return a.At - b.At })
 	for i := range told.Borders {
 		told.Borders[i].At = order[told.Borders[i].At]
 	}
@@ -291,7 +292,7 @@ func (s *Series) order() (order, breaks []int) {
 	if s.Pinned != nil {
 		return order, nil
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return first[s.Nights[a].software] - first[s.Nights[b].software] })
+	lists.Sort(order, func(a, b int) int { return first[s.Nights[a].software] - first[s.Nights[b].software] })
 	for i := 1; i < len(order); i++ {
 		if !s.comparable(order[i], order[i-1]) {
 			breaks = append(breaks, i)

@@ -346,7 +346,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 		ends += 2
 	}
 	out := policy.Spent{Ratio: math.Exp(total), SE: s.nightly(from, to) * math.Sqrt(float64(ends))}
-	slices.SortStableFunc(steps, func(a, b step) int {
+	lists.Sort(steps, func(a, b step) int {
 		if s.Better == report.Higher {
 			a, b = b, a
 		}

@@ -3,9 +3,9 @@ package export
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // ncuSummary is the shape of profilemate's ncu_summary.json. Values that were not measured are null.
@@ -71,7 +71,7 @@ func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 		}
 		return v
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bandwidth(b), bandwidth(a)) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(bandwidth(b), bandwidth(a)) })
 	for _, i := range order[:min(ncuTop, len(order))] {
 		s.Top = append(s.Top, bandwidthRow(t, i))
 	}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -167,7 +167,7 @@ func (p *perfetto) unit(process int, u *PerfettoUnit) {
 	p.meta("process_sort_index", "sort_index", process)
 	work, calls, ranges, gaps := u.Shown.Events()
 	host := cmp.Or(u.Shown.Thread, "host")
-	slices.SortStableFunc(ranges, func(a, b report.UnitEvent) int {
+	lists.Sort(ranges, func(a, b report.UnitEvent) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Lane, b.Lane)) // the outer one first
 	})
 	for i := range ranges {

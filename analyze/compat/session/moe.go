@@ -2,7 +2,8 @@ package session
 
 import (
 	"cmp"
-	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of the numbers a file may state, so that the reader's memory is bounded: no model has more layers or experts.
@@ -168,8 +169,8 @@ func (m *MoE) finish() {
 	for _, l := range m.byIndex {
 		m.Layers = append(m.Layers, l)
 	}
-	slices.SortFunc(m.Layers, func(a, b *Layer) int { return cmp.Compare(a.Index, b.Index) })
-	slices.SortFunc(m.Pairs, func(a, b Pair) int {
+	lists.Sort(m.Layers, func(a, b *Layer) int { return cmp.Compare(a.Index, b.Index) })
+	lists.Sort(m.Pairs, func(a, b Pair) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B))
 	})
 	n := 0

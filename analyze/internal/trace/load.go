@@ -153,7 +153,7 @@ func (l *loader) run() error {
 			list = append(list, &reading{eventTable: e, info: info, found: info.Known(e.names(info))})
 		}
 	}
-	slices.SortFunc(list, func(a, b *reading) int { return strings.Compare(string(a.Role), string(b.Role)) })
+	lists.Sort(list, func(a, b *reading) int { return strings.Compare(string(a.Role), string(b.Role)) })
 	if err := l.read(list); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (l *loader) run() error {
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
 	}
-	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
+	lists.Sort(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
 	l.settleIdents(tables, short)
 	l.closeRanges(tables)
 	l.countNodes()
@@ -266,7 +266,7 @@ const maxWorkers = 8
 // settle makes the final columns, the tables side by side, the longest first.
 func (l *loader) settle(list []*reading) {
 	order := slices.Clone(list)
-	slices.SortStableFunc(order, func(a, b *reading) int { return cmp.Compare(len(b.off), len(a.off)) })
+	lists.Sort(order, func(a, b *reading) int { return cmp.Compare(len(b.off), len(a.off)) })
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, r := range order {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // descriptions says who and what the capture is of, once its events are read.
@@ -233,7 +234,7 @@ func (t *Trace) GPU(device int32) GPUInfo {
 			list = append(list, a)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b GPUInfo) int { return cmp.Compare(b.SMs, a.SMs) })
+	lists.Sort(list, func(a, b GPUInfo) int { return cmp.Compare(b.SMs, a.SMs) })
 	if len(list) == 0 || len(list) > 1 && list[1].SMs > 0 && list[1].Name != list[0].Name {
 		return GPUInfo{}
 	}

@@ -83,7 +83,7 @@ type ncclRow struct {
 // inOrder are the calls of all sinks by start, outer ones first, equal ones in the order of their rows.
 func inOrder(parts ...[]ncclRow) []NCCLCall {
 	all := slices.Concat(parts...)
-	slices.SortFunc(all, func(a, b ncclRow) int {
+	lists.Sort(all, func(a, b ncclRow) int {
 		return cmp.Or(cmp.Compare(a.call.Start, b.call.Start), cmp.Compare(b.call.End, a.call.End),
 			cmp.Compare(a.row, b.row))
 	})

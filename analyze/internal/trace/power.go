@@ -2,9 +2,9 @@ package trace
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Power is what a GPU drew, as NVML said at one moment (nsys' plugin nvml_metrics).
@@ -48,7 +48,7 @@ func (l *shortTables) loadPower() error {
 		}
 		return true
 	})
-	slices.SortStableFunc(t.Power, func(a, b Power) int {
+	lists.Sort(t.Power, func(a, b Power) int {
 		return cmp.Or(cmp.Compare(a.Adapter, b.Adapter), cmp.Compare(a.At, b.At))
 	})
 	return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // PythonSample is what a thread ran in Python at a moment.
@@ -113,7 +114,7 @@ func (t *rangeTable) settlePython() {
 			all = append(all, m)
 		}
 	}
-	slices.SortFunc(all, func(a, b rawPython) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.row, b.row)) })
+	lists.Sort(all, func(a, b rawPython) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.row, b.row)) })
 	t.python = all
 	for _, m := range all {
 		t.ids = append(t.ids, m.thread)

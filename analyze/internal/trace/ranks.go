@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Rank is which part of a run of many processes one of them is.
@@ -40,8 +42,8 @@ func (l *descriptions) loadRanks(short *shortTables) error {
 			return err
 		}
 	}
-	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(t.MPI, func(a, b MPICall) int {
+	lists.Sort(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
+	lists.Sort(t.MPI, func(a, b MPICall) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
 	t.Ranks = map[int64]Rank{}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Tables with few rows, which need no columns: they are read by one goroutine into a slice of the trace.
@@ -79,7 +81,7 @@ func (l *shortTables) loadAllocs() error {
 		})
 		return true
 	})
-	slices.SortStableFunc(l.trace.Allocs, func(a, b Alloc) int { return cmp.Compare(a.Start, b.Start) })
+	lists.Sort(l.trace.Allocs, func(a, b Alloc) int { return cmp.Compare(a.Start, b.Start) })
 	return err
 }
 

@@ -57,7 +57,7 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 			list = append(list, int32(i))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
+	lists.Sort(list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
 	if n := len(list); n > mostKept {
 		list = list[(n-mostKept)/2:][:mostKept]
 	}

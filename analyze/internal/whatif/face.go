@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // facing evaluates changes on some units: by a replay, or at face value, on units as they were.
@@ -111,7 +112,7 @@ func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 		if len(units) == 0 {
 			continue
 		}
-		slices.SortFunc(units, func(a, b int32) int { return int(min(1, max(-1, f.r.Units[a].Start-f.r.Units[b].Start))) })
+		lists.Sort(units, func(a, b int32) int { return int(min(1, max(-1, f.r.Units[a].Start-f.r.Units[b].Start))) })
 		d := &f.graph.Timeline.Devices[index]
 		reached := f.r.Units[units[0]].Start
 		lo, hi := f.pieces(d)
@@ -149,7 +150,7 @@ func (f *facing) exclusive(left func(d *timeline.Device, i int) float64) []int64
 			}
 		}
 	}
-	slices.SortFunc(levels, func(a, b float64) int { return cmp.Compare(b, a) })
+	lists.Sort(levels, func(a, b float64) int { return cmp.Compare(b, a) })
 	gain, above := make([]int64, len(f.r.Units)), make([]int64, len(f.r.Units))
 	for _, level := range levels {
 		time := f.covered(func(d *timeline.Device, i int) bool { return max(0, left(d, i)) >= level })

@@ -143,7 +143,7 @@ func sets(r *workunit.Result) []set {
 			list = append(list, *s)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b set) int {
+	lists.Sort(list, func(a, b set) int {
 		if x, y := int(a.group) == r.Primary, int(b.group) == r.Primary; x != y {
 			if x {
 				return -1

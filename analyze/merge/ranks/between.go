@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Kinds of blocking calls besides those of [Synchronising].
@@ -229,7 +231,9 @@ func (x *epochs) comings(s slot, epochs []epoch) (members []int, of map[int][]in
 		for _, m := range e.members(to) {
 			come[i] = append(come[i], coming{x.m.Start(m, e.call(m, to)), m})
 		}
-		slices.SortFunc(come[i], func(a, b coming) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.member, b.member)) })
+		lists.Sort(come[i], func(a, b coming) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.member, b.member))
+		})
 	}
 	return slices.Sorted(maps.Keys(of)), of, come
 }

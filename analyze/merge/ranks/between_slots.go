@@ -3,6 +3,8 @@ package ranks
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // slot is the n-th call of one kind in every epoch: its root or peer is the same in all epochs.
@@ -35,7 +37,7 @@ func slots(epochs []epoch) []slotted {
 	for s, epochs := range of {
 		list = append(list, slotted{s, epochs})
 	}
-	slices.SortFunc(list, func(a, b slotted) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n)) })
+	lists.Sort(list, func(a, b slotted) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n)) })
 	return list
 }
 

@@ -103,7 +103,7 @@ func match(a *Aligned, sets []Set) *matching {
 	x.byEnds()
 	(&epochs{m: x, device: false}).match(collectives)
 	(&epochs{m: x, device: true}).match(collectives)
-	slices.SortStableFunc(x.waits, func(a, b wait) int {
+	lists.Sort(x.waits, func(a, b wait) int {
 		return cmp.Compare(x.Start(int(a.peer), a.other), x.Start(int(b.peer), b.other))
 	})
 	return x
@@ -271,7 +271,7 @@ func (x *chains) resolve(w *wait) {
 		all += rest
 	}
 	if len(x.list) > 1 {
-		slices.SortStableFunc(x.list, func(a, b share) int {
+		lists.Sort(x.list, func(a, b share) int {
 			return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.member, b.member), cmp.Compare(a.act, b.act))
 		})
 	}
@@ -374,7 +374,7 @@ func (x *chains) sum() []Chain {
 			c.Others = append(c.Others, int(p.waiter))
 		}
 	}
-	slices.SortFunc(list, func(a, b Chain) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.First, b.First)) })
+	lists.Sort(list, func(a, b Chain) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.First, b.First)) })
 	return list
 }
 
@@ -433,7 +433,7 @@ func (x *chains) chain(p pair, u *due) Chain {
 	}
 	c.Of = int64(math.Round(of))
 	c.N, c.In = min(c.N, c.Of), m.kind(w.call)
-	slices.SortFunc(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
+	lists.Sort(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
 	for len(c.Hops) < back { // back to the first wait
 		c.At = x.m.Members[w.peer].Calls[w.other].Start
 		at := slices.IndexFunc(x.of(w), func(s share) bool { return s.member == p.first })

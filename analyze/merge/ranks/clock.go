@@ -162,7 +162,7 @@ func fit(points []point) Line {
 	if len(points) == 0 {
 		return Line{}
 	}
-	slices.SortFunc(points, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
+	lists.Sort(points, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
 	first := points[0].at
 	flat := Line{From: first, Offset: float64(median(points, func(p point) float64 { return float64(p.diff) }))}
 	if len(points) < leastForDrift {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // link is the messages of one channel between a member with a known clock and one whose clock is unknown.
@@ -76,7 +78,7 @@ func (a *Aligned) tie(at int, links []link) bool {
 			list = append(list, found{line, open, by})
 		}
 	}
-	slices.SortFunc(list, func(x, y found) int { return cmp.Compare(math.Abs(x.line.Offset), math.Abs(y.line.Offset)) })
+	lists.Sort(list, func(x, y found) int { return cmp.Compare(math.Abs(x.line.Offset), math.Abs(y.line.Offset)) })
 	best := 0
 	if equal {
 		best = slices.IndexFunc(list, func(f found) bool { return f.by == 0 })

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // address is how a call names a member: by its rank in a communicator, or in the run if it names none.
@@ -63,7 +65,7 @@ func (d *directory) add(a address, m int) {
 }
 
 func (d *directory) inOrder(a address, list []int, members []Member) {
-	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(members[x].Rank, members[y].Rank) })
+	lists.Sort(list, func(x, y int) int { return cmp.Compare(members[x].Rank, members[y].Rank) })
 	for k, m := range list {
 		if members[m].Rank < 0 || k > 0 && members[m].Rank == members[list[k-1]].Rank {
 			return
@@ -324,7 +326,7 @@ func (x *matching) byEnds() {
 			kernel.waited = kernel.end-kernel.start > waited*took[len(took)/10]
 		}
 	}
-	slices.SortStableFunc(list, func(a, b kernel) int { return cmp.Compare(a.end, b.end) })
+	lists.Sort(list, func(a, b kernel) int { return cmp.Compare(a.end, b.end) })
 	found, all := map[int]int{}, 0
 	for i := range list {
 		k := &list[i]

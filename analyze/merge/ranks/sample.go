@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 const (
@@ -124,7 +126,7 @@ func (t *Track) stretches(comm string, calls []int32, session int64) (list []run
 
 // least returns the n numbers with the smallest hashes.
 func least(comm string, list []int64, n int) []int64 {
-	slices.SortFunc(list, func(a, b int64) int { return cmp.Compare(hash(comm, a), hash(comm, b)) })
+	lists.Sort(list, func(a, b int64) int { return cmp.Compare(hash(comm, a), hash(comm, b)) })
 	return list[:min(n, len(list))]
 }
 
@@ -141,7 +143,7 @@ func hash(comm string, n int64) uint64 {
 // fewer keeps the longest parts; the last one kept includes the rest.
 func (t *Track) fewer(parts []Part, acts []string) []Part {
 	parts = slices.Clone(parts)
-	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Time, a.Time) })
+	lists.Sort(parts, func(a, b Part) int { return cmp.Compare(b.Time, a.Time) })
 	for len(parts) > maxParts {
 		last := len(parts) - 1
 		parts[maxParts-1].Time += parts[last].Time

@@ -241,7 +241,7 @@ func (r *Rank) Add(x *Rank, weight float64) {
 	for _, c := range x.Causes {
 		addCause(&r.Causes, c.Act, c.Time*weight)
 	}
-	slices.SortStableFunc(r.Causes, func(a, b Cause) int { return cmp.Compare(b.Time, a.Time) })
+	lists.Sort(r.Causes, func(a, b Cause) int { return cmp.Compare(b.Time, a.Time) })
 }
 
 // addCause adds time to the cause of that activity.
@@ -323,7 +323,7 @@ func (st *study) finish() {
 		for act, ns := range acts {
 			st.Ranks[m].Causes = append(st.Ranks[m].Causes, Cause{st.names[act], ns})
 		}
-		slices.SortFunc(st.Ranks[m].Causes, func(a, b Cause) int {
+		lists.Sort(st.Ranks[m].Causes, func(a, b Cause) int {
 			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -303,7 +304,7 @@ func partsOf(v *View) []part {
 		}
 		list[n].sections = append(list[n].sections, s)
 	}
-	slices.SortStableFunc(list, func(a, b part) int {
+	lists.Sort(list, func(a, b part) int {
 		return cmp.Compare(slices.Index(contents, a.title), slices.Index(contents, b.title))
 	})
 	return list

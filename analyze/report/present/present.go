@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -107,7 +108,7 @@ func (v *View) devices() (list []string) {
 	for _, m := range v.All("gpu.window") {
 		list = append(list, m.Labels["device"])
 	}
-	slices.SortStableFunc(list, func(a, b string) int {
+	lists.Sort(list, func(a, b string) int {
 		m, errA := strconv.Atoi(a)
 		n, errB := strconv.Atoi(b)
 		if errA != nil || errB != nil {
@@ -143,7 +144,7 @@ func largestFirst(all []*report.Metric, keep func(*report.Metric) bool) (list []
 			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
+	lists.Sort(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
 	return list
 }
 

@@ -51,7 +51,7 @@ const drawnRanks = 16
 func lateFirst(t *report.Table) []int {
 	rows := lists.Indexes[int](t.Entries())
 	last := func(i int) float64 { n, _ := t.Num(i, "last"); return n }
-	slices.SortStableFunc(rows, func(a, b int) int { return int(last(b) - last(a)) })
+	lists.Sort(rows, func(a, b int) int { return int(last(b) - last(a)) })
 	return rows[:min(len(rows), drawnRanks)]
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -34,7 +35,7 @@ func servingSteps(v *View) []doc.Block {
 	if len(rows) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(rows, func(a, b int) int {
+	lists.Sort(rows, func(a, b int) int {
 		x := t.Str(a, "phase")
 		y := t.Str(b, "phase")
 		m, _ := t.Int(a, "batch")

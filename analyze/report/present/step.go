@@ -115,9 +115,9 @@ func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, us
 func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) doc.Lane {
 	list := slices.DeleteFunc(slices.Clone(ranges), func(e report.UnitEvent) bool { return e.Lane >= drawnDepth })
 	if len(list) > drawnRanges {
-		slices.SortStableFunc(list, func(a, b report.UnitEvent) int { return cmp.Compare(b.Duration, a.Duration) })
+		lists.Sort(list, func(a, b report.UnitEvent) int { return cmp.Compare(b.Duration, a.Duration) })
 		list = list[:drawnRanges]
-		slices.SortStableFunc(list, func(a, b report.UnitEvent) int { return cmp.Compare(a.Start, b.Start) })
+		lists.Sort(list, func(a, b report.UnitEvent) int { return cmp.Compare(a.Start, b.Start) })
 	}
 	l := doc.Lane{Title: "NVTX ranges of the " + host, Rows: 1}
 	for _, e := range list {
@@ -138,7 +138,7 @@ func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used
 		}
 		busy[e.Lane] += e.Duration
 	}
-	slices.SortStableFunc(streams, func(a, b int64) int { return cmp.Compare(busy[b], busy[a]) })
+	lists.Sort(streams, func(a, b int64) int { return cmp.Compare(busy[b], busy[a]) })
 	lanes := make([]doc.Lane, min(len(streams), drawnStreams))
 	at := map[int64]int{}
 	for i, stream := range streams {
@@ -167,7 +167,7 @@ func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used
 // gapLane draws the time in which nothing ran on the device, by cause; the longest gaps are labelled.
 func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.Lane {
 	order := lists.Indexes[int](len(gaps))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(gaps[b].Duration(), gaps[a].Duration()) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(gaps[b].Duration(), gaps[a].Duration()) })
 	labelled := map[int]bool{}
 	for _, i := range order[:min(len(order), labelledGaps)] {
 		labelled[i] = float64(gaps[i].Duration()) >= leastLabel*length

@@ -109,7 +109,7 @@ func deviceTable(v *View) doc.Table {
 	hidden := 0
 	if len(devices) > termDevices {
 		hidden = len(devices) - termDevices + 1
-		slices.SortStableFunc(devices, func(a, b string) int {
+		lists.Sort(devices, func(a, b string) int {
 			m, _ := v.Num("gpu.idle_ratio", "device", a)
 			n, _ := v.Num("gpu.idle_ratio", "device", b)
 			return cmp.Compare(n, m)
@@ -360,7 +360,7 @@ func (v *View) byWeight() []report.Warning {
 		return len(weighty)
 	}
 	list := slices.Clone(v.Warnings)
-	slices.SortStableFunc(list, func(a, b report.Warning) int { return weight(a) - weight(b) })
+	lists.Sort(list, func(a, b report.Warning) int { return weight(a) - weight(b) })
 	return list
 }
 

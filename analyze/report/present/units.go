@@ -1,12 +1,12 @@
 package present
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
@@ -73,7 +73,7 @@ func (l layout) unitDots() []doc.Block {
 		}
 		s.Add(strconv.Itoa(p.number), float64(p.time))
 	}
-	slices.SortFunc(names, func(a, b string) int { return len(series[b].Values) - len(series[a].Values) })
+	lists.Sort(names, func(a, b string) int { return len(series[b].Values) - len(series[a].Values) })
 	last := strconv.Itoa(points[len(points)-1].number)
 	chart := doc.Chart{ID: "unit_dots", Title: "Time of each unit on GPU " + strconv.FormatInt(points[0].device, 10) +
 		", by what makes the slow ones slow", Kind: "line", Unit: report.Nanoseconds,
@@ -140,7 +140,7 @@ func unitPoints(v *View) []unitPoint {
 			list = append(list, p)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b unitPoint) int { return int(min(max(a.start-b.start, -1), 1)) })
+	lists.Sort(list, func(a, b unitPoint) int { return int(min(max(a.start-b.start, -1), 1)) })
 	for i := range list {
 		list[i].number = i + 1
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Kinds of box. All but Step, Range and Category are leaves.
@@ -164,7 +166,7 @@ func (n *node) sum() {
 		c.sum()
 		n.Base, n.Head, n.width = n.Base+c.Base, n.Head+c.Head, n.width+c.width
 	}
-	slices.SortStableFunc(n.children, func(a, b *node) int {
+	lists.Sort(n.children, func(a, b *node) int {
 		if x, y := len(a.children) > 0, len(b.children) > 0; x || y {
 			return cmp.Compare(b2i(y), b2i(x))
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -319,7 +320,7 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 			list = append(list, r)
 		}
 	}
-	slices.SortStableFunc(list, func(p, q comparison.AnswerRow) int {
+	lists.Sort(list, func(p, q comparison.AnswerRow) int {
 		return cmp.Or(cmp.Compare(sign(q.Delta*a.TotalDelta), sign(p.Delta*a.TotalDelta)),
 			cmp.Compare(math.Abs(q.Delta), math.Abs(p.Delta)))
 	})

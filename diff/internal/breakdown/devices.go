@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -48,6 +47,6 @@ func (x *Parts) otherDevices() []string {
 			list = append(list, most)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(b.far, a.far) })
+	lists.Sort(list, func(a, b found) int { return cmp.Compare(b.far, a.far) })
 	return lists.Map(list[:min(len(list), mostDevices)], func(f found) string { return f.text })
 }

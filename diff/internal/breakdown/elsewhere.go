@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -37,7 +38,7 @@ func (x *Parts) elsewhere(text string) string {
 			list = append(list, found{name, share})
 		}
 	}
-	slices.SortFunc(list, func(a, b found) int {
+	lists.Sort(list, func(a, b found) int {
 		return cmp.Or(cmp.Compare(b.share, a.share), strings.Compare(a.name, b.name))
 	})
 	var texts []string

@@ -177,7 +177,7 @@ func (s *story) kernelRows(but string) []comparison.AnswerRow {
 		}
 		list = append(list, row)
 	}
-	slices.SortStableFunc(list, func(a, b comparison.AnswerRow) int {
+	lists.Sort(list, func(a, b comparison.AnswerRow) int {
 		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
 	})
 	return list

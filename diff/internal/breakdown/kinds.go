@@ -110,7 +110,7 @@ type newKind struct {
 // onlyHead names the kinds that only the head runs and counts their units, those of small share and beyond the third
 // together; "" if all are small.
 func onlyHead(kinds []newKind, units func(n int64) string) string {
-	slices.SortStableFunc(kinds, func(a, b newKind) int { return cmp.Compare(b.share, a.share) })
+	lists.Sort(kinds, func(a, b newKind) int { return cmp.Compare(b.share, a.share) })
 	var names []string
 	var all, rest int64
 	for i, k := range kinds {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -92,7 +93,7 @@ func (s split) hostText(d float64) string {
 	calls := slices.DeleteFunc(slices.Clone(s), func(r comparison.AttributionRow) bool {
 		return r.Kind != comparison.KindCall || r.Category != cause.ID || r.Delta*d <= 0 || cause.ID == "profiler"
 	})
-	slices.SortStableFunc(calls, func(a, b comparison.AttributionRow) int {
+	lists.Sort(calls, func(a, b comparison.AttributionRow) int {
 		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
 	})
 	sum, text := 0.0, ""
@@ -169,7 +170,7 @@ func callText(api []comparison.API, d float64) []string {
 		}
 		list = append(list, a)
 	}
-	slices.SortStableFunc(list, func(a, b *comparison.API) int {
+	lists.Sort(list, func(a, b *comparison.API) int {
 		return cmp.Compare(math.Abs(comparison.Value(b.HeadTime)-comparison.Value(b.BaseTime)), math.Abs(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)))
 	})
 	var texts []string
@@ -215,7 +216,7 @@ func shifted(onBase, onHead *side.Side) (middle, alike, rest float64, kinds int)
 	if sum == 0 {
 		return 0, 0, 0, 0
 	}
-	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
+	lists.Sort(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
 	passed := 0.0
 	for _, c := range list {
 		if passed += c.time; passed >= sum/2 {

@@ -3,7 +3,6 @@ package breakdown
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -178,7 +177,7 @@ func (s *stepper) fold() {
 		return
 	}
 	order := lists.Indexes[int](len(rows))
-	slices.SortStableFunc(order, func(a, b int) int {
+	lists.Sort(order, func(a, b int) int {
 		return cmp.Compare(math.Abs(rows[b].Delta), math.Abs(rows[a].Delta))
 	})
 	kept := make([]bool, len(rows))
@@ -281,7 +280,7 @@ func (s *stepper) stretches() {
 			}
 		}
 	}
-	slices.SortStableFunc(s.out.Stretches, func(a, b comparison.Stretch) int {
+	lists.Sort(s.out.Stretches, func(a, b comparison.Stretch) int {
 		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
 	})
 	s.out.Stretches = s.out.Stretches[:min(len(s.out.Stretches), maxStretches)]
@@ -318,7 +317,7 @@ func (s *stepper) hiccups() {
 			}
 			out = append(out, comparison.Hiccup{Row: row[h.Position], Part: part, Unit: h.Unit, Excess: h.Excess})
 		}
-		slices.SortStableFunc(out, func(a, b comparison.Hiccup) int { return cmp.Compare(b.Excess, a.Excess) })
+		lists.Sort(out, func(a, b comparison.Hiccup) int { return cmp.Compare(b.Excess, a.Excess) })
 		return out[:min(len(out), maxStepHiccups)]
 	}
 	s.out.BaseHiccups, s.out.HeadHiccups = list(s.base, s.baseRow), list(s.head, s.headRow)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -58,7 +59,7 @@ func (x *Parts) stories() []*story {
 	if row != nil && row.Class == comparison.Improved {
 		sign = -1
 	}
-	slices.SortStableFunc(list, func(a, b *story) int { return cmp.Compare(sign*b.weight, sign*a.weight) })
+	lists.Sort(list, func(a, b *story) int { return cmp.Compare(sign*b.weight, sign*a.weight) })
 	moved := len(list) > 0 && row != nil && row.Metric == comparison.MetricWork && comparison.Real(row) ||
 		slices.ContainsFunc(list, func(s *story) bool { return s.class != "" })
 	if lead == nil && !moved { // the kind with most time leads

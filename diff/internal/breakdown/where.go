@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -163,7 +164,7 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 			sum += r.HeadKernel - r.BaseKernel
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *comparison.StepRow) int {
+	lists.Sort(rows, func(a, b *comparison.StepRow) int {
 		return cmp.Compare(math.Abs(b.HeadKernel-b.BaseKernel), math.Abs(a.HeadKernel-a.BaseKernel))
 	})
 	var numbers []int64

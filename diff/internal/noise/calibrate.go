@@ -109,7 +109,7 @@ func readings(captures []*report.Report) []reading {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b reading) int {
+	lists.Sort(list, func(a, b reading) int {
 		if c := strings.Compare(a.metric, b.metric); c != 0 {
 			return c
 		}
@@ -233,7 +233,7 @@ func (n *Noise) LargestKernels() []*Metric {
 			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *Metric) int {
+	lists.Sort(list, func(a, b *Metric) int {
 		switch x, y := slices.Max(a.Values), slices.Max(b.Values); {
 		case x > y:
 			return -1

@@ -96,7 +96,7 @@ func longestKernels(base, head *side.Capture) []report.Labels {
 			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
+	lists.Sort(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
 	return lists.Map(list[:min(len(list), maxNCURows)], func(m *report.Metric) report.Labels { return m.Labels })
 }
 

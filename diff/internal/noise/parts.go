@@ -245,7 +245,7 @@ func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []sig
 	for k := range shares {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(p, q partKey) int {
+	lists.Sort(keys, func(p, q partKey) int {
 		return cmp.Or(cmp.Compare(shares[q], shares[p]), cmp.Compare(p.kind, q.kind), cmp.Compare(p.name, q.name))
 	})
 	own := 0
@@ -401,7 +401,7 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 		}
 	}
 	order := upTo(len(m.numbers))
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(m.numbers[i], m.numbers[j]) })
+	lists.Sort(order, func(i, j int) int { return cmp.Compare(m.numbers[i], m.numbers[j]) })
 	for key, list := range m.times {
 		own := make([]float64, len(order))
 		for i, at := range order {

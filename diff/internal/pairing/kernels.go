@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -42,7 +43,7 @@ func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest [
 			rest = append(rest, p)
 		}
 	}
-	slices.SortStableFunc(rows, func(p, q Pair) int {
+	lists.Sort(rows, func(p, q Pair) int {
 		dp, dq := At(head, p.Head).Time-At(base, p.Base).Time, At(head, q.Head).Time-At(base, q.Base).Time
 		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)),
 			cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time),

@@ -206,7 +206,7 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 			}
 		}
 	}
-	slices.SortStableFunc(pairs, func(p, q pair) int {
+	lists.Sort(pairs, func(p, q pair) int {
 		return cmp.Or(cmp.Compare(q.score, p.score), cmp.Compare(q.share, p.share),
 			cmp.Compare(p.i+p.k, q.i+q.k), cmp.Compare(min(p.i, p.k), min(q.i, q.k)))
 	})
@@ -418,7 +418,7 @@ func (x *Sides) judged() []*Kind {
 		}
 	}
 	rest := list[1:]
-	slices.SortStableFunc(rest, func(a, b *Kind) int { return cmp.Compare(b.time(x.Base, x.Head), a.time(x.Base, x.Head)) })
+	lists.Sort(rest, func(a, b *Kind) int { return cmp.Compare(b.time(x.Base, x.Head), a.time(x.Base, x.Head)) })
 	return list
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -29,7 +30,7 @@ func (x *Sides) Mix() []comparison.Mix {
 		}
 		list = append(list, m)
 	}
-	slices.SortStableFunc(list, func(a, b comparison.Mix) int {
+	lists.Sort(list, func(a, b comparison.Mix) int {
 		return cmp.Compare(comparison.Value(b.BaseShare)+comparison.Value(b.HeadShare),
 			comparison.Value(a.BaseShare)+comparison.Value(a.HeadShare))
 	})

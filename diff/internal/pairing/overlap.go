@@ -313,7 +313,7 @@ func topCategories(list []side.Work) string {
 		}
 		pools[at].count += list[i].Count
 	}
-	slices.SortStableFunc(pools, func(a, b pool) int {
+	lists.Sort(pools, func(a, b pool) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.category, b.category))
 	})
 	var text []string

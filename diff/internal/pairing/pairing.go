@@ -84,7 +84,7 @@ func (m *matcher) equal(by string, key func(w *side.Work) string) {
 // byPosition returns the indexes of kernels in the order in which they first run.
 func byPosition(list []side.Work) []int {
 	order := lists.Indexes[int](len(list))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(list[a].Position, list[b].Position) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(list[a].Position, list[b].Position) })
 	return order
 }
 
@@ -110,7 +110,7 @@ func (m *matcher) family() {
 				candidate{i, k, math.Abs(map0(a.Position)-b.Position) + 10*(1-likeness(a.Count, b.Count))})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	lists.Sort(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
 	for _, c := range list {
 		if m.of[c.i] < 0 && !m.taken[c.k] {
 			m.join(c.i, c.k, comparison.ByFamily)
@@ -135,7 +135,7 @@ func (m *matcher) anchors() func(position float64) float64 {
 			list = append(list, anchor{m.base[i].Position, m.head[k].Position})
 		}
 	}
-	slices.SortFunc(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
+	lists.Sort(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
 	return func(p float64) float64 {
 		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return cmp.Compare(a.from, p) })
 		switch {
@@ -187,7 +187,7 @@ func (m *matcher) position() {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
+	lists.Sort(list, func(a, b candidate) int {
 		same := func(c candidate) float64 {
 			if m.base[c.i].Category == m.head[c.k].Category {
 				return 1

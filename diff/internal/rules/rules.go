@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -236,7 +237,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		}
 	}
 	j.ask(milder)
-	slices.SortStableFunc(list, func(a, b *question) int { return cmp.Compare(a.preset, b.preset) })
+	lists.Sort(list, func(a, b *question) int { return cmp.Compare(a.preset, b.preset) })
 	gates := []comparison.Gate{}
 	for _, q := range list {
 		if q.s == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -317,7 +318,7 @@ func (o *reports) metrics(id string) []*report.Metric {
 			}
 		}
 	}
-	slices.SortFunc(list,
+	lists.Sort(list,
 		func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
 	if o.byID == nil {
 		o.byID = map[string][]*report.Metric{}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Outside is the time of the analysed window outside units of work, ns: before the first unit, the mean gap between
@@ -29,7 +30,7 @@ func OutsideUnits(r *report.Report, device int64) (o Outside, ok bool) {
 	if len(units) == 0 {
 		return o, false
 	}
-	slices.SortStableFunc(units, func(a, b report.UnitPoint) int { return cmp.Compare(a.Start, b.Start) })
+	lists.Sort(units, func(a, b report.UnitPoint) int { return cmp.Compare(a.Start, b.Start) })
 	end := units[0].Start
 	o.Before = float64(end - w.Start)
 	for _, u := range units {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // UnitRow is one unit of work.
@@ -77,7 +78,7 @@ func readUnits(x *report.Index, kinds []Group) []unit {
 		}
 		return n > most && i*most/n == (i+1)*most/n
 	})
-	slices.SortStableFunc(list, func(a, b unit) int { return cmp.Compare(a.start, b.start) })
+	lists.Sort(list, func(a, b unit) int { return cmp.Compare(a.start, b.start) })
 	return list
 }
 

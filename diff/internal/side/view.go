@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Communication is the category of communication kernels.
@@ -275,7 +276,7 @@ func (v *View) sumOthers() {
 
 // byTime sorts kernels, those with most time first.
 func byTime(list []Work) []Work {
-	slices.SortFunc(list, func(a, b Work) int {
+	lists.Sort(list, func(a, b Work) int {
 		return cmp.Or(cmp.Compare(max(b.Time, b.Alone), max(a.Time, a.Alone)), cmp.Compare(a.Name, b.Name))
 	})
 	return list
@@ -315,7 +316,7 @@ func (v *View) byCategory() {
 		}
 		v.categories = append(v.categories, w)
 	}
-	slices.SortFunc(v.categories,
+	lists.Sort(v.categories,
 		func(a, b Work) int { return cmp.Or(cmp.Compare(b.Alone, a.Alone), cmp.Compare(a.Name, b.Name)) })
 }
 
@@ -331,7 +332,7 @@ func (v *View) hostCalls() {
 		}
 		v.Api = append(v.Api, x)
 	}
-	slices.SortFunc(v.Api,
+	lists.Sort(v.Api,
 		func(a, b call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
 	v.HasAPI = len(v.Api) > 0
 }

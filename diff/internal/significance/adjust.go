@@ -2,7 +2,6 @@ package significance
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -10,7 +9,7 @@ import (
 // ascending returns the indexes of p in order of size, ties by index.
 func ascending(p []float64) []int {
 	order := lists.Indexes[int](len(p))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	return order
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
@@ -196,7 +197,7 @@ func (c *counters) flops(l *Launch) Flops {
 			}
 		}
 	}
-	slices.SortFunc(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
+	lists.Sort(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
 	for _, p := range paths {
 		if !slices.ContainsFunc(paths,
 			func(q path) bool { return p.isPartOf(q) && (!q.isPartOf(p) || q.counter < p.counter) }) {

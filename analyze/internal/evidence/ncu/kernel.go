@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -147,7 +148,7 @@ func (d *Data) group() {
 	for i := range d.Kernels {
 		d.aggregate(&d.Kernels[i])
 	}
-	slices.SortStableFunc(d.Kernels, func(a, b Kernel) int {
+	lists.Sort(d.Kernels, func(a, b Kernel) int {
 		return cmp.Or(cmp.Compare(orZero(b.Duration), orZero(a.Duration)),
 			cmp.Compare(len(b.Launches), len(a.Launches)), cmp.Compare(a.Name, b.Name))
 	})

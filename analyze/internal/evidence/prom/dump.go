@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -316,7 +317,7 @@ func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 	mixed := false
 	for _, key := range order {
 		h := &Histogram{Sum: sums[key], Count: counts[key]}
-		slices.SortStableFunc(buckets[key], func(a, b bucket) int { return cmp.Compare(a.bound, b.bound) })
+		lists.Sort(buckets[key], func(a, b bucket) int { return cmp.Compare(a.bound, b.bound) })
 		for _, b := range buckets[key] {
 			h.Bounds, h.Counts = append(h.Bounds, b.bound), append(h.Counts, b.count)
 		}

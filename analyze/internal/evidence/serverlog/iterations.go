@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -206,7 +205,7 @@ func (d *Data) Units() (groups []UnitGroup, other int64) {
 		}
 		kept = append(kept, g)
 	}
-	slices.SortStableFunc(kept, func(a, b UnitGroup) int {
+	lists.Sort(kept, func(a, b UnitGroup) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Batch, b.Batch),
 			cmp.Compare(a.Tokens, b.Tokens))
 	})

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Sample is one line of statistics that an engine logs at intervals. Values that the line does not state are NaN.
@@ -294,7 +296,7 @@ func (g *Graphs) Rows() []GraphRow {
 		r.Count = n
 		list = append(list, r)
 	}
-	slices.SortFunc(list, func(a, b GraphRow) int {
+	lists.Sort(list, func(a, b GraphRow) int {
 		return cmp.Or(strings.Compare(a.Mode, b.Mode), cmp.Compare(a.Padded, b.Padded),
 			cmp.Compare(a.Unpadded, b.Unpadded), cmp.Compare(a.Paddings, b.Paddings))
 	})

@@ -323,7 +323,7 @@ func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
 	}
 	t.Partial(kit.Text("process", "(no thread that the capture follows)"), kit.Int("time", rest),
 		kit.Maybe("share", stat.Ratio(rest, off)))
-	slices.SortStableFunc(t.Rows, func(a, b []report.Cell) int {
+	lists.Sort(t.Rows, func(a, b []report.Cell) int {
 		x, _ := a[3].Int()
 		y, _ := b[3].Int()
 		return cmp.Compare(y, x)

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -111,14 +110,14 @@ func newLate(in *kit.Input) *late {
 		}
 	}
 	x.calls = calls.Values
-	slices.SortFunc(x.calls, func(a, b *lateCall) int {
+	lists.Sort(x.calls, func(a, b *lateCall) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.cause, b.cause), strings.Compare(a.name, b.name))
 	})
 	x.ranges = rankRanges(t, ranges)
 	for global, ns := range instead {
 		x.instead = append(x.instead, occupant{global, ns})
 	}
-	slices.SortFunc(x.instead, func(a, b occupant) int {
+	lists.Sort(x.instead, func(a, b occupant) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.global, b.global))
 	})
 	x.samples = int64(len(sampled))
@@ -143,7 +142,7 @@ func rankRanges(t *trace.Trace, times []int64) []*named {
 		r := byName.At(name)
 		r.name, r.time = name, r.time+ns
 	}
-	slices.SortFunc(byName.Values, func(a, b *named) int {
+	lists.Sort(byName.Values, func(a, b *named) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
 	})
 	return byName.Values

@@ -3,12 +3,12 @@ package cpu
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // addFrames counts the functions on the stacks of the samples.
@@ -49,7 +49,7 @@ func (x *late) addFrames(t *trace.Trace, sampled map[int64]bool) {
 }
 
 func rankFrames(list []lateFrame) {
-	slices.SortFunc(list, func(a, b lateFrame) int {
+	lists.Sort(list, func(a, b lateFrame) int {
 		return cmp.Or(cmp.Compare(b.self, a.self), cmp.Compare(b.within, a.within), strings.Compare(a.name, b.name))
 	})
 }

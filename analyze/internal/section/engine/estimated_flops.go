@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -83,7 +84,7 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 	out.Int("serve.model_prefill_tokens", nil, d.PrefillTokens)
 	out.Int("serve.model_decode_tokens", nil, d.DecodeToks)
 	parts := slices.Clone(d.Parts)
-	slices.SortStableFunc(parts, func(a, b serverlog.Part) int {
+	lists.Sort(parts, func(a, b serverlog.Part) int {
 		return cmp.Or(cmp.Compare(b.Flops, a.Flops), cmp.Compare(a.Name, b.Name))
 	})
 	t := out.Table("estimated_parts")

@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -181,7 +182,7 @@ func usesOf(in *kit.Input, m *modelconfig.Model) []*stepUse {
 			add(phase, batch, u, tokens, flops)
 		}
 	}
-	slices.SortStableFunc(uses.Values, func(a, b *stepUse) int {
+	lists.Sort(uses.Values, func(a, b *stepUse) int {
 		return cmp.Or(cmp.Compare(min(a.batch, 0), min(b.batch, 0)), cmp.Compare(b.time, a.time),
 			cmp.Compare(a.phase, b.phase), cmp.Compare(a.batch, b.batch))
 	})

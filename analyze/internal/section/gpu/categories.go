@@ -2,13 +2,13 @@ package gpu
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -155,7 +155,7 @@ func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.In
 	for i, g := range groups.Values {
 		g.name = groups.Keys[i]
 	}
-	slices.SortFunc(groups.Values, func(a, b *kernelGroup) int {
+	lists.Sort(groups.Values, func(a, b *kernelGroup) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))
 	})
 	return groups.Values

@@ -91,7 +91,7 @@ func components(in *kit.Input, out *kit.Output) {
 		c.name = all.Keys[i]
 	}
 	list := slices.DeleteFunc(all.Values, func(c *componentTime) bool { return c.count == 0 && c.byRows == 0 })
-	slices.SortFunc(list, func(a, b *componentTime) int {
+	lists.Sort(list, func(a, b *componentTime) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.byName, a.byName), cmp.Compare(a.name, b.name))
 	})
 	coverage := stat.Ratio(covered, total)

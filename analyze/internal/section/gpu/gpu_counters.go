@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Counters is the section on the GPUs' own counters.
@@ -144,7 +145,7 @@ func gatherCounters(in *kit.Input) []*series {
 			x.rows = append(x.rows, int32(i))
 		}
 	}
-	slices.SortStableFunc(list.Values, func(a, b *series) int {
+	lists.Sort(list.Values, func(a, b *series) int {
 		return cmp.Or(cmp.Compare(a.device, b.device), strings.Compare(a.name, b.name))
 	})
 	return list.Values
@@ -261,7 +262,7 @@ func (c *counted) eachUnit(device int32, phase string, visit func(u *workunit.Un
 			list = append(list, u)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *workunit.Unit) int { return cmp.Compare(a.Start, b.Start) })
+	lists.Sort(list, func(a, b *workunit.Unit) int { return cmp.Compare(a.Start, b.Start) })
 	for _, u := range list {
 		visit(u)
 	}
@@ -430,7 +431,7 @@ func (s *series) whileBusy(d *timeline.Device) (mean *float64, low, most float64
 		pieces = append(pieces, piece{s.value(i), ns})
 		most = math.Max(most, float64(s.value(i)))
 	}
-	slices.SortFunc(pieces, func(a, b piece) int { return cmp.Compare(a.value, b.value) })
+	lists.Sort(pieces, func(a, b piece) int { return cmp.Compare(a.value, b.value) })
 	var passed int64
 	for _, p := range pieces {
 		if passed += p.time; passed*10 >= w.time {

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Memory = kit.Section{
@@ -122,7 +123,7 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 }
 
 func allocationTable(in *kit.Input, out *kit.Output, list []heldMemory) {
-	slices.SortStableFunc(list, func(a, b heldMemory) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	lists.Sort(list, func(a, b heldMemory) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	t := out.Table("allocations")
 	for i := range list[:min(len(list), in.Options.DetailRows)] {
 		a := &list[i]

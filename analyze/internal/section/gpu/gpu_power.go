@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Power is the section on the power draw of the GPUs.
@@ -93,7 +94,7 @@ func power(in *kit.Input, out *kit.Output) {
 	c := &counted{in: in, out: out}
 	for _, device := range slices.Sorted(maps.Keys(byDevice)) {
 		d := byDevice[device]
-		slices.SortStableFunc(d, func(a, b trace.Power) int { return cmp.Compare(a.At, b.At) })
+		lists.Sort(d, func(a, b trace.Power) int { return cmp.Compare(a.At, b.At) })
 		l := func() report.Labels { return kit.Labels("device", strconv.Itoa(int(device))) }
 		var w weighted
 		from := 0

@@ -115,7 +115,7 @@ func idle(in *kit.Input, out *kit.Output) {
 		for i := range found {
 			all = append(all, found[i].all...)
 		}
-		slices.SortStableFunc(all, func(a, b deviceGap) int { return cmp.Compare(b.Len(), a.Len()) })
+		lists.Sort(all, func(a, b deviceGap) int { return cmp.Compare(b.Len(), a.Len()) })
 		gapTable(in, out, all, gaps, left).Attach()
 	}
 	out.Chart(chart)

@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"cmp"
-	"slices"
 	"sort"
 	"strconv"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // surrounding is the state of the host during a gap, on the thread that launched the work after it.
@@ -29,7 +29,7 @@ func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 		order[i], list[i].pid = i, kit.PID(t.Procs, trace.None)
 	}
 	middle := func(i int) int64 { return gaps[i].Start + gaps[i].Len()/2 }
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
 	spent, ranges := make([]int64, len(t.API.Names)), kit.NewRangeWalk(t)
 	for _, i := range order {
 		g, x := &gaps[i], &list[i]

@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -391,7 +392,7 @@ var kernelAdvice = map[kernelname.Category][]string{
 func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 	k := &in.Trace.Kernels
 	list := slices.Clone(in.KernelStats().OnDevices)
-	slices.SortFunc(list, func(a, b kit.PlaceTotals) int {
+	lists.Sort(list, func(a, b kit.PlaceTotals) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(k.Names[a.Name].Name, k.Names[b.Name].Name), cmp.Compare(a.Device, b.Device))
 	})

@@ -2,13 +2,13 @@ package gpu
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Memcpy = kit.Section{
@@ -310,7 +310,7 @@ func ranked(groups []amount) []int {
 			list = append(list, k)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(groups[b].total, groups[a].total) })
+	lists.Sort(list, func(a, b int) int { return cmp.Compare(groups[b].total, groups[a].total) })
 	return list
 }
 
@@ -334,7 +334,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 	stats := in.CallStats()
 	names := kit.Some(stats.Names, func(name int) bool { return api.Names[name].SyncCopy })
 	emit(nil, stats.SyncCopies.Count, stats.SyncCopies.Total, stats.SyncCopies.Summary)
-	slices.SortFunc(names, func(a, b kit.Totals) int { return cmp.Compare(a.Key, b.Key) })
+	lists.Sort(names, func(a, b kit.Totals) int { return cmp.Compare(a.Key, b.Key) })
 	for _, e := range names {
 		emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
 	}

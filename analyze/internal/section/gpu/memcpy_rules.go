@@ -2,13 +2,13 @@ package gpu
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -86,7 +86,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 			mark(ruleSyncMemset, &m.Work, i, call, m.Bytes(i), -1, k)
 		}
 	}
-	slices.SortStableFunc(groups.Values, func(a, b *ruleSum) int {
+	lists.Sort(groups.Values, func(a, b *ruleSum) int {
 		return cmp.Or(cmp.Compare(b.call, a.call), cmp.Compare(b.gpu, a.gpu))
 	})
 	t := out.Table("copy_rules")

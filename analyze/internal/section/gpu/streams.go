@@ -2,13 +2,13 @@ package gpu
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -129,7 +129,7 @@ func streams(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "no GPU work in the window")
 		return
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
+	lists.Sort(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.busy.Ns, a.busy.Ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc),
 			cmp.Compare(a.stream, b.stream))
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Launches = kit.Section{
@@ -341,7 +342,7 @@ func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.
 func tinyKernels(in *kit.Input, out *kit.Output) {
 	k := &in.Trace.Kernels
 	list := slices.DeleteFunc(slices.Clone(in.KernelStats().Tiny), func(e kit.Totals) bool { return e.Count == 0 })
-	slices.SortFunc(list, func(a, b kit.Totals) int {
+	lists.Sort(list, func(a, b kit.Totals) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.Total, a.Total),
 			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
 	})

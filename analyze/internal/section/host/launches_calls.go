@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -59,7 +58,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	}
 	t := out.Table("launch_queue")
 	order := lists.Indexes[int](len(paths.Keys))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(paths.Values[b].Count, paths.Values[a].Count) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(paths.Values[b].Count, paths.Values[a].Count) })
 	for _, p := range order {
 		at, calls := places.Keys[paths.Keys[p].A], paths.Values[p]
 		row := []kit.Field{

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -270,7 +271,7 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 		list[i] = *procs.Values[i]
 		list[i].text, list[i].proc = k.A, k.B
 	}
-	slices.SortFunc(list, func(a, b rangeTotal) int {
+	lists.Sort(list, func(a, b rangeTotal) int {
 		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc))
 	})
 	return list
@@ -346,7 +347,7 @@ func byRangeName(parts []rangeTotal) []rangeTotal {
 }
 
 func rankRanges(list []rangeTotal, names *rangeNames) {
-	slices.SortFunc(list, func(a, b rangeTotal) int {
+	lists.Sort(list, func(a, b rangeTotal) int {
 		return cmp.Or(cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.wall, a.wall), cmp.Compare(b.count, a.count),
 			cmp.Compare(names.texts[a.text], names.texts[b.text]), cmp.Compare(a.proc, b.proc))
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // rangesTable is the table of range names; if there are none it is only a header.
@@ -76,7 +77,7 @@ func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []r
 func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal,
 	summaries []*report.Summary) {
 	byWall := slices.Clone(list)
-	slices.SortStableFunc(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
+	lists.Sort(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
 	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
 	room := kit.Budget{Names: maxRangeWalls, Bytes: maxRangeNameBytes}
 	for i := range byWall {

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Phases = kit.Section{
@@ -274,7 +275,7 @@ func (x *phaseSums) addWall() {
 			together = append(together, int32(i))
 		}
 		if len(together) > 1 {
-			slices.SortStableFunc(together, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
+			lists.Sort(together, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
 		}
 		for _, at := range together {
 			threads[orLast(r.Thread(int(at)), len(threads)-1)].add(x, start, r.End(int(at)), x.byName[r.Name(int(at))])

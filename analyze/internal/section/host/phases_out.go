@@ -31,7 +31,7 @@ func (s *phaseSum) empty() bool {
 
 // rank orders by GPU time, then wall time, then the order of the map; the unmapped rest is last.
 func (x *phaseSums) rank(list []phaseSum) {
-	slices.SortFunc(list, func(a, b phaseSum) int {
+	lists.Sort(list, func(a, b phaseSum) int {
 		last := func(p int32) int {
 			if p == x.rest() {
 				return 1

@@ -184,7 +184,7 @@ func addProcs(in *kit.Input) []procSum {
 		all[orLast(p.proc, unknown)].ranges += p.count
 	}
 	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
-	slices.SortFunc(list, func(a, b procSum) int {
+	lists.Sort(list, func(a, b procSum) int {
 		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs),
 			cmp.Compare(b.busy, a.busy),
 			cmp.Compare(b.launches+b.syncs+b.other, a.launches+a.syncs+a.other), cmp.Compare(a.proc, b.proc))
@@ -233,7 +233,7 @@ func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 	for i := range list {
 		onDevice[places[list[i].B].B] += list[i].Total
 	}
-	slices.SortFunc(list, func(a, b kit.Crossed) int {
+	lists.Sort(list, func(a, b kit.Crossed) int {
 		return cmp.Or(cmp.Compare(places[a.B].B, places[b.B].B), cmp.Compare(b.Total, a.Total),
 			cmp.Compare(places[a.B].A, places[b.B].A))
 	})
@@ -304,7 +304,7 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 		rank[orLast(procs[i].proc, len(in.Trace.Procs))] = i
 	}
 	of := func(e *kit.Crossed) int { return rank[orLast(places[e.B].A, len(in.Trace.Procs))] }
-	slices.SortFunc(list, func(a, b kit.Crossed) int {
+	lists.Sort(list, func(a, b kit.Crossed) int {
 		return cmp.Or(cmp.Compare(of(&a), of(&b)), cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(k.Names[a.A].Name, k.Names[b.A].Name), cmp.Compare(places[a.B].B, places[b.B].B))
 	})
@@ -350,7 +350,7 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 	for i, k := range calls.Keys {
 		calls.Values[i].A, calls.Values[i].B = k.A, k.B
 	}
-	slices.SortFunc(calls.Values, func(a, b *kit.Crossed) int {
+	lists.Sort(calls.Values, func(a, b *kit.Crossed) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(api.Names[a.A].Name, api.Names[b.A].Name), cmp.Compare(a.B, b.B))
 	})

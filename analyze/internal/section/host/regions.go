@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Regions = kit.Section{
@@ -209,7 +210,7 @@ func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf
 		return float64(ns) < flameShare*float64(all) || len(c.Series) == maxFlameBoxes
 	}
 	kernels := func(list []regionLeaf, depth int, start int64) {
-		slices.SortFunc(list, func(a, b regionLeaf) int {
+		lists.Sort(list, func(a, b regionLeaf) int {
 			return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.kernel, b.kernel))
 		})
 		for _, k := range list {
@@ -228,7 +229,7 @@ func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf
 	}
 	var lay func(list []int32, depth int, start int64)
 	lay = func(list []int32, depth int, start int64) {
-		slices.SortFunc(list, func(a, b int32) int {
+		lists.Sort(list, func(a, b int32) int {
 			return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(names.texts[tree[a].name],
 				names.texts[tree[b].name]))
 		})
@@ -315,7 +316,7 @@ func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit
 		}
 	}
 	list := slices.Clone(byName.Values)
-	slices.SortFunc(list, func(a, b *region) int {
+	lists.Sort(list, func(a, b *region) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count),
 			cmp.Compare(names.texts[a.name], names.texts[b.name]))
 	})
@@ -369,7 +370,7 @@ func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
 		e := byText.At(text)
 		e.name, e.time, e.count = text, e.time+w.time, e.count+w.count
 	}
-	slices.SortFunc(byText.Values, func(a, b *entry) int {
+	lists.Sort(byText.Values, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name))
 	})
 	for _, e := range byText.Values[:min(len(byText.Values), maxRegionKernels)] {

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // held is how long calls took, and for how much of it the GPU worked for the waiting process.
@@ -87,7 +88,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 			moment{min(api.End(i), in.Host.End), int32(n), 1})
 	}
 	for p := range moments {
-		slices.SortFunc(moments[p], func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+		lists.Sort(moments[p], func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	}
 	worked := make([]int64, len(rows))
 	// The time that ran so far, and the interval that may continue, by process of the work.
@@ -192,7 +193,7 @@ func (b *blockedTimes) threadTable(in *kit.Input, out *kit.Output) {
 			order = append(order, th)
 		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(b.threads[y].total, b.threads[x].total) })
+	lists.Sort(order, func(x, y int) int { return cmp.Compare(b.threads[y].total, b.threads[x].total) })
 	t := out.Table("sync_threads")
 	for _, th := range order {
 		h, thread := &b.threads[th], &in.Trace.Threads[th]

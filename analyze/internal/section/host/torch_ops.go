@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var TorchOps = kit.Section{
@@ -89,7 +90,7 @@ func torchOps(in *kit.Input, out *kit.Output) {
 		out.Status(report.Partial, "host time only: "+whyNot)
 	}
 	list = slices.DeleteFunc(list, func(o torchOp) bool { return o.calls == 0 && o.gpu.count == 0 })
-	slices.SortFunc(list, func(a, b torchOp) int {
+	lists.Sort(list, func(a, b torchOp) int {
 		return cmp.Or(cmp.Compare(b.self.time, a.self.time), cmp.Compare(b.gpu.time, a.gpu.time),
 			cmp.Compare(b.inner, a.inner),
 			cmp.Compare(b.calls, a.calls), cmp.Compare(names.texts[a.name], names.texts[b.name]))
@@ -256,7 +257,7 @@ func inOrder(r *trace.Ranges, lo, hi int, add func(i int)) {
 		for j := i; j < hi && r.Start(j) == r.Start(i); j++ {
 			group = append(group, j)
 		}
-		slices.SortStableFunc(group, func(a, b int) int { return cmp.Compare(r.End(b), r.End(a)) })
+		lists.Sort(group, func(a, b int) int { return cmp.Compare(r.End(b), r.End(a)) })
 		for _, j := range group {
 			add(j)
 		}
@@ -422,7 +423,7 @@ func (f forwardCalls) find(number int64) int32 {
 // sizedTable shows operators by the sizes of their inputs, those with most GPU time first.
 func (c *opCalls) sizedTable(in *kit.Input, out *kit.Output, names *rangeNames) {
 	list := slices.DeleteFunc(c.sized, func(o sizedOp) bool { return o.calls == 0 && o.gpu == 0 })
-	slices.SortFunc(list, func(a, b sizedOp) int {
+	lists.Sort(list, func(a, b sizedOp) int {
 		return cmp.Or(cmp.Compare(b.self, a.self), cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.host, a.host),
 			cmp.Compare(names.texts[a.op], names.texts[b.op]), cmp.Compare(a.sizes, b.sizes))
 	})

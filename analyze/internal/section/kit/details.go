@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Detail files are CSV files with a row per event. If there are too many, they hold the longest events.
@@ -18,7 +19,7 @@ func (o *Options) Longest(lo, hi int, dur func(i int) int64) []int {
 // earlier first.
 func (o *Options) LongestFirst(lo, hi int, dur func(i int) int64) []int {
 	rows := o.Longest(lo, hi, dur)
-	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
+	lists.Sort(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
 	return rows
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // FindingDef declares a finding of a section. Its title is used unless [Output.FindAs] gives one with numbers. Its page
@@ -202,7 +203,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 		}
 		return f.Worth.Share()
 	}
-	slices.SortStableFunc(list, func(a, b *Finding) int {
+	lists.Sort(list, func(a, b *Finding) int {
 		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(share(b), share(a)))
 	})
 	for _, f := range list {
@@ -277,7 +278,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 	for failures < len(found) && order(list[failures]) == 0 {
 		failures++
 	}
-	slices.SortStableFunc(found[failures:], func(a, b report.Finding) int {
+	lists.Sort(found[failures:], func(a, b report.Finding) int {
 		return cmp.Compare(b.Worth.Share(), a.Worth.Share())
 	})
 	return found, remarks

@@ -181,7 +181,7 @@ func (g *Groups) Rank(less func(a, b int) int) []Totals {
 		d := g.Of(list[i].Key)
 		list[i].Total, list[i].Summary = d.Sum(), d.Summary()
 	})
-	slices.SortFunc(list, func(a, b Totals) int {
+	lists.Sort(list, func(a, b Totals) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count), less(a.Key, b.Key))
 	})
 	return list

@@ -93,7 +93,7 @@ func newLeftOut(in *Input) leftOut {
 	}
 	delete(sums, trace.None)
 	order := slices.Sorted(maps.Keys(sums))
-	slices.SortStableFunc(order, func(a, b int32) int {
+	lists.Sort(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(sums[b][0], sums[a][0]), cmp.Compare(sums[b][1], sums[a][1]))
 	})
 	left := map[string]bool{}
@@ -197,7 +197,7 @@ func limitMetrics(r *report.Report, left leftOut) {
 			continue
 		}
 		order := lists.Indexes[int32](len(of.Keys))
-		slices.SortStableFunc(order, func(a, b int32) int {
+		lists.Sort(order, func(a, b int32) int {
 			return cmp.Or(cmp.Compare(values[b][0], values[a][0]), cmp.Compare(values[b][1], values[a][1]))
 		})
 		if limit.label == "device" && len(order) > MaxDevices {

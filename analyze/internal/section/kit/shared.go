@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // shared holds values that several sections need, by name, computed by the first that asks.
@@ -131,7 +132,7 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 			s.Names[n].Total += s.Cells[c].Total
 		}
 	}
-	slices.SortFunc(s.Names, func(a, b Totals) int {
+	lists.Sort(s.Names, func(a, b Totals) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
 	})
@@ -238,7 +239,7 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 		}
 	})
 	s.All = statsOf(g.Everything())
-	slices.SortFunc(s.Names, func(a, b Totals) int {
+	lists.Sort(s.Names, func(a, b Totals) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(api.Names[a.Key].Name, api.Names[b.Key].Name))
 	})

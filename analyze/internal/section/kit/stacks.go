@@ -3,7 +3,6 @@ package kit
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -23,7 +22,7 @@ func EachFrame(f *trace.Frames, visit func(i int)) {
 		return
 	}
 	order := lists.Indexes[int32](f.Len())
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(f.Stack(int(a)), f.Stack(int(b))) })
+	lists.Sort(order, func(a, b int32) int { return cmp.Compare(f.Stack(int(a)), f.Stack(int(b))) })
 	for _, i := range order {
 		visit(int(i))
 	}

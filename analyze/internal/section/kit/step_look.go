@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // stepLook goes through the judged time.
@@ -69,7 +70,7 @@ func newStepLook(in *Input) *stepLook {
 				x.markers[in.Trace.Ranges.Name(int(unit.Marker))], x.step.hasRanges = true, true
 			}
 		}
-		slices.SortFunc(x.step.Spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
+		lists.Sort(x.step.Spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
 		x.step.Units = int64(len(units))
 	} else {
 		for d := range x.tl.Devices {

@@ -3,10 +3,10 @@ package kit
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // mark is a call that a copy makes slow.
@@ -48,7 +48,7 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 		}
 	}
 	for th := range list {
-		slices.SortFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
+		lists.Sort(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
 	}
 	addSyncs(api, list, waits)
 	return list
@@ -85,7 +85,7 @@ func addSyncs(api *trace.API, list map[int32][]mark, waits map[int32]bool) {
 	}
 	for th, more := range syncs {
 		list[th] = append(list[th], more...)
-		slices.SortStableFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
+		lists.Sort(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
 	}
 }
 

@@ -173,7 +173,7 @@ func leading(times map[string]int64, of int64) (names []string, ns int64) {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), strings.Compare(a, b)) })
+	lists.Sort(names, func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), strings.Compare(a, b)) })
 	names = names[:min(2, len(names))]
 	for _, n := range names {
 		ns += times[n]

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // worstFirst are the codes of warnings about the whole report, the most important first: the kind of capture, its
@@ -23,5 +24,5 @@ func rankWarnings(list []report.Warning) {
 		}
 		return len(worstFirst)
 	}
-	slices.SortStableFunc(list, func(a, b report.Warning) int { return cmp.Compare(rank(&a), rank(&b)) })
+	lists.Sort(list, func(a, b report.Warning) int { return cmp.Compare(rank(&a), rank(&b)) })
 }

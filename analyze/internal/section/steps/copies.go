@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // copies emits the copies of a set of units by direction and kind of memory; those of the primary group have no further
@@ -49,7 +50,7 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
+	lists.Sort(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(groups[a].direction, groups[b].direction),
 			cmp.Compare(groups[a].kind, groups[b].kind))
 	})

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -92,7 +91,7 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 	for part, name := range partNames {
 		main.summary(r.out, "unit.path_time", kit.Labels("part", name), values[part])
 	}
-	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Time(), x.Units[b].Time()) })
+	lists.Sort(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Time(), x.Units[b].Time()) })
 	t, whole := r.out.Table("critical_path"), r.out.Table("critical_path")
 	cut := r.path(t, whole, g, "median", x.Units[list[(len(list)-1)/2]], units.Next[list[(len(list)-1)/2]])
 	if n := len(list); n > 1 {
@@ -170,7 +169,7 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 	for k, e := range sums {
 		rows = append(rows, row{k, *e})
 	}
-	slices.SortFunc(rows, func(a, b row) int {
+	lists.Sort(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))
 	})
 	add := func(t *kit.Table, part, name string, e spent) {

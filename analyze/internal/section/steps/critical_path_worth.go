@@ -51,7 +51,7 @@ func (r *pathRun) whatIfs() {
 		}
 		list[i].gain = g
 	})
-	slices.SortStableFunc(list, func(a, b whatIf) int { return cmp.Compare(b.gain.UpTo, a.gain.UpTo) })
+	lists.Sort(list, func(a, b whatIf) int { return cmp.Compare(b.gain.UpTo, a.gain.UpTo) })
 	r.from(r.pieces())
 	t := r.out.Table("what_ifs")
 	for i, w := range list {
@@ -108,7 +108,7 @@ func (r *pathRun) candidates() []whatIf {
 		list = append(list, whatIf{text: "--overlap comm", change: &stepgraph.Change{Overlap: true}})
 	}
 	order := lists.Indexes[int](len(times))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(times[b], times[a]) })
+	lists.Sort(order, func(a, b int) int { return cmp.Compare(times[b], times[a]) })
 	for _, name := range order[:min(len(order), sizedKernels)] {
 		if times[name] == 0 {
 			break

@@ -3,11 +3,11 @@ package steps
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // unitCalls are the API calls of the units of a set for which the host's time of work is known.
@@ -34,7 +34,7 @@ func callsOf(in *kit.Input, s *unitSet) *unitCalls {
 	at := make([]int, len(byProc))
 	c.time = newParts(len(api.Names))
 	for p := range byProc {
-		slices.SortFunc(byProc[p], func(a, b int32) int {
+		lists.Sort(byProc[p], func(a, b int32) int {
 			return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart)
 		})
 	}
@@ -87,7 +87,7 @@ func apis(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet, w *uni
 			names = append(names, int32(n))
 		}
 	}
-	slices.SortFunc(names, func(a, b int32) int {
+	lists.Sort(names, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(api.Names[a].Name, api.Names[b].Name))
 	})
 	for i, n := range names {

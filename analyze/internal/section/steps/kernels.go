@@ -3,11 +3,11 @@ package steps
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds that keep report.json small.
@@ -182,7 +182,7 @@ func (w *unitWork) ranked(in *kit.Input) []int32 {
 			list = append(list, int32(n))
 		}
 	}
-	slices.SortFunc(list, func(a, b int32) int {
+	lists.Sort(list, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(max(time[b], alone[b]), max(time[a], alone[a])),
 			cmp.Compare(w.label(in, a), w.label(in, b)))
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // lateCalls are the calls of launching threads while one device waited for them, by unit. As a visitor of the device it
@@ -35,7 +36,7 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 	slices.Sort(x.Moments)
 	x.Moments = slices.Compact(x.Moments)
 	x.Gap, x.Piece, x.Host = x.gap, x.piece, true
-	slices.SortStableFunc(x.units, func(a, b int32) int {
+	lists.Sort(x.units, func(a, b int32) int {
 		return cmp.Compare(in.Units.Units[a].Start, in.Units.Units[b].Start)
 	})
 	return x
@@ -134,7 +135,7 @@ func (x *lateCalls) emit(out *kit.Output, l report.Labels, s *unitSet, mean floa
 			order = append(order, n)
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int {
+	lists.Sort(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(totals[b], totals[a]), strings.Compare(numbers.Keys[a].name, numbers.Keys[b].name),
 			cmp.Compare(numbers.Keys[a].cause, numbers.Keys[b].cause))
 	})

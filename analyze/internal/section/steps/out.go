@@ -26,7 +26,7 @@ func unitTable(in *kit.Input, out *kit.Output, costs unitCosts, k *kinds) {
 			list = append(list, int32(i))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Start, x.Units[b].Start) })
+	lists.Sort(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Start, x.Units[b].Start) })
 	if len(list) <= maxUnitRows {
 		unitRows(in, out, costs, list).Add()
 		return

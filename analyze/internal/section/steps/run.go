@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // unitRun is what the section is made from.
@@ -39,7 +40,7 @@ func kindsOf(in *kit.Input) kinds {
 			k.byTime = append(k.byTime, &sets[at])
 		}
 	}
-	slices.SortStableFunc(k.byTime, func(a, b *unitSet) int {
+	lists.Sort(k.byTime, func(a, b *unitSet) int {
 		return cmp.Compare(x.Groups[b.group].Time, x.Groups[a.group].Time)
 	})
 	for _, g := range x.PhaseMains() {

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of a unit that is shown event by event.
@@ -177,7 +178,7 @@ func launching(in *kit.Input, d *timeline.Device, unit int32) []int32 {
 			}
 		}
 	})
-	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(counts[b], counts[a]) })
+	lists.Sort(list, func(a, b int32) int { return cmp.Compare(counts[b], counts[a]) })
 	return list
 }
 
@@ -191,7 +192,7 @@ func shownCalls(in *kit.Input, thread int32, from, to int64, names *nameTable) (
 			rows = append(rows, i)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b int32) int {
+	lists.Sort(rows, func(a, b int32) int {
 		start, end := within(a)
 		otherStart, otherEnd := within(b)
 		return byTimeOf(start, end, otherStart, otherEnd)
@@ -228,7 +229,7 @@ func shownRanges(in *kit.Input, thread int32, from, to int64, names *nameTable) 
 			list = append(list, report.UnitEvent{Name: int(r.Name(i)), Start: start - from, Duration: end - start})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b report.UnitEvent) int {
+	lists.Sort(list, func(a, b report.UnitEvent) int {
 		return byTimeOf(a.Start, a.Start+a.Duration, b.Start, b.Start+b.Duration)
 	})
 	var ends []int64 // of the ranges around
@@ -242,7 +243,7 @@ func shownRanges(in *kit.Input, thread int32, from, to int64, names *nameTable) 
 	}
 	if len(list) > maxShownRanges {
 		order := slices.Clone(list)
-		slices.SortStableFunc(order, func(a, b report.UnitEvent) int { return cmp.Compare(b.Duration, a.Duration) })
+		lists.Sort(order, func(a, b report.UnitEvent) int { return cmp.Compare(b.Duration, a.Duration) })
 		least := order[maxShownRanges-1].Duration
 		list = slices.DeleteFunc(list, func(e report.UnitEvent) bool { return e.Duration < least })
 		list = list[:min(len(list), maxShownRanges)]

@@ -3,7 +3,6 @@ package steps
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
@@ -11,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // stepTimes attributes every nanosecond of a set's units to a position of its sequence, to the end or to the rest.
@@ -295,6 +295,6 @@ func (s *stepTimes) losses() {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b hiccup) int { return cmp.Compare(b.excess, a.excess) })
+	lists.Sort(list, func(a, b hiccup) int { return cmp.Compare(b.excess, a.excess) })
 	s.hiccups, s.hiccupCount = list[:min(len(list), maxHiccups)], int64(len(list))
 }

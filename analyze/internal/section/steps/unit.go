@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tokens"}
@@ -368,7 +369,7 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int {
+	lists.Sort(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(categories[a], categories[b]))
 	})
 	place := make([]int32, len(categories))

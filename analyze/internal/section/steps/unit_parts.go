@@ -35,7 +35,7 @@ func Parts(in *kit.Input) []*report.UnitParts {
 			order = append(order, at)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
+	lists.Sort(order, func(a, b int) int {
 		return cmp.Compare(x.Groups[sets[b].group].Time, x.Groups[sets[a].group].Time)
 	})
 	var main []int // on its slowest device, and on the others, one of which may be the slowest of another capture
@@ -146,7 +146,7 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 		x.times[p.unit] += p.ns
 		x.total += p.ns
 	})
-	slices.SortStableFunc(list, func(a, b partTimes) int {
+	lists.Sort(list, func(a, b partTimes) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))
 	})
 	var out []partTimes
@@ -230,7 +230,7 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 			list = append(list, partTimes{kind: report.PartCopy, name: names.Keys[n].name(), times: times[n]})
 		}
 	}
-	slices.SortFunc(list, func(a, b partTimes) int { return cmp.Compare(a.name, b.name) })
+	lists.Sort(list, func(a, b partTimes) int { return cmp.Compare(a.name, b.name) })
 	return list
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Positions is the unit of work kernel by kernel.
@@ -290,7 +291,7 @@ func reportPositions(t *kit.Table, out *kit.Output) {
 		at := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == "share" })
 		share := func(row []report.Cell) float64 { v, _ := row[at].Num(); return v }
 		byShare := slices.Clone(t.Rows)
-		slices.SortStableFunc(byShare, func(a, b []report.Cell) int { return cmp.Compare(share(b), share(a)) })
+		lists.Sort(byShare, func(a, b []report.Cell) int { return cmp.Compare(share(b), share(a)) })
 		least := share(byShare[maxPositionRows-1])
 		var shown, left [][]report.Cell
 		for _, r := range t.Rows {

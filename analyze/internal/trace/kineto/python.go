@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // The profiler writes when each function of Python began and ended. The model knows stacks of Python by samples, as
@@ -66,7 +67,7 @@ func (x *pythonSampler) stacks(t *table) {
 		}
 		order := func(a, b pythonCall) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) }
 		if !slices.IsSortedFunc(calls, order) {
-			slices.SortStableFunc(calls, order)
+			lists.Sort(calls, order)
 		}
 		x.sample(id, calls, first, every)
 		spill.Free(x.out.memory, calls)

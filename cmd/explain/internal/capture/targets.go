@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
@@ -45,7 +45,7 @@ func Targets(r *report.Report) []Target {
 		}
 		list = append(list, t)
 	}
-	slices.SortStableFunc(list, func(a, b Target) int { return cmp.Compare(b.total, a.total) })
+	lists.Sort(list, func(a, b Target) int { return cmp.Compare(b.total, a.total) })
 	return list
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +73,7 @@ func (p process) nsys() bool { return strings.HasPrefix(p.String(), "nsys") }
 
 // list names processes, the oldest first, and no more than five.
 func list(all []process) string {
-	slices.SortFunc(all, func(a, b process) int { return a.pid - b.pid })
+	lists.Sort(all, func(a, b process) int { return a.pid - b.pid })
 	names := lists.Map(all[:min(len(all), 5)], func(p process) string { return p.String() })
 	if more := len(all) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))

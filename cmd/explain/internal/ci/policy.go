@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -201,7 +202,7 @@ func explainRules(w io.Writer, p *policy.Policy, from, metric string, list []pol
 	case len(list) == 0:
 		out.Add("  judged by no rule")
 	}
-	slices.SortStableFunc(list, func(a, b policy.Explanation) int { return min(len(a.By), 1) - min(len(b.By), 1) })
+	lists.Sort(list, func(a, b policy.Explanation) int { return min(len(a.By), 1) - min(len(b.By), 1) })
 	for i := range list {
 		r := &list[i]
 		verb, of, later := "judged by", "", ""

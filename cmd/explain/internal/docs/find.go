@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -227,7 +228,7 @@ var index = sync.OnceValue(func() map[string][]Entry {
 		}
 	}
 	for _, list := range rows {
-		slices.SortStableFunc(list, func(a, b Entry) int { return named[a] - named[b] })
+		lists.Sort(list, func(a, b Entry) int { return named[a] - named[b] })
 	}
 	return rows
 })

@@ -178,7 +178,7 @@ func Search(name string) []Entry {
 			hits = append(hits, hit{1, Entry{MetricsPage, "metric " + m.ID + ": " + m.Meaning}})
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return a.rank - b.rank })
+	lists.Sort(hits, func(a, b hit) int { return a.rank - b.rank })
 	if len(hits) == 0 {
 		return nameKind(name)
 	}

@@ -298,7 +298,7 @@ func calls(c *comparison.Comparison) []change {
 func gates(c *comparison.Comparison) []change {
 	worst := []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn, comparison.Error, comparison.Pass}
 	list := slices.Clone(c.Gates)
-	slices.SortStableFunc(list, func(a, b comparison.Gate) int {
+	lists.Sort(list, func(a, b comparison.Gate) int {
 		return slices.Index(worst, a.Verdict) - slices.Index(worst, b.Verdict)
 	})
 	return rows(list, func(g *comparison.Gate) change {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
@@ -178,7 +179,7 @@ func (s *Server) metrics(ctx context.Context, a arguments) (string, error) {
 			break
 		}
 	}
-	slices.SortStableFunc(found, func(a, b *report.Metric) int {
+	lists.Sort(found, func(a, b *report.Metric) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(len(a.Labels), len(b.Labels)), cmp.Compare(number(b), number(a)))
 	})
 	var out answer
@@ -274,7 +275,7 @@ func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a argum
 		rows = rows[:len(rows)-1] // the row for those left out; added below
 	}
 	if sortBy >= 0 {
-		slices.SortStableFunc(rows, func(x, y []report.Cell) int {
+		lists.Sort(rows, func(x, y []report.Cell) int {
 			a, _ := x[sortBy].Num()
 			b, _ := y[sortBy].Num()
 			return cmp.Compare(b, a)

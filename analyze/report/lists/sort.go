@@ -1,0 +1,9 @@
+package lists
+
+import "sort"
+
+// Sort puts a list in order and leaves what is equal as it was. It is one sort for lists of every type, where
+// slices.SortStableFunc is compiled anew for each; take that for lists as long as a trace, which it sorts faster.
+func Sort[T any](list []T, compare func(a, b T) int) {
+	sort.SliceStable(list, func(i, j int) bool { return compare(list[i], list[j]) < 0 })
+}
