@@ -35,7 +35,7 @@ func TestLengthOfReports(t *testing.T) {
 	real, _ := filepath.Glob("../../shared/traces/*.sqlite")
 	for _, path := range append(paths, longtest.Some(real, 8)...) {
 		var b strings.Builder
-		if err := render.Markdown(&b, present.Full(reportOnce(t, path)), render.MarkdownOptions{}); err != nil {
+		if err := render.Markdown(&b, present.Full(reportOnce(t, path), ""), render.MarkdownOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		seen, parts, depth := 0, 0, 0

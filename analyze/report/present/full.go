@@ -14,8 +14,8 @@ import (
 
 // Full returns the whole report as a text: as [Page], with fewer rows and columns. It begins with what was analysed, and
 // warnings come before findings.
-func Full(r *report.Report) doc.Document {
-	return layout{v: NewView(r), rows: fullRows}.document("")
+func Full(r *report.Report, stepFile string) doc.Document {
+	return layout{v: NewView(r), rows: fullRows}.document(stepFile)
 }
 
 // shown returns the sections that have something to show.

@@ -69,7 +69,7 @@ var wrote = present.TerminalOptions{Out: "out/pr-412", Files: []string{"report.m
 
 func TestServe(t *testing.T) {
 	r := valid(t, serve())
-	golden(t, "serve.md", markdown(t, present.Full(r)))
+	golden(t, "serve.md", markdown(t, present.Full(r, "")))
 	golden(t, "serve_100.txt", terminal(t, present.Terminal(r, wrote), 100))
 	golden(t, "serve_80.txt", terminal(t, present.Terminal(r, wrote), 80))
 	golden(t, "serve_kernels.md", markdown(t, export.KernelsMD(r)))
@@ -88,7 +88,8 @@ func TestEmptyReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all bytes.Buffer
-	for _, part := range [][]byte{markdown(t, present.Full(r)), terminal(t, present.Terminal(r, present.TerminalOptions{}), 100),
+	for _, part := range [][]byte{markdown(t, present.Full(r, "")),
+		terminal(t, present.Terminal(r, present.TerminalOptions{}), 100),
 		markdown(t, export.KernelsMD(r)), markdown(t, export.StakeholderMD(r)), s} {
 		all.Write(part)
 		all.WriteString("----\n")
@@ -125,7 +126,8 @@ func TestWeightiestWarningIsShown(t *testing.T) {
 	if out := string(terminal(t, present.Terminal(r, wrote), 100)); !strings.Contains(out, "Warnings  Different GPUs") {
 		t.Errorf("another warning is first:\n%s", out)
 	}
-	if text := string(markdown(t, present.Full(r))); !(strings.Index(text, "Different GPUs") < strings.Index(text, "Another log") &&
+	text := string(markdown(t, present.Full(r, "")))
+	if !(strings.Index(text, "Different GPUs") < strings.Index(text, "Another log") &&
 		strings.Index(text, "Another log") < strings.Index(text, "Detail 0") && strings.Contains(text, "Detail 9")) {
 		t.Error("warnings are not in the order of their weight")
 	}
@@ -135,7 +137,7 @@ func TestWeightiestWarningIsShown(t *testing.T) {
 func TestNothingIsRequired(t *testing.T) {
 	full := serve().r
 	try := func(r *report.Report) {
-		markdown(t, present.Full(r))
+		markdown(t, present.Full(r, ""))
 		terminal(t, present.Terminal(r, wrote), 80)
 		markdown(t, export.KernelsMD(r))
 		markdown(t, export.StakeholderMD(r))
@@ -184,7 +186,8 @@ func TestHostileCapture(t *testing.T) {
 		if got := string(markdown(t, present.Page(r, ""))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
 			t.Errorf("%q is not on the page", name)
 		}
-		for what, d := range map[string]doc.Document{"full": present.Full(r), "kernels": export.KernelsMD(r), "stakeholder": export.StakeholderMD(r), "regions": export.RegionsMD(r)} {
+		for what, d := range map[string]doc.Document{"full": present.Full(r, ""), "kernels": export.KernelsMD(r),
+			"stakeholder": export.StakeholderMD(r), "regions": export.RegionsMD(r)} {
 			source := markdown(t, d)
 			var page bytes.Buffer
 			md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))

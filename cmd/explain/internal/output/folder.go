@@ -55,7 +55,7 @@ func Report(res *analyze.Result) []File {
 	}
 	files := []File{
 		format("report.json", JSON),
-		page("report.md", present.Full),
+		page("report.md", func(r *report.Report) doc.Document { return present.Full(r, step) }),
 		format("report.html", func(w io.Writer, r *report.Report) error { return HTML(w, r, step) }),
 		format("summary.json", Summary),
 		page("kernels.md", export.KernelsMD),

@@ -23,7 +23,7 @@ func HTML(w io.Writer, r *report.Report, step string) error {
 
 // Comment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
 func Comment(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, present.Full(r), render.MarkdownOptions{Compact: true})
+	return render.Markdown(w, present.Full(r, ""), render.MarkdownOptions{Compact: true})
 }
 
 // Summary writes profilemate's summary.json.
