@@ -195,16 +195,21 @@ func TestWarmup(t *testing.T) {
 		times []float64
 		want  int
 	}{
-		"none":                 {[]float64{100, 101, 100, 99, 100}, 0},
-		"one":                  {[]float64{150, 101, 100, 99, 100}, 1},
-		"two":                  {[]float64{150, 140, 101, 100, 99, 100, 100, 101}, 2},
-		"three are a trend":    {[]float64{150, 140, 130, 101, 100, 99, 100, 100, 101, 99}, 0},
-		"too few to tell":      {[]float64{150, 100}, 0},
-		"within the spread":    {[]float64{105, 95, 100, 105, 110, 90}, 0},
-		"slower, by 1 % alone": {[]float64{101, 100, 100, 100, 100}, 0},
-		"nothing":              {nil, 0},
-		"shrinking work":       {shrinking, 0},
-		"five of 65":           {compiles, 5},
+		"none":         {[]float64{100, 101, 100, 99, 100}, 0},
+		"one":          {[]float64{150, 101, 100, 99, 100}, 1},
+		"two":          {[]float64{150, 140, 101, 100, 99, 100, 100, 101}, 2},
+		"three of ten": {[]float64{150, 140, 130, 101, 100, 99, 100, 100, 101, 99}, 3},
+		"four of ten":  {[]float64{150, 140, 130, 120, 100, 99, 100, 100, 101, 99}, 0},
+		"ten of 40":    {slices.Concat(slices.Repeat([]float64{200}, 10), slices.Repeat([]float64{100}, 30)), 10},
+		"eleven of 40": {slices.Concat(slices.Repeat([]float64{200}, 11), slices.Repeat([]float64{100}, 29)), 0},
+		// The median of the last nine is 103, and their median distance from it 3: the limit is 116.
+		"slower than the rest varies": {[]float64{125, 190, 188, 150, 106, 101, 103, 100, 140, 103, 109, 101, 103}, 4},
+		"too few to tell":             {[]float64{150, 100}, 0},
+		"within the spread":           {[]float64{105, 95, 100, 105, 110, 90}, 0},
+		"slower, by 1 % alone":        {[]float64{101, 100, 100, 100, 100}, 0},
+		"nothing":                     {nil, 0},
+		"shrinking work":              {shrinking, 0},
+		"five of 65":                  {compiles, 5},
 	} {
 		if got := stat.Warmup(c.times); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

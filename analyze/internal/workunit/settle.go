@@ -16,9 +16,10 @@ import (
 const Rule = "Kept: complete units of a kind of work that recurs. Cut: units that are incomplete at an end of the " +
 	"capture; the last unit, because none follows it, unless units of its kind leave less than 0.1 % of their time " +
 	"idle before the next; and units with missing launches or kernels, if these are half or fewer. Warm-up: the first " +
-	"units of a kind on a device while they take longer than the median of those after the first, by 2 % and by three " +
-	"standard deviations (estimated from the median absolute deviation). At most two units, or one in ten, are warm-up: " +
-	"more are a trend and stay, as do more than two if times keep falling after them. Other: different work."
+	"units of a kind on a device while they take longer than the median of those after the first third, or after the " +
+	"first ten, by 2 % and by three standard deviations (estimated from the median absolute deviation). At most two " +
+	"units, one in ten, or that third are warm-up: more are a trend and stay, as do more than two if times keep falling " +
+	"after them. Other: different work."
 
 // openIdle is the share of a unit's time that is idle before the next unit, up to which the last unit is kept.
 const openIdle = 0.001

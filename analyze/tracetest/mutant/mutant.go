@@ -56,6 +56,7 @@ type On struct {
 	Kind  string // empty: every kind
 	Every int    // the last of so many units of the kind; 0 and 1: all
 	Once  bool   // only the middle one of the kind
+	First int    // only so many of the kind from the start; 0: all
 }
 
 // Mutate makes a mutant by edits, made in order. It is an error if an edit finds nothing to change. Without edits the
@@ -154,6 +155,9 @@ func (d *draft) takes(on On, lane, unit int) bool {
 		return false
 	}
 	n := d.nth[lane][unit]
+	if on.First > 0 && n >= on.First {
+		return false
+	}
 	if on.Once {
 		return n == d.many[fmt.Sprint(lane, d.kinds[lane][unit])]/2
 	}

@@ -283,7 +283,7 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 	if s.what == "" {
 		form = otherForm(s.parts.Base, s.parts.Head)
 	}
-	for _, t := range []string{stalls(s.parts.Base, s.parts.Head), structural(c.Structure, text),
+	for _, t := range []string{warmups(s.parts.Base, s.parts.Head), stalls(s.parts.Base, s.parts.Head), structural(c.Structure, text),
 		replaced(c.Kernels, s.parts.names, namedShare*t.Base, text), form} {
 		if t != "" {
 			a.Notes = append(a.Notes, t)

@@ -106,3 +106,40 @@ func allTimes(s *side.Side) (list []float64) {
 	}
 	return list
 }
+
+// warmups names the first steps of a side that are warm-up, if what they take beyond as many others is more than on the
+// other side by a step.
+func warmups(base, head *side.Side) string {
+	b, h := warmupOf(base), warmupOf(head)
+	more, name := h, "head"
+	if b.over() > h.over() {
+		more, name = b, "base"
+	}
+	if math.Abs(h.over()-b.over()) < 1 {
+		return ""
+	}
+	steps := "step is"
+	if more.Units > 1 {
+		steps = fmt.Sprintf("%d steps are", more.Units)
+	}
+	const text = "%s: the first %s warm-up, %.2g times as long as the others, and not compared"
+	return fmt.Sprintf(text, name, steps, more.Times)
+}
+
+// over is what the units take beyond as many others, in units.
+func (s slowSteps) over() float64 { return float64(s.Units) * (s.Times - 1) }
+
+// warmupOf describes the warm-up of a side's capture that has most.
+func warmupOf(s *side.Side) (most slowSteps) {
+	for _, v := range s.Views {
+		warm := v.Warmup()
+		if len(warm) == 0 {
+			continue
+		}
+		one := slowSteps{Units: len(warm), Times: significance.Mean.Of(warm) / significance.Median.Of(times(v))}
+		if one.over() > most.over() {
+			most = one
+		}
+	}
+	return most
+}

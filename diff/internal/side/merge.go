@@ -75,7 +75,21 @@ func (s *Side) MergedCategories() []Work {
 
 // Series returns all units of the view's device in run order, whatever their state, and which of them belong to the
 // view; nil if the report does not list every unit.
-func (v *View) Series() (units []report.UnitPoint, kept []bool) {
+func (v *View) Series() (units []report.UnitPoint, kept []bool) { return v.inState("kept") }
+
+// Warmup returns the times of the view's units that are warm-up, ns.
+func (v *View) Warmup() (times []float64) {
+	units, warm := v.inState("warmup")
+	for i := range units {
+		if warm[i] {
+			times = append(times, float64(units[i].Duration))
+		}
+	}
+	return times
+}
+
+// inState returns all units as Series does, and which of them are of the view's kind of work and in this state.
+func (v *View) inState(state string) (units []report.UnitPoint, are []bool) {
 	u := &v.C.Report.Unit
 	group := slices.IndexFunc(u.Groups, func(g report.UnitGroup) bool { return g.ID == v.group.ID })
 	if u.Series == nil || u.Series.Every != 1 || group < 0 {
@@ -88,10 +102,10 @@ func (v *View) Series() (units []report.UnitPoint, kept []bool) {
 	for _, p := range all {
 		if p.Device == v.group.Device {
 			units = append(units, p)
-			kept = append(kept, p.Group == int64(group) && report.UnitStates[p.State] == "kept")
+			are = append(are, p.Group == int64(group) && report.UnitStates[p.State] == state)
 		}
 	}
-	return units, kept
+	return units, are
 }
 
 // Ran reports whether a unit ran completely, inside the analysed window.

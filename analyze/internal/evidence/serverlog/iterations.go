@@ -152,9 +152,9 @@ func short(v int64) uint16  { return uint16(min(v, math.MaxUint16)) }
 const UnitRule = "Each iteration that works on requests is a unit. Kinds are distinguished by type: decode by the " +
 	"number of its requests, prefill and mixed by the number of their tokens, rounded up to a power of two. " +
 	"Idle iterations and kinds that occur only once are left out. Warm-up: the first units of a kind while they take " +
-	"longer than the median of those after the first, by 2 % and by three standard deviations (estimated from the " +
-	"median absolute deviation). At most two units, or one in ten, are warm-up: more are a trend and stay, as do more " +
-	"than two if times keep falling after them."
+	"longer than the median of those after the first third, or after the first ten, by 2 % and by three standard " +
+	"deviations (estimated from the median absolute deviation). At most two units, one in ten, or that third are " +
+	"warm-up: more are a trend and stay, as do more than two if times keep falling after them."
 
 // UnitGroup is one kind of iteration.
 type UnitGroup struct {
