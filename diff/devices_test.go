@@ -1,12 +1,15 @@
 package diff_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -70,6 +73,55 @@ func TestOtherDevicesAreTold(t *testing.T) {
 	}
 	if c := compareOn(t, base, base, 0); strings.Contains(c.Cause, "--device") {
 		t.Error(c.Cause)
+	}
+}
+
+// TestCallsOfTheComparedDevice: device 0 is the slower one on the base and device 1 on the head, where every step of
+// both also makes a pageable copy and waits for the device. Each device's calls and copies are compared with its own; a
+// report without those of another device than its slowest, as earlier versions wrote, proves nothing about them.
+func TestCallsOfTheComparedDevice(t *testing.T) {
+	trace := func(kernels [2]int64, more bool) *report.Report {
+		b := tracetest.New()
+		for device := range int64(2) {
+			b.GPU(tracetest.GPU{ID: device})
+			th := b.Process(100+device, "python").Thread(100+device, "python")
+			at := int64(1_000_000)
+			for i := range int64(20) {
+				first, place := at, tracetest.Place{Device: device}
+				for k := range 8 {
+					x := tracetest.Kernel{Place: place, Start: at, End: at + kernels[device]}
+					th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, x)
+					at = x.End + 1000
+				}
+				if more {
+					th.Memcpy(at-900, at-500, tracetest.Memcpy{Place: place, Start: at, End: at + 20_000, Bytes: 1 << 20,
+						Kind: tracetest.HtoD, Src: tracetest.Pageable, Dst: tracetest.DeviceMemory})
+					th.DeviceSynchronize(at, at+21_000, device)
+					at += 25_000
+				}
+				th.Range(fmt.Sprintf("ProfilerStep#%d", i), first-1000, at-1000)
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	base, head := trace([2]int64{12_000, 11_000}, false), trace([2]int64{12_000, 13_000}, true)
+	found := func(c *comparison.Comparison) bool {
+		return strings.Contains(c.Cause, "pageable HtoD copies 0 → 1 per unit") &&
+			strings.Contains(c.Cause, "blocking call cudaDeviceSynchronize, 0 → 1 per unit")
+	}
+	for device := range int64(2) {
+		if c := compareOn(t, base, head, device); !found(c) {
+			t.Errorf("GPU %d: %s", device, c.Cause)
+		}
+	}
+	if c := ofReports(t, base, head); !found(c) || !strings.Contains(c.Cause, "the slowest device moved from 0 to 1") {
+		t.Error(c.Cause)
+	}
+	head.Metrics = slices.DeleteFunc(head.Metrics, func(m report.Metric) bool {
+		return m.Labels["device"] != "" && (strings.HasPrefix(m.ID, "api.") || strings.HasPrefix(m.ID, "memcpy."))
+	})
+	if c := compareOn(t, base, head, 0); found(c) || len(c.API) > 0 {
+		t.Errorf("of the other device: %s", c.Cause)
 	}
 }
 

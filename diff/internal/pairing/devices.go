@@ -65,11 +65,12 @@ func GPUs(base, head *side.Side) (b, h *comparison.OneGPU) {
 	return b, h
 }
 
-// On returns both sides as seen on one device, or nil if a capture says too little of it. Host calls and copies are
-// known only for each report's own slowest device; if that is another one anywhere, their counts prove nothing.
+// On returns both sides as seen on one device, or nil if a capture says too little of it. Not every report lists host
+// calls and copies of another device than its slowest; if one does not, their counts prove nothing.
 func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	all := slices.Concat(base.Views, head.Views)
 	mixed := slices.ContainsFunc(all, func(v *side.View) bool { return v.Device() != device })
+	unlisted := false
 	views := func(s *side.Side) *side.Side {
 		out := &side.Side{Captures: s.Captures}
 		for _, v := range s.Views {
@@ -77,14 +78,20 @@ func On(base, head *side.Side, device int64) (b, h *side.Side) {
 				return nil
 			}
 			if mixed {
-				v = v.WithoutCalls()
+				v = v.WithoutRanges()
 			}
+			unlisted = unlisted || mixed && !v.HasAPI && !v.HasCopies
 			out.Views = append(out.Views, v)
 		}
 		return out
 	}
 	if b, h = views(base), views(head); b == nil || h == nil {
 		return nil, nil
+	}
+	if unlisted {
+		for _, v := range slices.Concat(b.Views, h.Views) {
+			*v = *v.WithoutCalls()
+		}
 	}
 	return b, h
 }

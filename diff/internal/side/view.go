@@ -99,9 +99,9 @@ func NewView(c *Capture, at int) *View {
 	return newView(c, &c.Kinds[at], at, l, l)
 }
 
-// On returns what the capture says about the kind of unit on one device, or nil. Times are the device's. Reports have
-// calls and copies of the slowest device alone, and list the kernels of some others in order; where they do not, the view
-// is foreign.
+// On returns what the capture says about the kind of unit on one device, or nil. Times are the device's. Reports list
+// the kernels, calls and copies of the slowest device and of some others, whose kernels they list in order; where they
+// do not, the view is foreign, or without calls.
 func (v *View) On(device int64) *View {
 	if device == v.group.Device {
 		return v
@@ -115,17 +115,24 @@ func (v *View) On(device int64) *View {
 	if w == nil {
 		return nil
 	}
-	w = w.WithoutCalls()
 	if w.HasWork {
 		w.Foreign = !w.kernelsOfStep()
 	}
 	return w
 }
 
+// WithoutRanges returns the view without the ranges in which the device idles: reports list those of the slowest one
+// alone.
+func (v *View) WithoutRanges() *View {
+	w := *v
+	w.slowest = false
+	return &w
+}
+
 // WithoutCalls returns the view without host calls and copies.
 func (v *View) WithoutCalls() *View {
 	w := *v
-	w.Late, w.Api, w.HasAPI, w.Copies, w.HasCopies, w.slowest = nil, nil, false, nil, false, false
+	w.Late, w.Api, w.HasAPI, w.Copies, w.HasCopies = nil, nil, false, nil, false
 	return &w
 }
 
@@ -155,8 +162,8 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	}
 	v.hostTime(l)
 	v.kernelsOf(at == c.main)
-	v.hostCalls()
-	v.copyCounts()
+	v.hostCalls(l)
+	v.copyCounts(l)
 	v.byCategory()
 	v.Units = c.UnitsOf(v.group)
 	return v
@@ -187,7 +194,7 @@ func (v *View) hostTime(l report.Labels) {
 	}
 	v.Host = times
 	for _, m := range v.C.Metrics("unit.host_call_time") {
-		if labelled(m.Labels, v.Labels, "call", "cause") && m.Summary != nil {
+		if labelled(m.Labels, l, "call", "cause") && m.Summary != nil {
 			v.Late = append(v.Late, LateCall{m.Labels["cause"], m.Labels["call"], m.Summary.Mean})
 		}
 	}
@@ -321,9 +328,9 @@ func (v *View) byCategory() {
 }
 
 // hostCalls reads what the host did during the units.
-func (v *View) hostCalls() {
+func (v *View) hostCalls(l report.Labels) {
 	for _, m := range v.C.Metrics("api.time_per_unit") {
-		if !labelled(m.Labels, v.Labels, "api") || m.Summary == nil {
+		if !labelled(m.Labels, l, "api") || m.Summary == nil {
 			continue
 		}
 		x := call{Name: m.Labels["api"], Time: m.Summary.Mean}
@@ -338,9 +345,9 @@ func (v *View) hostCalls() {
 }
 
 // copyCounts reads the copies of the units.
-func (v *View) copyCounts() {
+func (v *View) copyCounts(l report.Labels) {
 	for _, m := range v.C.Metrics("memcpy.count_per_unit") {
-		if !labelled(m.Labels, v.Labels, "direction", "kind") || m.Summary == nil {
+		if !labelled(m.Labels, l, "direction", "kind") || m.Summary == nil {
 			continue
 		}
 		x := Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"], Count: m.Summary.Mean}

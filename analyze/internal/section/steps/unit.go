@@ -17,6 +17,11 @@ var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tok
 var unitKernelLabels = []string{"kernel", "category", "kernel,phase", "category,phase", "kernel,phase,batch",
 	"category,phase,batch", "kernel,phase,batch,tokens", "category,phase,batch,tokens"}
 
+var unitCallLabels = []string{"api", "api,device", "api,phase", "api,batch,phase", "api,batch,phase,tokens"}
+
+var unitCopyLabels = []string{"direction,kind", "device,direction,kind", "direction,kind,phase",
+	"batch,direction,kind,phase", "batch,direction,kind,phase,tokens"}
+
 // unitCauseLabels are unitLabels with the cause.
 func unitCauseLabels() []string {
 	list := make([]string, 0, len(unitLabels))
@@ -91,7 +96,8 @@ var Section = kit.Section{
 		perUnit("unit.host_call_time", report.Nanoseconds, report.Lower, report.Noisy,
 			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 longest "+
 				"that take 0.1 % of the unit or more").
-			By("call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"),
+			By("call,cause", "call,cause,device", "call,cause,phase", "batch,call,cause,phase",
+				"batch,call,cause,phase,tokens"),
 		perUnit("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy,
 			"sum of a kernel's durations in one unit, overlaps counted in each kernel").By(unitKernelLabels...),
 		perUnit("kernel.count_per_unit", report.Count, report.None, report.Exact,
@@ -102,15 +108,13 @@ var Section = kit.Section{
 				"communication").By(unitKernelLabels...),
 		perUnit("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy,
 			"time the process spent inside launch, copy, memset or synchronising calls of this name during one "+
-				"unit, summed over threads").By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+				"unit, summed over threads").By(unitCallLabels...),
 		perUnit("api.count_per_unit", report.Count, report.Lower, report.Exact,
-			"calls of this name during one unit").By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+			"calls of this name during one unit").By(unitCallLabels...),
 		perUnit("memcpy.count_per_unit", report.Count, report.Lower, report.Exact,
-			"copies of one unit by direction and kind of memory, as in memcpy.count").
-			By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
+			"copies of one unit by direction and kind of memory, as in memcpy.count").By(unitCopyLabels...),
 		perUnit("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact,
-			"bytes copied in one unit by direction and kind of memory, as in memcpy.bytes").
-			By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
+			"bytes copied in one unit by direction and kind of memory, as in memcpy.bytes").By(unitCopyLabels...),
 	},
 	Tables: []report.Table{
 		{ID: "unit_api", Title: "Host calls per unit", File: "unit_api.csv", Merge: report.OfStep, Columns: []report.Column{
@@ -203,7 +207,7 @@ func run(in *kit.Input, out *kit.Output) {
 	}
 	detailed := r.detailed(x)
 	r.kernels(detailed)
-	r.hosts(detailed, sums.late)
+	r.hosts(append(detailed, r.otherDevices()...), sums.late)
 	if !in.Brief {
 		unitTable(in, out, r.costs, &r.kinds)
 		r.findings()
@@ -295,6 +299,16 @@ func (r *unitRun) kernels(list []labelled) {
 		r.kernelSet(k, w)
 	}
 	r.kernelTable()
+}
+
+// otherDevices are the main kind of unit on its other devices, of which another report may compare one.
+func (r *unitRun) otherDevices() (list []labelled) {
+	for i := range r.sets {
+		if s := &r.sets[i]; s.group == r.main.group && s != r.main && !r.in.Brief && len(list) < maxStepSets-1 {
+			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.device))), set: s})
+		}
+	}
+	return list
 }
 
 // hosts emits the calls and copies of kinds of unit.
