@@ -18,8 +18,8 @@ const Rule = "Kept: complete units of a kind of work that recurs. Cut: units tha
 	"idle before the next; and units with missing launches or kernels, if these are half or fewer. Warm-up: the first " +
 	"units of a kind on a device while they take longer than the median of those after the first third, or after the " +
 	"first ten, by 2 % and by three standard deviations (estimated from the median absolute deviation). At most two " +
-	"units, one in ten, or that third are warm-up: more are a trend and stay, as do more than two if times keep falling " +
-	"after them. Other: different work."
+	"units, one in ten, or that third are warm-up: more are a trend and stay, as do more than two if times keep " +
+	"falling after them. Other: different work."
 
 // openIdle is the share of a unit's time that is idle before the next unit, up to which the last unit is kept.
 const openIdle = 0.001
@@ -175,8 +175,9 @@ func (r *Result) describe() {
 			group.kernels = nil
 		}
 		if len(votes[g]) > 0 {
-			best := slices.MinFunc(votes[g], func(a, b vote) int {
-				return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.hash, b.hash))
+			best := slices.MinFunc(votes[g], func(a, b vote) int { // of forms as frequent the longer, whatever its names
+				return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(r.Units[b.unit].Time(), r.Units[a.unit].Time()),
+					cmp.Compare(a.hash, b.hash))
 			})
 			group.Signature = fmt.Sprintf("%016x", best.hash)
 			group.Example = best.unit
