@@ -22,6 +22,7 @@ type Step struct {
 	Idle       float64   `json:"idle"` // change of the mean idle time: Systematic + Sporadic
 	Systematic float64   `json:"systematic"`
 	Sporadic   float64   `json:"sporadic"`
+	Filled     float64   `json:"filled,omitempty"` // part of Idle that longer work fills (below 0), or shorter leaves
 	BaseUnits  int64     `json:"base_units"`
 	HeadUnits  int64     `json:"head_units"`
 	Where      string    `json:"where"` // one line; empty if no place stands out

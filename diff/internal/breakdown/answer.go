@@ -283,8 +283,8 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 	if s.what == "" {
 		form = otherForm(s.parts.Base, s.parts.Head)
 	}
-	for _, t := range []string{warmups(s.parts.Base, s.parts.Head), stalls(s.parts.Base, s.parts.Head), structural(c.Structure, text),
-		replaced(c.Kernels, s.parts.names, namedShare*t.Base, text), form} {
+	for _, t := range []string{warmups(s.parts.Base, s.parts.Head), stalls(s.parts.Base, s.parts.Head),
+		structural(c.Structure, text), replaced(c.Kernels, s.parts.names, namedShare*t.Base, text), form} {
 		if t != "" {
 			a.Notes = append(a.Notes, t)
 		}
@@ -293,7 +293,8 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 
 // effects returns the causes of the change of the unit's time, largest first. If the change itself is neither settled
 // nor told as one, a cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone show
-// the change; if there is next to none, only those that exceed the floor: a gain and a loss.
+// the change; if there is next to none, only those that exceed the floor, a gain and a loss, and a kernel that is known
+// to have changed in time in which the device idled.
 func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	x, rows := s.parts, s.parts.split()
 	a := &x.C.Attribution
@@ -313,9 +314,14 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 			What: "exposed communication " + rows.change(comparison.ClassComm),
 			With: findings(x.C.Structure, comparison.FoundCommunication)})
 	}
+	fill := false
 	for _, r := range all {
-		loud := math.Abs(r.Delta) > x.Floor*a.Base || !still && (settled ||
-			(r.Part == comparison.AnswerKernel || r.Part == comparison.AnswerKernels) && s.ownEvidence(r.Delta))
+		kernel := r.Part == comparison.AnswerKernel || r.Part == comparison.AnswerKernels
+		loud := math.Abs(r.Delta) > x.Floor*a.Base || !still && (settled || kernel && s.ownEvidence(r.Delta))
+		if f := x.filled(); !loud && math.Abs(r.Delta) >= namedShare*a.Base && 2*math.Abs(f) >= math.Abs(r.Delta) {
+			fill = fill || kernel && f*r.Delta < 0 && s.ownEvidence(r.Delta)
+			loud = fill && (kernel || r.Part == comparison.AnswerIdle)
+		}
 		if loud && math.Abs(r.Delta) >= toldPart*math.Abs(a.TotalDelta) {
 			list = append(list, r)
 		}
@@ -424,10 +430,22 @@ func (x *Parts) copied(d float64) []string {
 	return list
 }
 
+// filled is the part of the change of idle time that the change of the work makes, ns; 0 if the steps are not aligned.
+func (x *Parts) filled() float64 {
+	if x.C.Step == nil {
+		return 0
+	}
+	return x.C.Step.Filled
+}
+
 // idleRow says which cause of this idle time changed most, where, and which host calls changed with it.
 func (x *Parts) idleRow(d float64, causes []string) comparison.AnswerRow {
 	rows := x.split()
 	row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerIdle, What: "GPU idle"}
+	if f := x.filled(); f*d > 0 && math.Abs(f) >= math.Abs(d)/2 {
+		row.What = more(d, "GPU idle that work no longer fills", "GPU idle, filled by work that takes longer")
+		return row
+	}
 	best, most := 0.0, ""
 	for _, cause := range causes {
 		if r := rows.part(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {

@@ -92,7 +92,9 @@ func (s *stepper) rows(of []int32) {
 		}
 	}
 	s.baseRow, s.headRow = make([]int, len(s.base.Positions)+1), make([]int, len(s.head.Positions)+1)
+	var gaps []gapChange
 	for _, p := range list {
+		gaps = append(gaps, changeOf(s.positions(p.base, p.head)))
 		if p.base >= 0 {
 			s.baseRow[p.base] = len(s.out.Rows)
 		}
@@ -101,6 +103,7 @@ func (s *stepper) rows(of []int32) {
 		}
 		s.out.Rows = append(s.out.Rows, s.row(p.base, p.head))
 	}
+	s.out.Filled = filled(append(gaps, changeOf(&s.base.End, &s.head.End)))
 	s.fold()
 	end := between(&s.base.End, &s.head.End)
 	end.Kind = comparison.RowEnd
@@ -110,16 +113,21 @@ func (s *stepper) rows(of []int32) {
 	s.out.Rows = append(s.out.Rows, end, rest)
 }
 
-func (s *stepper) row(b, h int) comparison.StepRow {
-	none := side.Position{}
-	base, head := &none, &none
-	whole := func(i int) *int64 { return new(int64(i)) }
+// positions returns the positions of a pair, an empty one for a side that lacks it.
+func (s *stepper) positions(b, h int) (base, head *side.Position) {
+	base, head = &side.Position{}, &side.Position{}
 	if b >= 0 {
 		base = &s.base.Positions[b]
 	}
 	if h >= 0 {
 		head = &s.head.Positions[h]
 	}
+	return base, head
+}
+
+func (s *stepper) row(b, h int) comparison.StepRow {
+	whole := func(i int) *int64 { return new(int64(i)) }
+	base, head := s.positions(b, h)
 	r := between(base, head)
 	r.Category = cmp.Or(base.Category, head.Category)
 	r.Kind = comparison.RowPaired
