@@ -312,7 +312,7 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	if d := rows.part(comparison.ClassComm).Delta; x.C.Depth == comparison.DepthKernel && d != 0 {
 		all = append(all, comparison.AnswerRow{Delta: d, Part: comparison.AnswerComm,
 			What: "exposed communication " + rows.change(comparison.ClassComm),
-			With: findings(x.C.Structure, comparison.FoundCommunication)})
+			With: append(findings(x.C.Structure, comparison.FoundCommunication), s.commText(d)...)})
 	}
 	fill := false
 	for _, r := range all {

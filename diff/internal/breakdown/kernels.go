@@ -298,6 +298,43 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 	return row
 }
 
+// commText names the communication kernel of which most of this change of exposed time is, and says whether it takes
+// longer or another part of it overlaps with compute.
+func (s *story) commText(d float64) []string {
+	var most *comparison.AttributionRow
+	for i := range s.parts.C.Attribution.Rows {
+		if r := &s.parts.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == side.Communication &&
+			r.Delta*d >= causePart*d*d && (most == nil || math.Abs(r.Delta) > math.Abs(most.Delta)) {
+			most = r
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	for i := range s.parts.C.Kernels {
+		k := &s.parts.C.Kernels[i]
+		if kernelID(k) != most.ID {
+			continue
+		}
+		text := s.parts.names.pair(most.ID)
+		switch {
+		case k.Base == nil || k.Head == nil:
+			return []string{strings.TrimPrefix(s.kernelRow(most, k).What, "kernel ")}
+		case math.Abs(k.Delta) <= causePart*math.Abs(most.Delta):
+			text += " takes as long, and " + more(most.Delta, "less", "more") + " of it overlaps with compute"
+			return []string{text}
+		case k.Delta*most.Delta > 0:
+			text += " " + unit.Change(k.Delta/max(comparison.Value(k.Base), 1))
+			if runs := oneRun(most, k); runs != "" {
+				text += ": " + runs
+			}
+			return []string{text}
+		}
+		return nil
+	}
+	return nil
+}
+
 // oneRun says what a run of a kernel takes that runs equally often on both sides: 4 × 74.93 → 112.5 µs. It is empty if
 // other kernels hide a part of the runs, so that these do not add up to the change.
 func oneRun(r *comparison.AttributionRow, k *comparison.Kernel) string {
