@@ -290,3 +290,28 @@ func TestDriftOfAProgramWithoutItsFirstStep(t *testing.T) {
 		t.Errorf("the same: %s: %s %v", c.Verdict, c.Cause, c.Reasons)
 	}
 }
+
+// TestMedianMovedAndMeanNot: every third of 24 steps of the base takes 1.3 times as long as the others, and all steps
+// of the head 1.1 times: the mean is equal, and the median is not.
+func TestMedianMovedAndMeanNot(t *testing.T) {
+	trace := func(factors ...float64) *report.Report {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for i := range 24 {
+			ns := int64(100_000*factors[i%len(factors)]) + int64(i%5)*20
+			for k := range 6 {
+				th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
+				at += ns + 1000
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	base, head := trace(1, 1, 1.3), trace(1.1)
+	const longer = " steps are longer than the others and "
+	says(t, ofReports(t, base, head), "the mean step: +0.79 %, ", "7 of base's 23"+longer+"0 of head's 23")
+	says(t, ofReports(t, head, base), "the mean step: -0.78 %, ", "0 of base's 23"+longer+"7 of head's 23")
+	if c := ofReports(t, base, trace(1, 1, 1.3, 1, 1.3, 1)); strings.Contains(c.Cause, "are longer than the others") {
+		t.Error(c.Cause)
+	}
+}

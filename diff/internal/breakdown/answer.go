@@ -76,6 +76,9 @@ func (x *Parts) answer() {
 			a.Notes = append(a.Notes, text)
 		}
 	}
+	if row != nil && (row.Metric == "unit.time.mean" || row.Metric == "unit.time.p50") && lead.parts != nil {
+		note(lead.parts.alone(row))
+	}
 	if row != nil && row.Metric == comparison.MetricWork && lead.what == "" {
 		a.Notes = append([]string{lead.changed(c.Verdict)}, a.Notes...)
 	}

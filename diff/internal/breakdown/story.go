@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -234,21 +235,53 @@ func (s *story) some() *string {
 	if s.parts == nil || s.what != "" || s.parts.C.Attribution.TotalDelta <= 0 {
 		return nil
 	}
-	slow := func(x *side.Side) (n, all int, excess, middle float64) {
-		for _, v := range x.Views {
-			k, of, sum, m := slowUnits(times(v))
-			n, all, excess, middle = n+k, all+of, excess+sum, middle+m/float64(len(x.Views))
-		}
-		return n, all, excess, middle
-	}
-	before, of, _, m0 := slow(s.parts.Base)
-	n, all, excess, m1 := slow(s.parts.Head)
+	before, of, _, m0 := slowOf(s.parts.Base)
+	n, all, excess, m1 := slowOf(s.parts.Head)
 	d := s.parts.C.Attribution.TotalDelta
 	if all == 0 || of == 0 || m1-m0 > d*medianMoved || 2*before*all >= n*of || excess < float64(all)*d/2 {
 		return nil
 	}
 	text := fmt.Sprintf("%d of %s", n, wording.Count(all, "step"))
 	return &text
+}
+
+// slowOf counts the slow units of a side's captures and all; excess is what the slow ones take in sum beyond the
+// median, middle the mean of the medians.
+func slowOf(x *side.Side) (n, all int, excess, middle float64) {
+	for _, v := range x.Views {
+		k, of, sum, m := slowUnits(times(v))
+		n, all, excess, middle = n+k, all+of, excess+sum, middle+m/float64(len(x.Views))
+	}
+	return n, all, excess, middle
+}
+
+// alone says that the median unit changed and the mean hardly did, as fewer or more units are slow. row is the row of
+// one of them; the text names the other.
+func (x *Parts) alone(row *comparison.Row) string {
+	other, name := "unit.time.mean", "mean"
+	if row.Metric == other {
+		other, name = "unit.time.p50", "median"
+	}
+	i := slices.IndexFunc(x.C.Primary, func(r comparison.Row) bool {
+		return r.Metric == other && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
+	})
+	if i < 0 {
+		return ""
+	}
+	told := &x.C.Primary[i]
+	median, mean := row, told
+	if name == "median" {
+		median, mean = told, row
+	}
+	m := math.Abs(comparison.Value(median.Delta))
+	if m < x.Floor*comparison.Value(median.Base) || math.Abs(comparison.Value(mean.Delta)) > m*medianMoved {
+		return ""
+	}
+	b, ofBase, _, _ := slowOf(x.Base)
+	h, ofHead, _, _ := slowOf(x.Head)
+	was, is := comparison.Value(told.Base), comparison.Value(told.Head)
+	return fmt.Sprintf("the %s step: %s, %s, as %d of base's %s are longer than the others and %d of head's %d", name,
+		rowChange(told), comparison.FromTo(was, is, report.Nanoseconds), b, wording.Count(ofBase, "step"), h, ofHead)
 }
 
 // medianMoved is the share of the mean's change from which a moved median shows that most units changed.
