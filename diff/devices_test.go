@@ -125,6 +125,35 @@ func TestCallsOfTheComparedDevice(t *testing.T) {
 	}
 }
 
+// TestAStillDeviceIsNotTold: the host of device 0 is 100 µs later in every step. That of device 1 is 1 µs earlier,
+// which is nothing, or 30 µs.
+func TestAStillDeviceIsNotTold(t *testing.T) {
+	trace := func(gaps [2]int64) *report.Report {
+		b := tracetest.New()
+		for device := range int64(2) {
+			b.GPU(tracetest.GPU{ID: device})
+			th := b.Process(100+device, "python").Thread(100+device, "python")
+			at := int64(1_000_000)
+			for range 20 {
+				for k := range 8 {
+					x := tracetest.Kernel{Place: tracetest.Place{Device: device}, Start: at, End: at + 50_000}
+					th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, x)
+					at = x.End + 1000
+				}
+				at += gaps[device]
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	base := trace([2]int64{40_000, 40_000})
+	for gap, want := range map[int64]bool{39_000: false, 10_000: true} {
+		c := compareOn(t, base, trace([2]int64{140_000, gap}), 0)
+		if strings.Contains(c.Cause, "GPU 1: GPU idle") != want {
+			t.Errorf("%d ns: %s", gap, c.Cause)
+		}
+	}
+}
+
 // TestEachKindNamesItsGPU: a kind of unit of which only the slowest GPU is known names it too, of those that did work.
 func TestEachKindNamesItsGPU(t *testing.T) {
 	r := reportOfFile(t, "../testdata/serving.sqlite", analyze.Options{})

@@ -38,7 +38,8 @@ func (x *Parts) otherDevices() []string {
 		for _, class := range classes { // of two that differ as much, the first
 			d, rows := split(own.Rows).part(class.id).Delta, split(other.Rows)
 			is := rows.part(class.id).Delta
-			if far := math.Abs(is - d); far > most.far && (is*d < 0 || math.Abs(is) > farMore*math.Abs(d)) {
+			opposite := is*d < 0 && math.Abs(is) > pairing.LeastPart*own.Base
+			if far := math.Abs(is - d); far > most.far && (opposite || math.Abs(is) > farMore*math.Abs(d)) {
 				most = found{fmt.Sprintf("GPU %d: %s %s (%s): --device %[1]d", device, class.word, delta(is),
 					rows.change(class.id)), far}
 			}
