@@ -185,6 +185,29 @@ func TestInjectedChanges(t *testing.T) {
 	}
 }
 
+// TestOneSlowRunOfAKernel: kernel 5 takes 1 ms longer in one of 13 steps. That is no longer run of each step.
+func TestOneSlowRunOfAKernel(t *testing.T) {
+	trace := func(slow int64) *report.Report {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for i := range int64(20) {
+			for k := range int64(8) {
+				ns := 100_000 + 20*((i+k)%5)
+				if i == 9 && k == 5 {
+					ns += slow
+				}
+				th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
+				at += ns + 1000
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	base, head := trace(0), trace(1_000_000)
+	says(t, ofReports(t, base, head), "kernel kernel5 +", " % at #5: in 1 hiccup in ", " steps, up to 1 ms")
+	says(t, ofReports(t, head, base), "kernel kernel5 -", " % at #5: in 1 hiccup of base in ", " steps, up to 1 ms")
+}
+
 // TestCopiesOfTheComparedDeviceAlone: device 1 copies to its peer in every step and device 0 in every other one, before as
 // after. On the base device 0 is the slower one, on the head device 1: that is no change of copies.
 func TestCopiesOfTheComparedDeviceAlone(t *testing.T) {

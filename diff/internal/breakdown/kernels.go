@@ -290,7 +290,7 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 		row.What += ", runs " + perUnit(comparison.Value(k.BaseCount), comparison.Value(k.HeadCount))
 	case r.Base > 0:
 		row.What += " " + unit.Change(r.Delta/r.Base)
-		if text := oneRun(r, k); text != "" {
+		if text := cmp.Or(kernelHiccups(s.parts.C.Step, r.ID, r.Delta), oneRun(r, k)); text != "" {
 			row.With = append(row.With, text)
 		}
 	}

@@ -153,13 +153,11 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 	if o == nil {
 		return ""
 	}
-	base, head, _ := strings.Cut(id, " → ")
 	var rows []*comparison.StepRow
 	sum := 0.0
 	for i := range o.Rows {
 		r := &o.Rows[i]
-		if name := o.NameOf(r.Name); (name == base || name != "" && (name == head || o.NameOf(r.HeadName) == head)) &&
-			r.Positions == 1 && (r.HeadKernel-r.BaseKernel)*d > 0 {
+		if isOf(o, r, id) && r.Positions == 1 && (r.HeadKernel-r.BaseKernel)*d > 0 {
 			rows = append(rows, r)
 			sum += r.HeadKernel - r.BaseKernel
 		}
@@ -191,6 +189,36 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 		text += "#" + strconv.FormatInt(n, 10)
 	}
 	return text
+}
+
+// isOf reports whether a row is of a kernel, or of one side of a replacement, by its id.
+func isOf(o *comparison.Step, r *comparison.StepRow, id string) bool {
+	base, head, _ := strings.Cut(id, " → ")
+	name := o.NameOf(r.Name)
+	return name == base || name != "" && (name == head || o.NameOf(r.HeadName) == head)
+}
+
+// kernelHiccups says in how many runs a kernel takes longer than in the others, if these hold at least half of its
+// change: in 1 hiccup in 9 steps, up to 8.4 s.
+func kernelHiccups(o *comparison.Step, id string, d float64) string {
+	if o == nil {
+		return ""
+	}
+	list, units, side := o.HeadHiccups, o.HeadUnits, ""
+	if d < 0 {
+		list, units, side = o.BaseHiccups, o.BaseUnits, " of base"
+	}
+	n, sum, most := 0, 0.0, 0.0
+	for _, h := range list {
+		if h.Part == comparison.PartKernel && isOf(o, &o.Rows[h.Row], id) {
+			n, sum, most = n+1, sum+h.Excess, max(most, h.Excess)
+		}
+	}
+	if n == 0 || sum/float64(units) < math.Abs(d)/2 {
+		return ""
+	}
+	hiccups := wording.Count(n, "hiccup") + side
+	return fmt.Sprintf("in %s in %s steps, up to %s", hiccups, unit.Int(units), pairing.NS(most))
 }
 
 // idlePlace says before which kernels a change of idle time lies, or how much of it lies where: before #60, (+1.292 ms
