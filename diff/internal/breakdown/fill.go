@@ -12,14 +12,9 @@ type gapChange struct {
 	synced     bool    // the host waited for the device in the gap, so that it is late if the work before is
 }
 
-// syncedPart is the share of a gap, 0 to 1, in which the host has to wait for the device for the gap to follow the
-// work.
-const syncedPart = 0.1
-
 func changeOf(base, head *side.Position) gapChange {
-	sync := base.Gap[0] + head.Gap[0] // side.Causes
 	return gapChange{head.Idle() - base.Idle(), head.Copies + head.Alone - base.Copies - base.Alone,
-		sync > syncedPart*(base.Idle()+head.Idle())}
+		base.Gap[0]+head.Gap[0] > 0} // the first of side.Causes: of a wait, only its end lies in the gap
 }
 
 // filled returns the part of the change of idle time that longer work fills, below 0, or shorter work leaves, above 0:
