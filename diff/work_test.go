@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,35 @@ func TestWorkAtTheHeadsPrices(t *testing.T) {
 	}
 	if same := ofReports(t, base, difftest.Kinds(serving("decode", 32, 60, 10), serving("prefill", 1, 9, 20))); same.Verdict != comparison.Pass || *same.Primary[0].Delta != 0 {
 		t.Errorf("another mix at the same prices: %s, %+v", same.Verdict, same.Primary[0])
+	}
+}
+
+// Half of the base's time is decode in CUDA graphs: 30 × 10 of 30 × 10 + 15 × 20 ms. The head lost them, or ran fewer
+// such steps: only 10 × 10 of 100 + 500 ms, so that 17 % are in graphs as they were.
+func TestCoverageOfAnotherMix(t *testing.T) {
+	of := func(decodes, prefills int64, coverage float64) *report.Report {
+		r := difftest.Kinds(serving("decode", 32, decodes, 10), serving("prefill", 1, prefills, 20))
+		m := difftest.Metric("graph.coverage", report.Ratio, coverage)
+		m.Better, m.Source.Tables = report.Higher, []string{"CUPTI_ACTIVITY_KIND_KERNEL"}
+		r.Metrics = append(r.Metrics, m)
+		return r
+	}
+	for _, tt := range []struct {
+		name  string
+		head  *report.Report
+		want  comparison.Verdict
+		class comparison.Class
+	}{
+		{"graphs lost", of(30, 15, 0.25), comparison.Fail, comparison.Regressed},
+		{"graphs lost, 4 % more of the time is prefill", of(30, 17, 0.25), comparison.Fail, comparison.Regressed},
+		{"another mix", of(10, 25, 0.17), comparison.Inconclusive, comparison.Unsettled},
+		{"another mix, nearly as much in graphs", of(10, 25, 0.47), comparison.Pass, comparison.Unsettled},
+	} {
+		c := ofReports(t, of(30, 15, 0.5), tt.head)
+		i := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Metric == "graph.coverage" })
+		if i < 0 || c.Gates[i].Verdict != tt.want || c.Gates[i].Class != tt.class || c.Verdict != tt.want {
+			t.Errorf("%s: %s, %+v", tt.name, c.Verdict, c.Gates)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -49,6 +50,38 @@ func (x *Decider) workload() {
 	for _, w := range list {
 		x.workRow(w)
 	}
+}
+
+// MixDiffers reports whether the sides ran their kinds of unit in other proportions: at the same mean times on both
+// sides, the shares of the kinds differ by missingShare in total. Kinds without a name that only one side has may be the
+// same work done in another way: together they count as one.
+func (x *Decider) MixDiffers() bool {
+	var sums [2]float64
+	parts := map[*pairing.Kind]*[2]float64{}
+	for i := range x.kinds {
+		k := &x.kinds[i]
+		base, time, _ := x.Base.OfKind(k.Base)
+		head, other, _ := x.Head.OfKind(k.Head)
+		each := comparison.Value(cmp.Or(time, other))
+		of := cmp.Or(k.Like, k)
+		if k.Like == nil && k.Name.Plain() && (base == 0 || head == 0) {
+			of = nil
+		}
+		part := parts[of]
+		if part == nil {
+			part = new([2]float64)
+			parts[of] = part
+		}
+		for side, n := range []int64{base, head} {
+			part[side] += float64(n) * each
+			sums[side] += float64(n) * each
+		}
+	}
+	var moved float64
+	for _, part := range parts {
+		moved += math.Abs(part[0]/sums[0]-part[1]/sums[1]) / 2
+	}
+	return moved >= missingShare
 }
 
 // scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.

@@ -47,11 +47,15 @@ func (j *judge) change(g *comparison.Gate, q *question) {
 		q.improved(g)
 		return
 	}
+	exceeds, text := q.exceeds()
+	if exceeds && s.share && j.x != nil && j.x.MixDiffers() {
+		inconclusive(comparison.DifferentWork, text+", and the sides ran their kinds of unit in other proportions")
+		return
+	}
 	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a constant count has no noise
 		j.noisy(g, q)
 		return
 	}
-	exceeds, text := q.exceeds()
 	switch {
 	case !exceeds:
 		g.Verdict, g.Reason = comparison.Pass, text

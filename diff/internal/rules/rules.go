@@ -132,6 +132,7 @@ type subject struct {
 	length   bool     // grows with the length of a capture
 	stats    bool     // has a summary
 	noisy    bool     // a duration, or derived from durations: differs between captures of one commit
+	share    bool     // of the GPU's work in the whole capture: depends on which kinds of unit ran
 	other    string   // why the sides' numbers are of different work, or empty
 	many     bool     // one of dozens: a kernel, a call, a range
 	scaled   bool     // a multiple of the unit's time or of its inverse

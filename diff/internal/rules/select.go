@@ -362,6 +362,8 @@ var opposite = map[comparison.Class]comparison.Class{comparison.Improved: compar
 func (s *subject) measure(r *policy.Rule, m *report.Metric, stat string) {
 	s.higher, s.stats = m.Better == report.Higher, m.Summary != nil
 	s.length = !r.Budgeted() && policy.Grows(m.Scale, stat)
+	s.share = m.Unit == report.Ratio && m.Scale == report.Level && m.Assume != report.Exact &&
+		len(m.Source.Tables) > 0 && strings.HasPrefix(m.Source.Tables[0], "CUPTI_")
 }
 
 // otherWork says how the units of a phase differ between captures, or returns empty. Metrics of a phase alone describe
