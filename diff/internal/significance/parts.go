@@ -10,7 +10,10 @@ import (
 
 // Part is one part of the units' time: a family of kernels, a kind of copies, a cause of idle time. Times are plain
 // (not ln), by unit, in one unit of the caller's choice; they may be 0.
-type Part struct{ Base, Head []float64 }
+type Part struct {
+	Base, Head []float64
+	Waits      bool // as communication does for other GPUs: single long units are common on any side
+}
 
 // PartVerdict is the judgement of a part. Changes are head less base of the mean unit.
 type PartVerdict struct {
@@ -38,7 +41,8 @@ const (
 //     autocorrelation of ρ count as n (1-ρ)/(1+ρ) independent ones; or
 //   - by units that stand apart: at least two and 2 % of all. Each exceeds the other side's largest unit by more than
 //     that exceeds its median, and the median by a tenth of a unit. They are alike within a factor of three, or most of
-//     all, or more than chance would give (Rosenbaum 1954). A test of means misses them: each one changes the mean.
+//     all, or more than chance would give (Rosenbaum 1954); a part that waits needs the last of these, or most of all.
+//     A test of means misses them: each one changes the mean.
 //
 // timer is the resolution of the times.
 func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []PartVerdict {
@@ -52,7 +56,7 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 		v.P = adjusted
 		v.Certain = adjusted <= alpha
 		v.Drifts = drifts(parts[i].Base) || drifts(parts[i].Head)
-		up, down := parts[i].hits(unit, alpha), Part{parts[i].Head, parts[i].Base}.hits(unit, alpha)
+		up, down := parts[i].hits(unit, alpha), Part{parts[i].Head, parts[i].Base, parts[i].Waits}.hits(unit, alpha)
 		switch {
 		case len(up.at) > 0 && len(down.at) == 0:
 			v.few(&up, 1, len(parts[i].Head))
@@ -146,7 +150,7 @@ func (x Part) hits(unit, alpha float64) (h hits) {
 			smallest, largest = min(smallest, v-middle), max(largest, v-middle)
 		}
 	}
-	if 2*len(h.at) <= n && largest > alikeHits*smallest && exceedances(len(h.at), n, len(x.Base)) > alpha { // accidents of all sizes
+	if 2*len(h.at) <= n && (x.Waits || largest > alikeHits*smallest) && exceedances(len(h.at), n, len(x.Base)) > alpha {
 		return hits{}
 	}
 	if k := float64(len(h.at)); k > 0 && middle > 0 {

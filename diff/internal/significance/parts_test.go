@@ -94,6 +94,29 @@ func TestPartsOfFewSteps(t *testing.T) {
 	}
 }
 
+// Two of five units waited 3.4 and 3.9 ms in communication, all others 0.3 to 2 ms: of 7 + 5 like units, the two longest are
+// among the 5 in 5·4/(12·11) = 15 % of all cases. Three of four are most, and 4 of 9 beside 9: 9·8·7·6/(18·17·16·15) = 4.1 %.
+func TestPartsThatWait(t *testing.T) {
+	base := []float64{0.4, 0.4, 0.3, 0.4, 0.6, 0.8, 1}
+	for _, tt := range []struct {
+		name       string
+		base, head []float64
+		certain    bool
+	}{
+		{"two of five", base, []float64{0.4, 3.9, 3.4, 2, 0.6}, false},
+		{"three of five", base, []float64{3.8, 3.9, 3.4, 2, 0.6}, true},
+		{"four of nine", append(base, 0.4, 0.5), []float64{3.8, 0.4, 3.9, 0.3, 3.4, 2, 0.6, 3.5, 0.4}, true},
+	} {
+		for _, waits := range []bool{true, false} {
+			part := significance.Part{Base: tt.base, Head: tt.head, Waits: waits}
+			v := significance.JudgeParts([]significance.Part{part}, 18, false, 1e-6, 0.05)[0]
+			if v.Certain != (tt.certain || !waits) {
+				t.Errorf("%s, waits %v: %+v", tt.name, waits, v)
+			}
+		}
+	}
+}
+
 // Twelve parts that did not change, of 16 units with 5 % of noise each, lag 1 of up to 0.3: in 5 % of all cases at most any of
 // them is certain.
 func TestPartsKeepTheirLevel(t *testing.T) {
