@@ -15,7 +15,9 @@ import (
 // then by name. The choice does not depend on which side is the base. Captures whose units were not found in the kernel
 // sequence stay as they are.
 //
-// If the captures have no common anchor, each keeps its own unit, and apart says so.
+// If the captures have no common anchor, they are cut into units of about as many kernels, wherever these start: a step
+// takes as long from any kernel to the next of its kind. If that fails, each keeps its own unit. apart says that they have
+// no common anchor.
 func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	all := slices.Concat(base, head)
 	for _, r := range all {
@@ -31,9 +33,13 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 		}
 	}
 	if best == nil {
-		return base, head, missing(all[0].Unit.Used(), all)
+		apart = missing(all[0].Unit.Used(), all)
+		best = anywhere(all)
 	}
-	return best.cut[:len(base)], best.cut[len(base):], ""
+	if best == nil {
+		return base, head, apart
+	}
+	return best.cut[:len(base)], best.cut[len(base):], apart
 }
 
 // mixed says that some captures have units from markers or graph launches and others do not; empty if all are alike.
@@ -79,6 +85,32 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 		}
 	}
 	return c
+}
+
+// anywhere is the best choice of cuts, one for each capture, whose units have about as many kernels; nil if there is none.
+func anywhere(all []*report.Report) (best *candidate) {
+	for _, r := range all {
+		for i := range r.Unit.Anchors {
+			a := &r.Unit.Anchors[i]
+			target, ok := r.CutAt(a)
+			if !ok {
+				continue
+			}
+			c := &candidate{name: fmt.Sprintf("%q %d", a.Names, a.Start)}
+			for _, other := range all {
+				for k := range other.Unit.Anchors {
+					if cut, ok := other.CutAt(&other.Unit.Anchors[k]); ok && report.AlikeUnits(cut, target) {
+						c.cut, c.rank = append(c.cut, cut), c.rank+k
+						break
+					}
+				}
+			}
+			if len(c.cut) == len(all) && report.AlikeUnits(c.cut...) && (best == nil || c.compare(best) < 0) {
+				best = c
+			}
+		}
+	}
+	return best
 }
 
 // compare returns a number below 0 if c is the better choice.

@@ -61,6 +61,23 @@ func TestUnify(t *testing.T) {
 	}
 }
 
+// Without a common anchor, the cuts are chosen whose units have about as many kernels: the base's second and the head's
+// first, not half a step of the base and a whole one of the head.
+func TestUnifyAnywhere(t *testing.T) {
+	base := cutReport("base", map[string]int64{"a": 40, "b": 62}, "a", "b")
+	head := cutReport("head", map[string]int64{"c": 62, "d": 59}, "c", "d")
+	for _, turned := range []bool{false, true} {
+		one, two, want := base, head, "b c"
+		if turned {
+			one, two, want = head, base, "c b"
+		}
+		b, h, _ := unify([]*report.Report{one}, []*report.Report{two})
+		if got := b[0].Unit.Used().Names[0] + " " + h[0].Unit.Used().Names[0]; got != want {
+			t.Errorf("turned %v: cut at %s, want %s", turned, got, want)
+		}
+	}
+}
+
 // Where no anchor is common, each side keeps its unit, and the kernels that one lacks are named. Where a side has no
 // anchor, since its units were found in another way, nothing is changed, and the ways are named.
 func TestUnifyLeavesApart(t *testing.T) {

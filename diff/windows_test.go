@@ -1,0 +1,120 @@
+package diff_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// windows of a capture, as shares of the time from its first CUDA call or kernel to its last.
+var windows = []struct {
+	name     string
+	from, to float64
+}{
+	{"whole", 0, 1}, {"first half", 0, 0.5}, {"second half", 0.5, 1}, {"middle", 0.2, 0.8}, {"tail", 0.1, 1}, {"head", 0, 0.9},
+	{"second quarter", 0.25, 0.5}, {"third quarter", 0.5, 0.75}, {"uneven", 0.37, 0.91},
+}
+
+// Windows of one run are one program: none of them fails against another, whatever the window cut off. With -long it is
+// asked of all real captures.
+func TestWindowsOfARunNeverFail(t *testing.T) {
+	paths := append(longtest.Captures(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
+	compared, decided := 0, 0
+	for _, path := range paths {
+		reports := map[string]*report.Report{}
+		for _, w := range windows {
+			to := filepath.Join(t.TempDir(), w.name+".sqlite")
+			if cut(t, path, to, w.from, w.to) {
+				reports[w.name] = reportOfFile(t, to, analyze.Options{})
+			}
+		}
+		if len(reports) == 0 {
+			continue
+		}
+		pairs := [][2]string{{"first half", "second half"}, {"second quarter", "third quarter"}, {"middle", "uneven"}}
+		for _, w := range windows[1:] {
+			pairs = append(pairs, [2]string{"whole", w.name})
+		}
+		for _, pair := range pairs {
+			for _, p := range [][2]string{pair, {pair[1], pair[0]}} {
+				c := compareReports(t, one(reports[p[0]]), one(reports[p[1]]), diff.Options{})
+				compared++
+				switch c.Verdict {
+				case comparison.Fail, comparison.Error:
+					t.Errorf("%s, %s → %s: %s: %s", filepath.Base(path), p[0], p[1], c.Verdict, c.Cause)
+				case comparison.Pass:
+					decided++
+				case comparison.Warn, comparison.Inconclusive:
+				}
+			}
+		}
+	}
+	t.Logf("%d comparisons, %d passed, no other failed", compared, decided)
+}
+
+// cut writes a copy of a capture with what began and ended in a window of it. It is false if the capture has no CUDA
+// calls or kernels.
+func cut(tb testing.TB, path, to string, from, until float64) bool {
+	tb.Helper()
+	whole, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(to, whole, 0o600)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", to)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer db.Close()
+	all := func(query string) (list []string) {
+		rows, err := db.Query(query)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				tb.Fatal(err)
+			}
+			list = append(list, text)
+		}
+		return list
+	}
+	const timed = `SELECT m.name FROM sqlite_master m WHERE m.type = 'table' AND 2 =
+		(SELECT count(*) FROM pragma_table_info(m.name) c WHERE c.name IN ('start', 'end'))`
+	var first, last sql.NullInt64
+	for _, table := range all(timed + " AND m.name IN ('CUPTI_ACTIVITY_KIND_KERNEL', 'CUPTI_ACTIVITY_KIND_RUNTIME')") {
+		var a, b sql.NullInt64
+		if err := db.QueryRow(fmt.Sprintf(`SELECT min(start), max("end") FROM %s`, table)).Scan(&a, &b); err != nil {
+			tb.Fatal(err)
+		}
+		if a.Valid && (!first.Valid || a.Int64 < first.Int64) {
+			first = a
+		}
+		last.Int64 = max(last.Int64, b.Int64)
+	}
+	length := float64(last.Int64 - first.Int64)
+	for _, table := range all(timed) {
+		for edge, where := range map[float64]string{from: "start <", until: `coalesce("end", start) >`} {
+			if edge == 0 || edge == 1 {
+				continue
+			}
+			query := fmt.Sprintf("DELETE FROM %s WHERE %s %d", table, where, first.Int64+int64(edge*length))
+			if _, err := db.Exec(query); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	return first.Valid
+}
