@@ -16,8 +16,8 @@ import (
 // sequence stay as they are.
 //
 // If the captures have no common anchor, they are cut into units of about as many kernels, wherever these start: a step
-// takes as long from any kernel to the next of its kind. If that fails, each keeps its own unit. apart says that they have
-// no common anchor.
+// takes as long from any kernel to the next of its kind. If that fails, each keeps its own unit. apart says that they
+// have no common anchor.
 func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	all := slices.Concat(base, head)
 	for _, r := range all {
@@ -87,7 +87,8 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	return c
 }
 
-// anywhere is the best choice of cuts, one for each capture, whose units have about as many kernels; nil if there is none.
+// anywhere is the best choice of cuts, one for each capture, whose units have about as many kernels; nil if there is
+// none.
 func anywhere(all []*report.Report) (best *candidate) {
 	for _, r := range all {
 		for i := range r.Unit.Anchors {

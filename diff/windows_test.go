@@ -19,7 +19,8 @@ var windows = []struct {
 	name     string
 	from, to float64
 }{
-	{"whole", 0, 1}, {"first half", 0, 0.5}, {"second half", 0.5, 1}, {"middle", 0.2, 0.8}, {"tail", 0.1, 1}, {"head", 0, 0.9},
+	{"whole", 0, 1}, {"first half", 0, 0.5}, {"second half", 0.5, 1},
+	{"middle", 0.2, 0.8}, {"tail", 0.1, 1}, {"head", 0, 0.9},
 	{"second quarter", 0.25, 0.5}, {"third quarter", 0.5, 0.75}, {"uneven", 0.37, 0.91},
 }
 

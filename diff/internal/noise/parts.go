@@ -260,7 +260,8 @@ func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []sig
 			addTo(rest.Head, h[k])
 			continue
 		}
-		part := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh), Waits: k.kind == report.PartComm}
+		part := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
+		part.Waits = k.kind == report.PartComm
 		addTo(part.Base, b[k])
 		addTo(part.Head, h[k])
 		keys[own] = k

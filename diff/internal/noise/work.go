@@ -53,8 +53,8 @@ func (x *Decider) workload() {
 }
 
 // MixDiffers reports whether the sides ran their kinds of unit in other proportions: at the same mean times on both
-// sides, the shares of the kinds differ by missingShare in total. Kinds without a name that only one side has may be the
-// same work done in another way: together they count as one.
+// sides, the shares of the kinds differ by missingShare in total. Kinds without a name that only one side has may be
+// the same work done in another way: together they count as one.
 func (x *Decider) MixDiffers() bool {
 	var sums [2]float64
 	parts := map[*pairing.Kind]*[2]float64{}

@@ -94,8 +94,9 @@ func TestPartsOfFewSteps(t *testing.T) {
 	}
 }
 
-// Two of five units waited 3.4 and 3.9 ms in communication, all others 0.3 to 2 ms: of 7 + 5 like units, the two longest are
-// among the 5 in 5·4/(12·11) = 15 % of all cases. Three of four are most, and 4 of 9 beside 9: 9·8·7·6/(18·17·16·15) = 4.1 %.
+// Two of five units waited 3.4 and 3.9 ms in communication, all others 0.3 to 2 ms: of 7 + 5 like units, the two
+// longest are among the 5 in 5·4/(12·11) = 15 % of all cases. Three of five are most, and 4 of 9 beside 9 are so in
+// 9·8·7·6/(18·17·16·15) = 4.1 %.
 func TestPartsThatWait(t *testing.T) {
 	base := []float64{0.4, 0.4, 0.3, 0.4, 0.6, 0.8, 1}
 	for _, tt := range []struct {
