@@ -26,6 +26,7 @@ const (
 type dump struct {
 	name     string
 	engine   string
+	triton   bool            // of Triton Inference Server
 	started  float64         // when the process started, in seconds; 0 unknown
 	series   int             // lines that a value was taken from
 	used     map[string]bool // names of samples
@@ -98,6 +99,7 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 	}
 	x.take(byName)
 	x.takePower(byName)
+	x.triton = lines["nv_inference_request_success"] > 0
 	for name, n := range lines {
 		if x.used[name] {
 			t.Understood += n
@@ -126,17 +128,13 @@ func split(body []byte) (parts [][]byte) {
 	return append(parts, body)
 }
 
-// series is the name and labels of a sample that a value is taken from, as they are written; else empty.
+// series is the name and labels of a sample that a value is taken from; else empty.
 func series(line []byte) string {
-	text, _, _ := strings.Cut(string(bytes.TrimSpace(line)), " # {")
-	end := strings.IndexAny(text, "{ \t")
-	if end < 0 || !isOurs(text[:end]) {
+	s, ok := parseSample(bytes.TrimSpace(line))
+	if !ok || !isOurs(s.name) {
 		return ""
 	}
-	if text[end] == '{' {
-		end = strings.LastIndexByte(text, '}') + 1
-	}
-	return text[:max(end, 0)]
+	return s.name + "{" + s.seriesWithout()
 }
 
 // isOurs reports whether values are taken from the samples of a name.
@@ -193,7 +191,7 @@ func (x *dump) take(byName map[string][]sample) {
 			x.engine, own[name] = e.name, oncePerEngine(list)
 			for _, s := range list {
 				for _, of := range modelLabels {
-					if m := s.get(of); m != "" && len(x.models) < maxModels {
+					if m := s.get(of); m != "" && m != "undefined" && len(x.models) < maxModels {
 						x.models[m] = true
 					}
 				}
@@ -201,7 +199,8 @@ func (x *dump) take(byName map[string][]sample) {
 		}
 	}
 	for _, n := range histograms {
-		if x.hists[n.of] != nil && x.hists[n.of].Count > 0 {
+		perRequest := n.of == ITL && x.engine == "TensorRT-LLM" // which has no times between tokens
+		if perRequest || x.hists[n.of] != nil && x.hists[n.of].Count > 0 {
 			continue
 		}
 		if h := x.histogram(own, n.family); h != nil {
@@ -256,11 +255,8 @@ func (x *dump) more(own map[string][]sample) {
 	finished := own["request_success_total"]
 	for _, s := range finished {
 		if r := s.get("finished_reason"); r != "" {
-			if !slices.Contains(reasons, r) {
-				r = "other"
-			}
 			v, _ := value(s)
-			x.finished[r] += v
+			x.finished[cmp.Or(reasons[r], "other")] += v
 		}
 	}
 	x.use(finished)

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,8 +45,15 @@ func parseSample(line []byte) (s sample, ok bool) {
 			return s, false
 		}
 	}
+	if s.get("engine_type") != "" && unprefixed.MatchString(s.name) {
+		s.name = "trtllm_" + s.name
+	}
 	return s, true
 }
+
+// unprefixed are the names of TensorRT-LLM up to 1.1. Its series have a label for the kind of engine.
+var unprefixed = regexp.MustCompile(`^(request_success_total|kv_cache_(hit_rate|utilization)|(e2e_request_latency|` +
+	`time_to_first_token|time_per_output_token|request_queue_time)_seconds_(bucket|sum|count))$`)
 
 // isName reports whether text is a name of the format: letters, digits, underscores and colons, and no digit first.
 func isName(text string) bool {
@@ -135,7 +143,7 @@ const (
 
 // engines by the prefix of their metrics. Some collectors write an underscore for the colon.
 var engines = []struct{ prefix, name string }{{"vllm:", "vLLM"}, {"vllm_", "vLLM"}, {"sglang:", "SGLang"},
-	{"sglang_", "SGLang"}}
+	{"sglang_", "SGLang"}, {"trtllm_", "TensorRT-LLM"}, {"trtllm:", "TensorRT-LLM"}}
 
 // name of one family: the engine's own, of all versions, without prefix.
 type name struct{ of, family string }
@@ -158,6 +166,7 @@ var histograms = []name{
 var counters = []name{
 	{PromptTokens, "prompt_tokens_total"}, {GenerationTokens, "generation_tokens_total"},
 	{CachedTokens, "cached_tokens_total"}, {CachedTokens, "prompt_tokens_cached_total"},
+	{CachedTokens, "prompt_cached_tokens_total"}, {Requests, "num_requests_completed_total"},
 	{Preemptions, "num_preemptions_total"}, {Preemptions, "num_retracted_requests_total"},
 	{Preemptions, "num_retractions_sum"}, {Requests, "num_requests_total"},
 	{PrefixQueries, "prefix_cache_queries_total"}, {PrefixQueries, "gpu_prefix_cache_queries_total"},
@@ -169,16 +178,19 @@ var gauges = []name{
 	{Running, "num_requests_running"}, {Running, "num_running_reqs"}, {Waiting, "num_requests_waiting"},
 	{Waiting, "num_queue_reqs"},
 	{Usage, "kv_cache_usage_perc"}, {Usage, "gpu_cache_usage_perc"}, {Usage, "token_usage"},
+	{Usage, "kv_cache_utilization"}, {HitRate, "kv_cache_hit_rate"},
 	{HitRate, "gpu_prefix_cache_hit_rate"}, {HitRate, "cache_hit_rate"}, {GenerationRate, "gen_throughput"},
 	{GenerationRate, "avg_generation_throughput_toks_per_s"},
-	{AcceptLength, "spec_accept_length"}, {KVTokens, "max_total_num_tokens"},
+	{AcceptLength, "spec_accept_length"}, {AcceptLength, "spec_decode_acceptance_length"},
+	{KVTokens, "max_total_num_tokens"},
 }
 
 // summed are the gauges that are added up over engines; for others the largest counts.
 var summed = map[string]bool{Running: true, Waiting: true, GenerationRate: true, KVTokens: true}
 
-// reasons why requests end, as vLLM labels them.
-var reasons = []string{"stop", "length", "abort", "error", "repetition"}
+// reasons why requests end, by the labels of vLLM and TensorRT-LLM.
+var reasons = map[string]string{"stop": "stop", "length": "length", "abort": "abort", "error": "error",
+	"repetition": "repetition", "cancelled": "abort", "timeout": "abort"}
 
 // modelLabels name the model in the labels of a series.
 var modelLabels = []string{"model_name", "model"}

@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 )
 
-// Power is the power draw of the GPUs, as exporters beside the server (DCGM, nvidia-smi) or the server itself state it.
+// Power is the power draw of the GPUs, as exporters beside the server (DCGM, nvidia-smi) or Triton itself state it.
 type Power struct {
 	GPUs   int      // 0: not stated
 	Watts  *float64 // of all GPUs together, mean over the dumps
@@ -16,47 +16,46 @@ type Power struct {
 	Series int
 }
 
-// powerNames are gauges, with their factors to watts. Only the first that a dump has is used.
-var powerNames = []struct {
+// scaled is a metric, with its factor to watts or joules.
+type scaled struct {
 	name   string
 	factor float64
-}{
-	{"DCGM_FI_DEV_POWER_USAGE", 1}, {"DCGM_FI_DEV_POWER_USAGE_INSTANT", 1}, {"nvidia_smi_power_draw_watts", 1},
-	{"nvidia_gpu_power_usage_milliwatts", 1e-3},
 }
 
-// energyName counts millijoules since the driver was loaded.
-const energyName = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+// powerNames are gauges of DCGM, nvidia-smi and Triton. Only the first that a dump has is used.
+var powerNames = []scaled{
+	{"DCGM_FI_DEV_POWER_USAGE", 1}, {"DCGM_FI_DEV_POWER_USAGE_INSTANT", 1}, {"nvidia_smi_power_draw_watts", 1},
+	{"nvidia_gpu_power_usage_milliwatts", 1e-3}, {"nv_gpu_power_usage", 1},
+}
+
+// energyNames are counters, since the driver was loaded or since Triton was started.
+var energyNames = []scaled{{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1e-3}, {"nv_energy_consumption", 1}}
 
 // isPower reports whether a name is a gauge of power or a counter of energy.
 func isPower(name string) bool {
-	for _, p := range powerNames {
-		if p.name == name {
-			return true
-		}
-	}
-	return name == energyName
+	named := func(s scaled) bool { return s.name == name }
+	return slices.ContainsFunc(powerNames, named) || slices.ContainsFunc(energyNames, named)
 }
 
 // takePower takes power and energy by GPU. A GPU that has several series, for instances or pods, counts once.
 func (x *dump) takePower(byName map[string][]sample) {
-	byGPU := func(name string, factor float64) map[string]float64 {
+	byGPU := func(names []scaled) map[string]float64 {
 		m := map[string]float64{}
-		for _, s := range byName[name] {
-			if v, ok := value(s); ok {
-				gpu := cmp.Or(s.get("UUID"), s.get("uuid"), s.get("gpu"), s.get("minor_number"))
-				m[gpu] = max(m[gpu], v*factor)
-				x.used[name] = true
+		for _, n := range names {
+			if len(m) > 0 {
+				break
+			}
+			for _, s := range byName[n.name] {
+				if v, ok := value(s); ok {
+					gpu := cmp.Or(s.get("UUID"), s.get("uuid"), s.get("gpu_uuid"), s.get("gpu"), s.get("minor_number"))
+					m[gpu] = max(m[gpu], v*n.factor)
+					x.used[n.name] = true
+				}
 			}
 		}
 		return m
 	}
-	for _, p := range powerNames {
-		if len(x.watts) == 0 {
-			x.watts = byGPU(p.name, p.factor)
-		}
-	}
-	x.joules = byGPU(energyName, 1e-3)
+	x.watts, x.joules = byGPU(powerNames), byGPU(energyNames)
 }
 
 // powerOf sums up the power in dumps, in their order; for energy, over the GPUs that both the first and the last have.

@@ -15,7 +15,7 @@ import (
 
 // Data is the content of one dump, or the difference of two. Values that the dumps lack are nil.
 type Data struct {
-	Engine   string // vLLM, SGLang; empty if neither
+	Engine   string // vLLM, SGLang, TensorRT-LLM; empty if none
 	Delta    bool   // the difference of two dumps: what happened between them
 	Model    string // by a strict pattern; empty if not known or if there are several
 	Models   int    // different values of the model's label
@@ -33,7 +33,7 @@ type Data struct {
 const maxOther = 16
 
 // Is reports whether a file that starts with head, and is named name, is of this kind: it has a line that declares the
-// type of a metric, or a sample of vLLM or SGLang, and few other lines before it.
+// type of a metric, or a sample of one of the engines, and few other lines before it.
 func Is(name string, head []byte) bool {
 	head, _ = io.ReadAll(file.UTF8(bytes.NewReader(head))) // the start of a file that ends early is enough
 	other := 0
@@ -77,8 +77,13 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		}
 	}
 	d.Power = powerOf(dumps)
+	triton := slices.ContainsFunc(dumps, func(x *dump) bool { return x.triton })
 	dumps = slices.DeleteFunc(dumps, func(x *dump) bool { return x.engine == "" }) // of another program
 	if len(dumps) == 0 {
+		if triton {
+			d.warn("prometheus_triton", "Triton adds up the times of its requests and states no distribution: no "+
+				"latencies are given. Measure them with explain load, or give the log of the engine (--server-log)")
+		}
 		dumps = append(dumps, newDump(""))
 	}
 	if n := len(dumps); n > 2 {

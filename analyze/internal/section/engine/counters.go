@@ -55,7 +55,7 @@ var Counters = kit.Section{
 func serverCounters(in *kit.Input, out *kit.Output) {
 	d := in.Evidence.Prom
 	if d.Engine == "" || len(d.Counters)+len(d.Gauges) == 0 {
-		out.Status(report.NotApplicable, "the dump has no metrics of vLLM or SGLang")
+		out.Status(report.NotApplicable, "the dump has no metrics of vLLM, SGLang or TensorRT-LLM")
 		return
 	}
 	out.FromEvidence(file.Prometheus, d.Series, "counters", "gauges")

@@ -43,6 +43,6 @@ func TestCountersBesideALog(t *testing.T) {
 
 func TestCountersNotThere(t *testing.T) {
 	r := dumpsOf(t, "# TYPE other counter\nother 1\n")
-	sectiontest.WantStatus(t, r, "counters", report.NotApplicable, "no metrics of vLLM or SGLang")
-	sectiontest.WantStatus(t, r, "latency", report.NotApplicable, "no metrics of vLLM or SGLang")
+	sectiontest.WantStatus(t, r, "counters", report.NotApplicable, "no metrics of vLLM, SGLang or TensorRT-LLM")
+	sectiontest.WantStatus(t, r, "latency", report.NotApplicable, "no metrics of vLLM, SGLang or TensorRT-LLM")
 }

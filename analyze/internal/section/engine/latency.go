@@ -110,7 +110,7 @@ const queueShare = 0.5
 func latency(in *kit.Input, out *kit.Output) {
 	d := in.Evidence.Prom
 	if d.Engine == "" {
-		out.Status(report.NotApplicable, "the dump has no metrics of vLLM or SGLang")
+		out.Status(report.NotApplicable, "the dump has no metrics of vLLM, SGLang or TensorRT-LLM")
 		return
 	}
 	t := out.Table("latency")

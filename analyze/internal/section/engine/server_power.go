@@ -11,8 +11,8 @@ import (
 // Power is the section on the power draw of the GPUs while the server served.
 var Power = kit.Section{
 	ID: "server_power", Title: "Power of the server's GPUs", Evidence: []file.Kind{file.Prometheus},
-	Derivation: "Power and energy that an exporter (DCGM, nvidia-smi) states in Prometheus' format, of all GPUs in the dumps " +
-		"together. Power is the mean over the dumps; energy is the difference of two.",
+	Derivation: "Power and energy that an exporter (DCGM, nvidia-smi) or Triton states in Prometheus' format, of all " +
+		"GPUs in the dumps together. Power is the mean over the dumps; energy is the difference of two.",
 	Metrics: []report.MetricDef{
 		report.Define("serve.power", report.Watts, report.None, report.Noisy, report.Level, report.Leave,
 			"power of all GPUs of the dumps together: mean over the dumps"),
