@@ -55,8 +55,8 @@ func toEdit(t *testing.T, shared ...string) (list []edited) {
 	return list
 }
 
-// TestKernelOnAnotherStream moves the largest kernel, with -long each of the three largest, to a stream of its own, where
-// it may take most of the time: the steps stay what they were, from both sides.
+// TestKernelOnAnotherStream moves the largest kernel, with -long each of the three largest, to a stream of its own,
+// where it may take most of the time: the steps stay what they were, from both sides.
 func TestKernelOnAnotherStream(t *testing.T) {
 	list := toEdit(t,
 		"nsysai_h100_2gpu_1s",

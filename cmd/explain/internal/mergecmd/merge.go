@@ -38,8 +38,8 @@ func NewMerge(e *cmdenv.Env) *cobra.Command {
 percentiles over all events, the slowest step, and above all who waits for whom ("explain doc ranks").
 It is a report like any other: explain diff and gate take it on either side.
 
-FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
-way. If a trace is gone, name the folder of its report, or its report.json: counts and times stay
+FILES are partials that "explain partial" wrote, traces, which are analysed on the way, or folders of
+either. If a trace is gone, name the folder of its report, or its report.json: counts and times stay
 exact, percentiles and what the ranks did in collectives become unknown.
 
 The same captures give the same bytes, in whatever order and by whatever tree of merges: --out
@@ -165,7 +165,7 @@ func (f *Run) union(ctx context.Context, e *cmdenv.Env, args []string) error {
 	return err
 }
 
-// Merged returns the report of a run from partials, folders of partials, traces and reports.
+// Merged returns the report of a run from partials, traces, folders of either, and reports.
 func (f *Run) Merged(ctx context.Context, e *cmdenv.Env, args []string) (*report.Report, error) {
 	opt, err := f.options(e)
 	if err != nil {
@@ -178,7 +178,7 @@ func (f *Run) Merged(ctx context.Context, e *cmdenv.Env, args []string) (*report
 	return merge.Report(ctx, sources, opt)
 }
 
-// sources returns the partials in files and folders; it analyses traces one after the other.
+// sources returns the partials in files and folders; it analyses traces, also those in folders, one after the other.
 func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merge.Source, error) {
 	paths, err := input.Expand("merge", args)
 	if err != nil {
@@ -191,13 +191,16 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 	cmdenv.HoldMemory(paths...)
 	var list []merge.Source
 	known := make([][]int64, 0, len(paths)) // ranks in each that is no partial
-	for _, path := range paths {
+	for i := 0; i < len(paths); i++ {
+		path := paths[i]
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			found, _ := filepath.Glob(filepath.Join(path, "*.partial"))
-			for _, p := range found {
-				list = append(list, fileSource(p))
+			found := input.RunIn(path)
+			if found == nil {
+				found, _ = filepath.Glob(filepath.Join(path, "*.partial"))
 			}
 			if len(found) > 0 {
+				paths = slices.Replace(paths, i, i+1, found...)
+				i--
 				continue
 			}
 			trace, _ := output.TraceIn(path)
@@ -205,7 +208,7 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 				trace = filepath.Join(path, "report.json")
 			}
 			if !input.Exists(trace) {
-				return nil, fmt.Errorf("%s is a folder without partials, a trace or a report: name what explain partial wrote", path)
+				return nil, fmt.Errorf("%s is a folder without partials, traces or a report: name what explain partial wrote", path)
 			}
 			path = trace
 		}
