@@ -179,10 +179,12 @@ func loadOf(l *session.Layer) moeLayer {
 func moeTotals(out *kit.Output, layers []moeLayer) {
 	var experts, hit, dead, total int64
 	knowsAll, evenAll := len(layers) > 0, len(layers) > 0
+	var empty []string
 	var worst, peak, decile *float64
 	for i := range layers {
 		l := &layers[i]
 		if !l.known {
+			empty = append(empty, strconv.Itoa(l.Index))
 			continue
 		}
 		if out.Int("moe.activations", l.label(), l.Total); l.experts > 0 {
@@ -207,6 +209,10 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 		return
 	}
 	out.Int("moe.activations", nil, total)
+	if len(empty) > 0 {
+		out.Warn("moe_layers_empty", "No activations are known of these layers, so all but moe.layers leave them out: "+
+			file.Some(empty, 5)+".")
+	}
 	if !knowsAll {
 		out.Warn("moe_experts_unknown",
 			"The number of experts is not known for every layer: moe_summary.json is missing or contradicts the tables. "+

@@ -70,6 +70,32 @@ func TestMoEWithoutSummary(t *testing.T) {
 	wantFindings(t, r, false, "dead_experts", "experts_uneven")
 }
 
+// A layer without tokens is named: its experts are neither dead nor even.
+func TestMoELayerWithoutTokens(t *testing.T) {
+	r := filesReport(t, map[string]string{"a.csv": activations + "0,0,10,50.00\n0,1,10,50.00\n1,0,0,0.00\n",
+		"s.json": `{"layer_0": {"num_experts": 2, "top_k": 1}, "layer_1": {"num_experts": 2, "top_k": 1}}`})
+	sectiontest.Metric(t, r, 2, "moe.layers")
+	sectiontest.Metric(t, r, 2, "moe.experts")
+	sectiontest.Metric(t, r, 0, "moe.dead_experts")
+	if !warnsOf(r, "moe_layers_empty") {
+		t.Errorf("warnings: %v", r.Warnings)
+	}
+	if r := folderReport(t, sessionFolder); warnsOf(r, "moe_layers_empty") {
+		t.Errorf("warnings: %v", r.Warnings)
+	}
+}
+
+// A table that lacks a column is unavailable, which the section says, and the warning beside it.
+func TestMoEColumnMissing(t *testing.T) {
+	r := filesReport(t, map[string]string{"moe_expert_activations.csv": "layer_idx,expert_id\n3,0\n",
+		"metadata.json": `{"session_id": "1", "start_time": "2026", "moe_expert_tracking": true}`})
+	sectiontest.WantStatus(t, r, "moe", report.Unavailable,
+		"columns are missing: moe_expert_activations.csv (activation_count)")
+	if !warnsOf(r, "session_columns") {
+		t.Errorf("warnings: %v", r.Warnings)
+	}
+}
+
 func TestMoESummaryAlone(t *testing.T) {
 	r := filesReport(t, map[string]string{"moe_summary.json": `{"layer_5": {"num_experts": 4, "top_k": 1, "total_activations": 100, "unique_experts_activated": 4, "min_activations": 10, "max_activations": 50, "load_balance_ratio": 5.0}}`})
 	sectiontest.Metric(t, r, 1, "moe.coverage", "layer", "5")

@@ -18,9 +18,13 @@ func fromSession(o *kit.Output, rows int64, source ...string) {
 // sessionLacks says why the files give nothing to show.
 func sessionLacks(o *kit.Output, d *session.Data, names ...string) {
 	for _, n := range names {
-		if d.Had[n] > 0 {
+		switch {
+		case d.Had[n] > 0:
 			o.Status(report.NotApplicable,
 				"the session's files for this have no rows: it did not happen, or profilemate did not find the part of vLLM to watch")
+			return
+		case d.Lacks[n] != "":
+			o.Status(report.Unavailable, "columns are missing: "+d.Lacks[n])
 			return
 		}
 	}

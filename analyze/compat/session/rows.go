@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -178,7 +179,8 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row)) (e
 	}
 	header = bytes.Clone(bytes.TrimPrefix(header, []byte("\xef\xbb\xbf")))
 	names := split(nil, bytes.Clone(header))
-	r := row{at: f.places(names)}
+	at, _ := f.places(names)
+	r := row{at: at}
 	width := len(names)
 	short := false // the last row has too few fields
 	for n := 0; ; n++ {
@@ -288,10 +290,9 @@ var forms = []*form{
 		takeImbalance},
 }
 
-// places says where in a header the columns of the form are, -1 for optional ones that are missing; nil if the header
-// is not of this form.
-func (f *form) places(header [][]byte) []int {
-	at := make([]int, len(f.columns))
+// places says where in a header the columns of the form are, -1 for those that are missing, and which needed ones are.
+func (f *form) places(header [][]byte) (at []int, missing []string) {
+	at = make([]int, len(f.columns))
 	for i, c := range f.columns {
 		c, optional := strings.CutSuffix(c, "?")
 		at[i] = -1
@@ -303,26 +304,31 @@ func (f *form) places(header [][]byte) []int {
 			}
 		}
 		if at[i] < 0 && !optional {
-			return nil
+			missing = append(missing, strings.ReplaceAll(c, "|", " or "))
 		}
 	}
-	return at
+	return at, missing
 }
 
-// formOf finds the form of a CSV file by its first line.
-func formOf(head []byte) *form {
+// formOf finds the form of a CSV file by its first line; if that lacks columns of every form, by the file's name and
+// the other columns.
+func formOf(name string, head []byte) (f *form, missing []string) {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	if line = bytes.TrimRight(line, "\r"); len(line) > maxHeader || bytes.IndexByte(line, ',') < 0 {
-		return nil
+		return nil, nil
 	}
 	header := split(nil, bytes.Clone(line))
-	for _, f := range forms {
-		if f.places(header) != nil {
-			return f
+	for _, x := range forms {
+		at, lacks := x.places(header)
+		if len(lacks) == 0 {
+			return x, nil
+		}
+		if strings.HasPrefix(filepath.Base(name), x.name) && len(lacks) < len(at) && slices.Max(at) >= 0 {
+			f, missing = x, lacks
 		}
 	}
-	return nil
+	return f, missing
 }
 
 // maxHeader bounds the first line of a file. The longest real one has 140 bytes.

@@ -32,18 +32,21 @@ type Data struct {
 	Rows map[string]int64 // rows understood, by the name profilemate gives the file
 	Had  map[string]int   // files, likewise
 
+	Lacks map[string]string // likewise: a file that lacks columns, and which
+
 	cut, broken, long []string // files without the end of their last row, with damage, and with something too long
 }
 
 // Is reports whether a file that starts with head, and is named name, is of this kind.
 func Is(name string, head []byte) bool {
-	return formOf(head) != nil || kindOf(name, head) != noSummary
+	f, _ := formOf(name, head)
+	return f != nil || kindOf(name, head) != noSummary
 }
 
 // Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
 // about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
-	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}}
+	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}, Lacks: map[string]string{}}
 	for i := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -53,7 +56,10 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.Name, err)
 		}
-		if f := formOf(head); f != nil {
+		if f, missing := formOf(in.Name, head); len(missing) > 0 {
+			d.Lacks[f.name] = in.Name + " (" + strings.Join(missing, ", ") + ")"
+			continue
+		} else if f != nil {
 			in.Tally.Format = f.name
 			end, err := eachRow(ctx, in, f, func(r *row) { f.take(d, r) })
 			if err != nil {
@@ -126,6 +132,10 @@ func (d *Data) Warnings() []report.Warning {
 	}
 	if len(d.long) > 0 {
 		warn("session_long", "A value is too long to be profilemate's, and was skipped: "+file.Some(d.long, 3)+".")
+	}
+	if len(d.Lacks) > 0 {
+		warn("session_columns", "Not read, because columns are missing: "+
+			strings.Join(slices.Sorted(maps.Values(d.Lacks)), ", ")+".")
 	}
 	if n := d.MoE.lost + d.Graphs.lost + d.Requests.lost; n > 0 {
 		warn("session_bounds", fmt.Sprintf(

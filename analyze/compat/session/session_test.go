@@ -69,10 +69,42 @@ func TestFormsExcludeEachOther(t *testing.T) {
 			header = append(header, []byte(c))
 		}
 		for _, g := range forms {
-			if (g.places(header) != nil) != (f == g) {
-				t.Errorf("a header of %s as %s: %v", f.name, g.name, g.places(header))
+			if at, missing := g.places(header); (len(missing) == 0) != (f == g) {
+				t.Errorf("a header of %s as %s: %v, without %v", f.name, g.name, at, missing)
 			}
 		}
+	}
+}
+
+// A file that lacks any column that it needs is not read, and a warning names the file and the column.
+func TestMissingColumn(t *testing.T) {
+	for _, f := range forms {
+		for i, lacks := range f.columns {
+			if strings.HasSuffix(lacks, "?") {
+				continue
+			}
+			var header []string
+			for j, c := range f.columns {
+				if c, _, _ = strings.Cut(strings.TrimSuffix(c, "?"), "|"); j != i {
+					header = append(header, c)
+				}
+			}
+			text := []byte(strings.Join(header, ",") + "\n" + strings.Repeat("1,", len(header)-1) + "1\n")
+			d, _ := read(t, "s/"+f.name, text)
+			w, want := d.Warnings(), "s/"+f.name+" ("+strings.ReplaceAll(lacks, "|", " or ")+")"
+			if len(w) != 1 || w[0].Code != "session_columns" || !strings.Contains(w[0].Text, want) {
+				t.Errorf("%s without %s: %v", f.name, lacks, w)
+			}
+			if !Is("s/"+f.name, text) {
+				t.Errorf("%s without %s is not recognised", f.name, lacks)
+			}
+			if Is("other.csv", text) {
+				t.Errorf("%s without %s is recognised by another name", f.name, lacks)
+			}
+		}
+	}
+	if Is("moe_load_imbalance.csv", []byte("a,b\n1,2\n")) {
+		t.Error("a name alone is taken for a form")
 	}
 }
 
