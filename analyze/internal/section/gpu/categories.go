@@ -232,7 +232,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 			"Layout changes and casts between kernels point at producers and consumers that disagree: the NVTX range around the launch says where.",
 		).Costs(s.Worth(ns), pointwise...)
 	}
-	top, _ := topKernel(s)
+	top, _ := topKernel(in, s)
 	for _, c := range kernelname.Categories {
 		if c == kernelname.Elementwise || c == kernelname.Memory || !c.Named() || c == kernelname.Comm {
 			continue
@@ -242,7 +242,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 			if n >= len(in.Kinds) || in.Kinds[n].Category != c || in.Kinds[n].Weak {
 				return false
 			}
-			if lead < 0 || s.Kernels[n] > s.Kernels[lead] {
+			if lead < 0 || heavier(in, s, n, lead) {
 				lead = n
 			}
 			return true

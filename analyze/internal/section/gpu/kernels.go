@@ -236,7 +236,7 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	fp32Finding(in, out, s)
 	fp64Finding(in, out, s)
 	graphFinding(out, s)
-	top, ok := topKernel(s)
+	top, ok := topKernel(in, s)
 	if !ok || in.Options.Top < 1 || len(in.Trace.Kernels.Names[top].Name) > maxKernelNameBytes {
 		return
 	}
@@ -260,13 +260,19 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 }
 
 // topKernel is the name of the kernel with most compute of the judged time.
-func topKernel(s *kit.Step) (name int, ok bool) {
+func topKernel(in *kit.Input, s *kit.Step) (name int, ok bool) {
 	for n, ns := range s.Kernels[:max(0, len(s.Kernels)-1)] {
-		if ns > 0 && (!ok || ns > s.Kernels[name]) {
+		if ns > 0 && (!ok || heavier(in, s, n, name)) {
 			name, ok = n, true
 		}
 	}
 	return name, ok
+}
+
+// heavier reports whether kernel a has more of the judged time than b, or as much and the first name.
+func heavier(in *kit.Input, s *kit.Step, a, b int) bool {
+	names := in.Trace.Kernels.Names
+	return s.Kernels[a] > s.Kernels[b] || s.Kernels[a] == s.Kernels[b] && names[a].Name < names[b].Name
 }
 
 // kernelRefs point at the time of a kernel: in a unit of work, or in the window.
