@@ -9,6 +9,7 @@ type header struct {
 	year  bool   // the timestamp has a year
 	vllm  bool   // the form of vLLM's own formatter: level, date, source file
 	http  bool   // uvicorn's form: level, a colon, spaces
+	at    int    // where it begins in the line
 	tags  []byte // SGLang: the tags after the date, as DP0 TP0
 }
 
@@ -26,10 +27,12 @@ func findHeader(line []byte) (h header, msg []byte, ok bool) {
 				continue
 			}
 			if h, msg, ok := levelHeader(line, i); ok {
+				h.at = i
 				return h, msg, true
 			}
 		case '[':
 			if h, msg, ok := dateHeader(line[i:]); ok {
+				h.at = i
 				return h, msg, true
 			}
 		}

@@ -119,12 +119,13 @@ func iteration(r *reader, m message) bool {
 		return r.broken()
 	}
 	r.start.ready = true
-	r.step(row)
+	r.step(row, m.engine)
 	return true
 }
 
 // step adds an iteration.
-func (r *reader) step(row Iteration) {
+func (r *reader) step(row Iteration, engine int32) {
+	r.wrote(true, engine)
 	if row.Generation > 0 {
 		r.steps++
 	}
@@ -163,6 +164,7 @@ func batch(r *reader, m message, prefill bool) bool {
 
 // sample keeps one line of statistics.
 func (r *reader) sample(s Sample, engine int32) {
+	r.wrote(false, engine)
 	r.start.ready = true
 	s.Clock, s.Line, s.Start, s.Engine = r.last, r.line, r.d.current(), engine
 	if !keep(&r.d.Samples, s, maxSamples) {

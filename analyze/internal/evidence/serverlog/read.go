@@ -31,6 +31,10 @@ type reader struct {
 	vllm  bool  // a line was written by vLLM's own formatter
 	msg   []byte
 
+	raw     []byte // the line, as it stands in the log
+	source  []byte // what stands before the line's header; nil unknown
+	origins map[origin]*extent
+
 	trtClock int64 // of the last sample of TensorRT-LLM
 }
 
@@ -41,7 +45,8 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	defer f.Close()
-	r := &reader{d: d, last: NoClock, trtClock: NoClock, times: written{first: NoClock, last: NoClock}}
+	r := &reader{d: d, last: NoClock, trtClock: NoClock, times: written{first: NoClock, last: NoClock},
+		origins: map[origin]*extent{}}
 	r.begin()
 	l := file.NewLines(f)
 	for {
@@ -68,6 +73,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	r.stopped()
 	r.times.year = r.cal.year
 	d.written = append(d.written, r.times)
+	d.replicas = max(d.replicas, r.replicas())
 	if l.Err != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}
@@ -91,6 +97,7 @@ func (r *reader) format() string {
 
 // read takes the values of one line.
 func (r *reader) read(line []byte) verdict {
+	r.raw, r.source = line, nil
 	line = program(line)
 	body := skipSpace(line)
 	if len(body) == 0 {
@@ -100,8 +107,10 @@ func (r *reader) read(line []byte) verdict {
 		msg, more, _ := bytes.Cut(msg, []byte("\n"))
 		defer r.tableLines(more)
 		if h, rest, ok := findHeader(msg); ok {
+			r.source = msg[:h.at]
 			return r.record(h, rest, msg[:len(msg)-len(rest)])
 		}
+		r.source = msg[:0]
 		return r.record(header{clock: clock, year: year}, msg, nil)
 	}
 	h, msg, ok := findHeader(line)
@@ -110,12 +119,11 @@ func (r *reader) read(line []byte) verdict {
 			if h, msg, ok = findHeader(rest); !ok {
 				return known
 			}
-			line = rest
+			return r.record(h, msg, rest[:len(rest)-len(msg)])
 		}
-	}
-	if !ok {
 		return r.bare(line)
 	}
+	r.source = line[:h.at]
 	return r.record(h, msg, line[:len(line)-len(msg)])
 }
 
@@ -234,6 +242,7 @@ func (r *reader) bare(line []byte) verdict {
 	}
 	reach := m[:min(len(m), headReach)]
 	if rest, ok := trtMessage(m, reach); ok {
+		r.source = m[:len(m)-len(rest)]
 		return trt(r, rest)
 	}
 	if t, ok := tgiRequest(m, reach); ok {
@@ -251,7 +260,8 @@ func (r *reader) bare(line []byte) verdict {
 		return understood
 	}
 	for _, p := range phrases {
-		if i := bytes.Index(reach, []byte(p)); i >= 0 && r.message(m[i:], engineOf(header{}, m[:i])) {
+		i := bytes.Index(reach, []byte(p))
+		if r.source = m[:max(i, 0)]; i >= 0 && r.message(m[i:], engineOf(header{}, m[:i])) {
 			return understood
 		}
 	}

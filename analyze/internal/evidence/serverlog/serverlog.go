@@ -51,6 +51,7 @@ type Data struct {
 	HasPreemptions bool // a line says how many
 
 	written         []written // by file
+	replicas        int       // that wrote one log at once; 0 one
 	long, malformed int64
 	damaged         []string // files that could not be read to their end
 }
@@ -171,6 +172,8 @@ func (d *Data) Warnings() []report.Warning {
 		"The log has more lines of statistics than are kept; %d are not counted", d.DroppedSamples)
 	warn(d.Requests.Dropped > 0, "log_requests_dropped",
 		"%d requests were not followed: the log has more than %d, or their ids are too long", d.Requests.Dropped, maxRequests)
+	warn(d.replicas > 1, "log_replicas", "%d replicas of a server wrote this log at once: numbers are of all of them, "+
+		"and facts of one. Give the log of one replica", d.replicas)
 	what := d.differ()
 	warn(what != "", "log_starts_differ", "The log holds %d starts of a server, which differ in %s; statistics are over all "+
 		"of them, facts are of the last complete one", len(d.Starts), what)

@@ -72,7 +72,7 @@ func trtIteration(r *reader, m []byte) bool {
 	if row.micros, ok = thousandths(value(m, "host_step_time")); !ok {
 		return false
 	}
-	r.step(row)
+	r.step(row, -1)
 	s := newSample()
 	s.Running = float64(scheduled)
 	if v, _, good := decimal(value(m, "kv_cache_util")); good && v <= 1 {

@@ -1,0 +1,93 @@
+package serverlog
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
+)
+
+// origin is what wrote lines of one kind: an engine of a server, and the text before their headers, which names the
+// process, the container or the host.
+type origin struct {
+	iterations bool // else statistics
+	engine     int32
+	name       string
+}
+
+// extent is the part of a log, in lines and in time, in which an origin wrote.
+type extent struct{ n, first, last, begin, end int64 }
+
+// podKeys are the fields in which log drivers name what wrote a line.
+var podKeys = []string{`"pod_name"`, `"pod"`, `"container_name"`, `"_HOSTNAME"`, `"host"`}
+
+// maxOrigins bounds how many are told apart.
+const maxOrigins = 256
+
+// wrote notes where a line of numbers comes from.
+func (r *reader) wrote(iterations bool, engine int32) {
+	if r.source == nil {
+		return
+	}
+	o := origin{iterations, engine, untimed(r.source)}
+	if r.raw[0] == '{' {
+		pod, _ := anyField(r.raw, podKeys)
+		o.name += string(pod)
+	}
+	e := r.origins[o]
+	if e == nil {
+		if len(r.origins) >= maxOrigins {
+			return
+		}
+		e = &extent{first: r.line, begin: math.MaxInt64, end: math.MinInt64}
+		r.origins[o] = e
+	}
+	e.n, e.last = e.n+1, r.line
+	if r.last != NoClock {
+		e.begin, e.end = min(e.begin, r.last), max(e.end, r.last)
+	}
+}
+
+// replicas is how many origins wrote the same engine's numbers at once: several replicas. A server that is started
+// again writes after the one before, by the lines and by their times. A single line may have a torn prefix.
+func (r *reader) replicas() (most int) {
+	type key struct {
+		iterations bool
+		engine     int32
+	}
+	by := map[key][]extent{}
+	for o, e := range r.origins {
+		k := key{o.iterations, o.engine}
+		by[k] = append(by[k], *e)
+	}
+	for _, list := range by {
+		lists.Sort(list, func(a, b extent) int { return cmp.Compare(a.first, b.first) })
+		n, line, end := 0, int64(0), int64(math.MinInt64)
+		for _, e := range list {
+			if e.n < 2 {
+				continue
+			}
+			if e.first < line || e.begin < end {
+				n++
+			}
+			line, end = max(line, e.last), max(end, e.end)
+		}
+		if n > 0 {
+			most = max(most, n+1)
+		}
+	}
+	return most
+}
+
+// untimed is the text before a header without the words that hold a time of day.
+func untimed(prefix []byte) string {
+	var name []byte
+	for _, w := range bytes.Fields(prefix) {
+		if i := bytes.IndexByte(w, ':'); i > 0 && i+1 < len(w) && isDigit(w[i-1]) && isDigit(w[i+1]) {
+			continue
+		}
+		name = append(append(name, w...), ' ')
+	}
+	return string(name)
+}
