@@ -122,6 +122,33 @@ func TestPagesExplainFindings(t *testing.T) {
 	}
 }
 
+// Severity follows from what a finding is worth, except that failures are high: pages state no other.
+func TestPagesStateSeverities(t *testing.T) {
+	states := regexp.MustCompile(
+		`\((?:low|medium|high)\b[^)]*\)|\b(?:low|medium|high) (?:from|if)\b|at most (?:low|medium)`)
+	someFail := map[string]bool{"server_errors": true, "failed_responses": true} // not all of the kind are failures
+	for _, s := range sections {
+		page, err := SectionPage(s.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range s.Findings {
+			want := ""
+			if d.Failure {
+				want = "(high)"
+			} else if someFail[d.ID] {
+				want = "high if"
+			}
+			_, text, _ := strings.Cut(page, "**"+d.ID+"**")
+			text, _, _ = strings.Cut(text, "\n-")
+			text, _, _ = strings.Cut(text, "\n\n")
+			if got := strings.Join(states.FindAllString(text, -1), ", "); got != want {
+				t.Errorf("%s.md: severity of %s: %q, want %q", s.ID, d.ID, got, want)
+			}
+		}
+	}
+}
+
 // Each metric is looked up by some test of a section, where its value was worked out by hand.
 func TestEveryMetricIsTested(t *testing.T) {
 	files, err := sectionFiles()
