@@ -48,7 +48,17 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	r := &reader{d: d, last: NoClock, trtClock: NoClock, times: written{first: NoClock, last: NoClock},
 		origins: map[origin]*extent{}}
 	r.begin()
-	l := file.NewLines(f)
+	l, begun := file.NewLines(f), parts{}
+	take := func(line []byte) {
+		switch r.read(line) {
+		case understood:
+			in.Tally.Understood++
+		case known:
+			in.Tally.Known++
+		default:
+			in.Tally.Unknown++
+		}
+	}
 	for {
 		line, cut, ok := l.Next()
 		if !ok {
@@ -58,13 +68,10 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 			d.long++
 		}
 		r.line++
-		switch r.read(line) {
-		case understood:
-			in.Tally.Understood++
-		case known:
+		if line, ok = begun.join(line); ok {
+			take(line)
+		} else {
 			in.Tally.Known++
-		default:
-			in.Tally.Unknown++
 		}
 		if r.line&0xffff == 0 && ctx.Err() != nil {
 			return ctx.Err()
