@@ -125,7 +125,7 @@ func iteration(r *reader, m message) bool {
 
 // step adds an iteration.
 func (r *reader) step(row Iteration, engine int32) {
-	r.wrote(true, engine)
+	r.origins.wrote(r, true, engine)
 	if row.Generation > 0 {
 		r.steps++
 	}
@@ -164,7 +164,7 @@ func batch(r *reader, m message, prefill bool) bool {
 
 // sample keeps one line of statistics.
 func (r *reader) sample(s Sample, engine int32) {
-	r.wrote(false, engine)
+	r.origins.wrote(r, false, engine)
 	r.start.ready = true
 	s.Clock, s.Line, s.Start, s.Engine = r.last, r.line, r.d.current(), engine
 	if !keep(&r.d.Samples, s, maxSamples) {

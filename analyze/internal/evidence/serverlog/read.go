@@ -33,7 +33,7 @@ type reader struct {
 
 	raw     []byte // the line, as it stands in the log
 	source  []byte // what stands before the line's header; nil unknown
-	origins map[origin]*extent
+	origins origins
 
 	trtClock int64 // of the last sample of TensorRT-LLM
 }
@@ -46,7 +46,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	}
 	defer f.Close()
 	r := &reader{d: d, last: NoClock, trtClock: NoClock, times: written{first: NoClock, last: NoClock},
-		origins: map[origin]*extent{}}
+		origins: origins{}}
 	r.begin()
 	l, begun := file.NewLines(f), parts{}
 	take := func(line []byte) {
@@ -80,7 +80,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	r.stopped()
 	r.times.year = r.cal.year
 	d.written = append(d.written, r.times)
-	d.replicas = max(d.replicas, r.replicas())
+	d.replicas = max(d.replicas, r.origins.replicas())
 	if l.Err != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}

@@ -25,8 +25,11 @@ var podKeys = []string{`"pod_name"`, `"pod"`, `"container_name"`, `"_HOSTNAME"`,
 // maxOrigins bounds how many are told apart.
 const maxOrigins = 256
 
-// wrote notes where a line of numbers comes from.
-func (r *reader) wrote(iterations bool, engine int32) {
+// origins are those of the lines of numbers of a log.
+type origins map[origin]*extent
+
+// wrote notes where the line of numbers comes from that r is at.
+func (list origins) wrote(r *reader, iterations bool, engine int32) {
 	if r.source == nil {
 		return
 	}
@@ -35,13 +38,13 @@ func (r *reader) wrote(iterations bool, engine int32) {
 		pod, _ := anyField(r.raw, podKeys)
 		o.name += string(pod)
 	}
-	e := r.origins[o]
+	e := list[o]
 	if e == nil {
-		if len(r.origins) >= maxOrigins {
+		if len(list) >= maxOrigins {
 			return
 		}
 		e = &extent{first: r.line, begin: math.MaxInt64, end: math.MinInt64}
-		r.origins[o] = e
+		list[o] = e
 	}
 	e.n, e.last = e.n+1, r.line
 	if r.last != NoClock {
@@ -51,20 +54,20 @@ func (r *reader) wrote(iterations bool, engine int32) {
 
 // replicas is how many origins wrote the same engine's numbers at once: several replicas. A server that is started
 // again writes after the one before, by the lines and by their times. A single line may have a torn prefix.
-func (r *reader) replicas() (most int) {
+func (list origins) replicas() (most int) {
 	type key struct {
 		iterations bool
 		engine     int32
 	}
 	by := map[key][]extent{}
-	for o, e := range r.origins {
+	for o, e := range list {
 		k := key{o.iterations, o.engine}
 		by[k] = append(by[k], *e)
 	}
-	for _, list := range by {
-		lists.Sort(list, func(a, b extent) int { return cmp.Compare(a.first, b.first) })
+	for _, extents := range by {
+		lists.Sort(extents, func(a, b extent) int { return cmp.Compare(a.first, b.first) })
 		n, line, end := 0, int64(0), int64(math.MinInt64)
-		for _, e := range list {
+		for _, e := range extents {
 			if e.n < 2 {
 				continue
 			}
