@@ -342,6 +342,34 @@ func TestPartialsOfRealTraces(t *testing.T) {
 	}
 }
 
+// A session that states a wrong start, by the length of a step or so: its rank is blamed for nothing, nor is another.
+func TestRealRankOfAnotherClock(t *testing.T) {
+	for _, n := range []int{1, 4} {
+		for _, by := range []int64{1_055_201, -60_000} {
+			path := filepath.Join(t.TempDir(), "moved.sqlite")
+			from := shared(t, "traces", "ranks", fmt.Sprintf("jacobi_mpi_report%d.sqlite", n))
+			if err := tracetest.Rewrite(from, path, tracetest.ShiftTime(by)); err != nil {
+				t.Fatal(err)
+			}
+			var parts [][]byte
+			for _, other := range jacobiReports {
+				if other == n {
+					parts = append(parts, partialOf(t, path))
+				} else {
+					parts = append(parts, jacobi(t, other))
+				}
+			}
+			r := mergeReport(t, merge.Options{}, parts...)
+			told := func(w report.Warning) bool { return w.Code == "clock_moved" }
+			last := r.Find("rank.last_count", report.Labels{"rank": "3"})
+			// 958 as recorded; ranks 3 and 4 are close.
+			if *last.Value < 900 || *last.Value > 1000 || !slices.ContainsFunc(r.Warnings, told) {
+				t.Errorf("report %d by %d: rank 3 is last %v times, %v", n, by, *last.Value, r.Warnings)
+			}
+		}
+	}
+}
+
 // Five of eight ranks of a Jacobi solver: the truths of facts/ranks.md, of 1,001 Allreduces and one Barrier.
 func TestRealRanks(t *testing.T) {
 	var parts [][]byte

@@ -170,14 +170,16 @@ func (list captures) window(x *runFold) report.Window {
 	for _, c := range list {
 		base, tied = min(base, c.Session), tied && c.Session > 0
 	}
-	clocks := map[int]*ranks.Clock{} // by capture
+	clocks, moved := map[int]*ranks.Clock{}, map[int]int64{} // by capture
 	for m := range x.members {
-		clocks[x.ranks[x.of[m]].capture] = x.aligned.Clock(m)
+		at := x.ranks[x.of[m]].capture
+		clocks[at], moved[at] = x.aligned.Clock(m), x.members[m].Moved
 	}
 	longest, compared := int64(0), true
 	for at, c := range list {
 		if c.window.Length > 0 && tied {
-			from, to := c.window.Start+c.Session-base, c.window.End+c.Session-base
+			began := c.Session - base - moved[at]
+			from, to := c.window.Start+began, c.window.End+began
 			if k := clocks[at]; k != nil && k.Known {
 				from, to = from-k.Line.At(from), to-k.Line.At(to)
 			} else {

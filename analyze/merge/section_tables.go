@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 func (s *rankSection) ranksOut() (causes [][]report.Cell) {
@@ -142,6 +143,14 @@ func (s *rankSection) clocksOut() {
 		}
 	}
 	s.out.table("clocks", rows, 0)
+	for i := range s.run.members {
+		at, off := s.run.of[i], s.run.members[i].Moved
+		if off != 0 && slices.Index(s.run.of, at) == i {
+			s.out.warn("clock_moved", "The session of rank %s began %s %s than it states, as the ends of collectives "+
+				"show: its times are moved.", s.run.ranks[at].label,
+				unit.Format(math.Abs(float64(off)), report.Nanoseconds), earlier(off))
+		}
+	}
 	called := slices.ContainsFunc(s.run.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
 	if unknown > 0 && called {
 		s.out.warn("clocks", "%d of %d clocks could not be compared with the first: neither collectives nor "+
@@ -149,6 +158,13 @@ func (s *rankSection) clocksOut() {
 			"collective counts as the last there; it is unknown who waits for a message.",
 			unknown, len(s.run.aligned.Clocks))
 	}
+}
+
+func earlier(by int64) string {
+	if by > 0 {
+		return "earlier"
+	}
+	return "later"
 }
 
 func (s *rankSection) stepsOut() {

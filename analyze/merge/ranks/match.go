@@ -12,6 +12,7 @@ type Member struct {
 	*Track
 	Host  string // members of one host share a clock; empty: a clock of its own
 	Shift int64  // ns added to its times: when its session began, relative to the first one
+	Moved int64  // set by [Match]: ns by which its session began earlier than stated, as collectives show
 
 	Clock int // place of its clock in [Aligned.Clocks]; set by [Match]
 }
@@ -40,7 +41,9 @@ const (
 func Match(members []Member) (sets []Set, alone []int) {
 	numberClocks(members)
 	matched := make([]bool, len(members))
-	for _, bucket := range buckets(members) {
+	list := buckets(members)
+	correct(members, list)
+	for _, bucket := range list {
 		for _, s := range together(members, bucket) {
 			for _, m := range s.Members {
 				matched[m] = true
