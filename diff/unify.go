@@ -15,7 +15,7 @@ import (
 // then by name. The choice does not depend on which side is the base. Captures whose units were not found in the kernel
 // sequence stay as they are.
 //
-// If the captures have no common anchor, they are cut into units of about as many kernels, wherever these start: a step
+// If the captures have no common anchor, they are cut into units of as many kernels, wherever these start: a step
 // takes as long from any kernel to the next of its kind. If that fails, each keeps its own unit. apart says that they
 // have no common anchor.
 func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
@@ -78,7 +78,7 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	if c.cut == nil {
 		return nil
 	}
-	c.alike = report.AlikeUnits(c.cut...)
+	c.alike = report.AlikeUnits(report.AlikeKernels, c.cut...)
 	for _, r := range all {
 		if !r.Unit.Used().Same(a) {
 			c.rank += 1 + slices.IndexFunc(r.Unit.Anchors, func(b report.UnitAnchor) bool { return b.Same(a) })
@@ -87,8 +87,8 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	return c
 }
 
-// anywhere is the best choice of cuts, one for each capture, whose units have about as many kernels; nil if there is
-// none.
+// anywhere is the best choice of cuts, one for each capture, whose units have as many kernels as those of one of them;
+// nil if there is none.
 func anywhere(all []*report.Report) (best *candidate) {
 	for _, r := range all {
 		for i := range r.Unit.Anchors {
@@ -100,13 +100,14 @@ func anywhere(all []*report.Report) (best *candidate) {
 			c := &candidate{name: fmt.Sprintf("%q %d", a.Names, a.Start)}
 			for _, other := range all {
 				for k := range other.Unit.Anchors {
-					if cut, ok := other.CutAt(&other.Unit.Anchors[k]); ok && report.AlikeUnits(cut, target) {
+					cut, ok := other.CutAt(&other.Unit.Anchors[k])
+					if ok && report.AlikeUnits(report.SameKernels, cut, target) {
 						c.cut, c.rank = append(c.cut, cut), c.rank+k
 						break
 					}
 				}
 			}
-			if len(c.cut) == len(all) && report.AlikeUnits(c.cut...) && (best == nil || c.compare(best) < 0) {
+			if len(c.cut) == len(all) && (best == nil || c.compare(best) < 0) {
 				best = c
 			}
 		}

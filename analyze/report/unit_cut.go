@@ -102,11 +102,14 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	return &out, true
 }
 
-// alikeKernels is the ratio of kernels per unit up to which units have about the same number of kernels.
-const alikeKernels = 1.25
+// Ratios of kernels per unit.
+const (
+	AlikeKernels = 1.25 // up to which units have about the same number of kernels
+	SameKernels  = 1.02 // up to which they do the same work, wherever they start
+)
 
-// AlikeUnits reports whether the main units of all captures have about the same number of kernels.
-func AlikeUnits(all ...*Report) bool {
+// AlikeUnits reports whether the numbers of kernels of the main units of all captures differ by this ratio at most.
+func AlikeUnits(ratio float64, all ...*Report) bool {
 	least, most := int64(-1), int64(-1)
 	for _, r := range all {
 		at := slices.IndexFunc(r.Unit.Groups, func(g UnitGroup) bool { return g.Main })
@@ -119,7 +122,7 @@ func AlikeUnits(all ...*Report) bool {
 		}
 		most = max(most, n)
 	}
-	return float64(most) <= alikeKernels*float64(least)
+	return float64(most) <= ratio*float64(least)
 }
 
 // Alike reports whether two captures can be cut at one anchor into units that have about as many kernels.
@@ -127,7 +130,7 @@ func Alike(a, b *Report) bool {
 	return slices.ContainsFunc(a.Unit.Anchors, func(at UnitAnchor) bool {
 		x, ok := a.CutAt(&at)
 		y, both := b.CutAt(&at)
-		return ok && both && AlikeUnits(x, y)
+		return ok && both && AlikeUnits(AlikeKernels, x, y)
 	})
 }
 

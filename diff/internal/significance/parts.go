@@ -29,9 +29,10 @@ type PartVerdict struct {
 
 // Limits for changes that few units carry.
 const (
-	alikeHits = 3   // the largest hit is at most this many times the smallest
-	leastHit  = 0.1 // least that a hit adds, as a share of the mean unit
-	carried   = 0.7 // least share of a certain change that hits must explain
+	alikeHits = 3    // the largest hit is at most this many times the smallest
+	leastHit  = 0.1  // least that a hit adds, as a share of the mean unit
+	carried   = 0.7  // least share of a certain change that hits must explain
+	likeSides = 0.25 // most probability of a certain change's hits if the sides are alike
 )
 
 // JudgeParts judges the parts of units as one family; unit is the mean time of a unit of base. If the series are tied,
@@ -42,6 +43,7 @@ const (
 //   - by units that stand apart: at least two and 2 % of all. Each exceeds the other side's largest unit by more than
 //     that exceeds its median, and the median by a tenth of a unit. They are alike within a factor of three, or most of
 //     all, or more than chance would give (Rosenbaum 1954); a part that waits needs the last of these, or most of all.
+//     In a quarter of all cases at most would like sides have them on one side: base may have few units.
 //     A test of means misses them: each one changes the mean.
 //
 // timer is the resolution of the times.
@@ -90,7 +92,7 @@ func (v *PartVerdict) few(h *hits, sign float64, n int) {
 	}
 	v.Hits, v.Every, v.Times = len(h.at), Even(h.at, n), h.times
 	v.Delta, v.Low, v.High = delta, delta, delta
-	v.Certain = len(h.at) > outliers(n)
+	v.Certain = len(h.at) > outliers(n) && h.chance <= likeSides
 }
 
 // byMean judges the mean of a part.
@@ -133,6 +135,7 @@ type hits struct {
 	at     []int
 	excess float64 // sum above base's median
 	times  float64
+	chance float64 // that as many of like units are all on this side
 }
 
 func (x Part) hits(unit, alpha float64) (h hits) {
@@ -150,7 +153,8 @@ func (x Part) hits(unit, alpha float64) (h hits) {
 			smallest, largest = min(smallest, v-middle), max(largest, v-middle)
 		}
 	}
-	if 2*len(h.at) <= n && (x.Waits || largest > alikeHits*smallest) && exceedances(len(h.at), n, len(x.Base)) > alpha {
+	h.chance = exceedances(len(h.at), n, len(x.Base))
+	if 2*len(h.at) <= n && (x.Waits || largest > alikeHits*smallest) && h.chance > alpha {
 		return hits{}
 	}
 	if k := float64(len(h.at)); k > 0 && middle > 0 {

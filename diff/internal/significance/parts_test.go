@@ -94,6 +94,19 @@ func TestPartsOfFewSteps(t *testing.T) {
 	}
 }
 
+// Two of seven units take 5 ms more. Beside seven of base, like sides would have the two longest of 14 among head's in
+// 7·6/(14·13) = 23 % of all cases, beside four in 7·6/(11·10) = 38 %: too often to mean anything.
+func TestPartsBesideFewUnits(t *testing.T) {
+	head := []float64{10, 15, 10.1, 10.2, 15.1, 9.9, 10}
+	base := []float64{10, 10.1, 9.9, 10, 10.2, 10, 9.8}
+	for n, certain := range map[int]bool{7: true, 4: false} {
+		v := significance.JudgeParts([]significance.Part{{Base: base[:n], Head: head}}, 10, false, 1e-6, 0.05)[0]
+		if v.Certain != certain || v.Hits != 2 {
+			t.Errorf("beside %d: %+v", n, v)
+		}
+	}
+}
+
 // Two of five units waited 3.4 and 3.9 ms in communication, all others 0.3 to 2 ms: of 7 + 5 like units, the two
 // longest are among the 5 in 5·4/(12·11) = 15 % of all cases. Three of five are most, and 4 of 9 beside 9 are so in
 // 9·8·7·6/(18·17·16·15) = 4.1 %.
