@@ -1,13 +1,14 @@
 package ranks
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
-// correct moves the session of one rank on a host if collectives, which end at one time on all ranks, contradict when
-// it began. Most of the host's ranks have to agree on another time; without communicators, ranks that agree with some
-// others may be of a group that follows the first. Of two ranks, MPI or a communicator has to tie them.
+// correct moves sessions of a host if collectives, which end at one time on all ranks, contradict when they began. Each
+// has to contradict all others: ranks that agree among themselves may be of a group that follows another in lockstep.
+// Unless MPI or a communicator ties them, some others have to agree.
 func correct(members []Member, list [][]line) {
 	for _, bucket := range list {
 		byClock := map[int][]line{}
@@ -17,34 +18,51 @@ func correct(members []Member, list [][]line) {
 		}
 		for clock, lines := range byClock {
 			g := group{members: members, seed: lines[0], clocks: map[int]Line{clock: {}}, hi: len(lines[0].calls)}
-			var at, began []int64 // when each line ends, and its session began
-			var of []*Member
+			var list []session
 			for i := range lines {
 				if ahead, ok := g.ahead(&lines[i]); ok {
 					m := &members[lines[i].member]
-					at, began, of = append(at, ahead), append(began, m.Shift), append(of, m)
+					list = append(list, session{m, m.Shift, ahead})
 				}
 			}
-			if len(at) < 2 {
-				continue
+			if first := &members[lines[0].member]; len(list) > 1 && 2*len(list) > len(lines) {
+				moveOdd(members, list, first.Device < 0 || first.Calls[lines[0].calls[0]].Comm >= 0)
 			}
-			host := slices.Sorted(slices.Values(at))[(len(at)-1)/2]
-			agree := func(when int64) (sessions map[int64]bool) {
-				sessions = map[int64]bool{}
-				for i := range at {
-					if abs(at[i]-when) <= surest*SameHost {
-						sessions[began[i]] = true
-					}
-				}
-				return sessions
+		}
+	}
+}
+
+// session is when a member's session began, and how far its collectives end after those of another, in ns.
+type session struct {
+	*Member
+	began, ahead int64
+}
+
+// moveOdd moves sessions that agree with no other to those that agree; if tied, to the first if none do.
+func moveOdd(members []Member, list []session, tied bool) {
+	agree := func(with session) int {
+		began := map[int64]bool{}
+		for _, s := range list {
+			if abs(s.ahead-with.ahead) <= surest*SameHost {
+				began[s.began] = true
 			}
-			tied := len(lines) == 2 && (of[0].Device < 0 || of[0].Calls[lines[0].calls[0]].Comm >= 0)
-			for i, m := range of {
-				off := at[i] - host
-				if abs(off) > surest*SameHost && len(agree(at[i])) == 1 && (tied || 2*len(agree(host)) > len(lines)) {
-					move(members, m, off)
-				}
-			}
+		}
+		return len(began)
+	}
+	most := slices.MaxFunc(list, func(a, b session) int { return cmp.Compare(agree(a), agree(b)) })
+	var odd []session
+	for _, s := range list {
+		switch {
+		case abs(s.ahead-most.ahead) <= surest*SameHost:
+		case agree(s) > 1:
+			return
+		default:
+			odd = append(odd, s)
+		}
+	}
+	for _, s := range odd {
+		if tied || agree(most) > 1 {
+			move(members, s.Member, s.ahead-most.ahead)
 		}
 	}
 }

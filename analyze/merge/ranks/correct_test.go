@@ -71,8 +71,10 @@ func TestCorrectLeavesAlone(t *testing.T) {
 		"as stated":       lockstep(5, -1),
 		"25 µs":           later(lockstep(5, -1), 25_000, 1),
 		"another stage":   later(lockstep(4, 0), 400_000, 2, 3),
+		"two and two":     later(later(lockstep(5, -1), 400_000, 1, 3), 800_000, 2, 4),
 		"two GPUs":        later(lockstep(2, 0), 400_000, 1),
 		"half and half":   later(lockstep(4, -1), 400_000, 1, 3),
+		"one of each":     later(later(lockstep(3, 0), 400_000, 1), 800_000, 2),
 		"no host's clock": later(hostless, 400_000, 1),
 	} {
 		Match(members)
