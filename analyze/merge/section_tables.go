@@ -146,9 +146,9 @@ func (s *rankSection) clocksOut() {
 	for i := range s.run.members {
 		at, off := s.run.of[i], s.run.members[i].Moved
 		if off != 0 && slices.Index(s.run.of, at) == i {
-			s.out.warn("clock_moved", "The session of rank %s began %s %s than it states, as the ends of collectives "+
-				"show: its times are moved.", s.run.ranks[at].label,
-				unit.Format(math.Abs(float64(off)), report.Nanoseconds), earlier(off))
+			by := unit.Format(math.Abs(float64(off)), report.Nanoseconds)
+			s.out.warn("clock_moved", "The start that the session of rank %s states is %s off, as the ends of "+
+				"collectives show: its times are moved.", s.run.ranks[at].label, by)
 		}
 	}
 	called := slices.ContainsFunc(s.run.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
@@ -158,13 +158,6 @@ func (s *rankSection) clocksOut() {
 			"collective counts as the last there; it is unknown who waits for a message.",
 			unknown, len(s.run.aligned.Clocks))
 	}
-}
-
-func earlier(by int64) string {
-	if by > 0 {
-		return "earlier"
-	}
-	return "later"
 }
 
 func (s *rankSection) stepsOut() {

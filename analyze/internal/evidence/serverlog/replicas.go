@@ -3,17 +3,15 @@ package serverlog
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"math"
-
-	"github.com/nsys-llm/explain/analyze/report/lists"
+	"slices"
 )
 
-// origin is what wrote lines of one kind: an engine of a server, and the text before their headers, which names the
-// process, the container or the host.
-type origin struct {
-	iterations bool // else statistics
+// kindOf is the engine that lines of numbers are about, and whether they are iterations or statistics.
+type kindOf struct {
+	iterations bool
 	engine     int32
-	name       string
 }
 
 // extent is the part of a log, in lines and in time, in which an origin wrote.
@@ -22,29 +20,33 @@ type extent struct{ n, first, last, begin, end int64 }
 // podKeys are the fields in which log drivers name what wrote a line.
 var podKeys = []string{`"pod_name"`, `"pod"`, `"container_name"`, `"_HOSTNAME"`, `"host"`}
 
-// maxOrigins bounds how many are told apart.
+// maxOrigins bounds how many of a kind are told apart.
 const maxOrigins = 256
 
-// origins are those of the lines of numbers of a log.
-type origins map[origin]*extent
+// origins are where each writer of such lines wrote, by the text before their headers, which names the process, the
+// container or the host.
+type origins map[kindOf]map[string]*extent
 
 // wrote notes where the line of numbers comes from that r is at.
 func (list origins) wrote(r *reader, iterations bool, engine int32) {
 	if r.source == nil {
 		return
 	}
-	o := origin{iterations, engine, untimed(r.source)}
+	of, name := kindOf{iterations, engine}, untimed(r.source)
 	if r.raw[0] == '{' {
 		pod, _ := anyField(r.raw, podKeys)
-		o.name += string(pod)
+		name += string(pod)
 	}
-	e := list[o]
+	if list[of] == nil {
+		list[of] = map[string]*extent{}
+	}
+	e := list[of][name]
 	if e == nil {
-		if len(list) >= maxOrigins {
+		if len(list[of]) >= maxOrigins {
 			return
 		}
 		e = &extent{first: r.line, begin: math.MaxInt64, end: math.MinInt64}
-		list[o] = e
+		list[of][name] = e
 	}
 	e.n, e.last = e.n+1, r.line
 	if r.last != NoClock {
@@ -55,17 +57,8 @@ func (list origins) wrote(r *reader, iterations bool, engine int32) {
 // replicas is how many origins wrote the same engine's numbers at once: several replicas. A server that is started
 // again writes after the one before, by the lines and by their times. A single line may have a torn prefix.
 func (list origins) replicas() (most int) {
-	type key struct {
-		iterations bool
-		engine     int32
-	}
-	by := map[key][]extent{}
-	for o, e := range list {
-		k := key{o.iterations, o.engine}
-		by[k] = append(by[k], *e)
-	}
-	for _, extents := range by {
-		lists.Sort(extents, func(a, b extent) int { return cmp.Compare(a.first, b.first) })
+	for _, by := range list {
+		extents := slices.SortedFunc(maps.Values(by), func(a, b *extent) int { return cmp.Compare(a.first, b.first) })
 		n, line, end := 0, int64(0), int64(math.MinInt64)
 		for _, e := range extents {
 			if e.n < 2 {
