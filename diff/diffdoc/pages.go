@@ -122,9 +122,12 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return append(spans, doc.Text(" of "+c.Study.About()+": "+step))
 	case c.FirstRun():
 		return append(spans, budgetsLine(c)...)
-	case c.Verdict == comparison.Fail && overBudget(c):
+	case c.Verdict == comparison.Fail && overBudget(c) || nothingFailed(c):
 		g := standing(c)[0]
 		spans = doc.Spans(spans, " ", gateMetric(c, g), ": "+clip(g.Reason))
+		if g.Verdict == comparison.Inconclusive && c.Verdict == comparison.Fail {
+			spans = append(spans, doc.Text(" (the policy lets that fail)"))
+		}
 		if size := c.Answer.Size(); size != "" {
 			spans = append(spans, doc.Text("; against the base: "+size))
 		}
@@ -232,6 +235,13 @@ func overBudget(c *comparison.Comparison) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(g *comparison.Gate) bool {
 		return !strings.HasPrefix(g.Threshold, "<=") && !strings.HasPrefix(g.Threshold, ">=")
 	})
+}
+
+// nothingFailed reports whether gates that could not judge decide a verdict, and the answer does not say so.
+func nothingFailed(c *comparison.Comparison) bool {
+	list := standing(c)
+	return c.Comparable && len(list) > 0 && c.Answer.Direction != comparison.NotSettled &&
+		!slices.ContainsFunc(list, func(g *comparison.Gate) bool { return g.Verdict != comparison.Inconclusive })
 }
 
 // standing returns the gates that decide the verdict, or that decided it before a label accepted it; none if it is a
