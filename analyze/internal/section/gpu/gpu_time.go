@@ -249,7 +249,7 @@ const idleLeast = 0.05
 
 // idleFinding is the one finding for all idle time: its main cause, and its place.
 func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
-	if s.Share(s.IdleLeft()) < idleLeast {
+	if s.Share(s.Idle) < idleLeast {
 		return
 	}
 	x := in.IdleSite()
@@ -292,7 +292,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 				return r.ID == "unit.read_back_idle"
 			})
 		}
-		if y.Cause != x.Cause {
+		if y.Cause != x.Cause || y.Host != x.Host {
 			for i := range f.Evidence {
 				if f.Evidence[i].Labels["cause"] != "" {
 					f.Evidence[i] = cause(y)

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -152,6 +153,9 @@ func readBacks(in *kit.Input, out *kit.Output) {
 	out.Source.With(trace.RoleAPI, "start", "end", "globalTid")
 	out.Int("memcpy.read_back_count", nil, s.ReadBacks)
 	out.Int("memcpy.read_back_idle", nil, s.ReadBackIdle())
+	ofIt := func(ns int64) string {
+		return unit.Format(float64(ns)/float64(max(s.Units, 1)), report.Nanoseconds) + " of it"
+	}
 	title := "The host reads values back from the GPU"
 	if s.ReadBackAt != "" {
 		title += " in " + kit.Quoted(s.ReadBackAt)
@@ -164,8 +168,8 @@ func readBacks(in *kit.Input, out *kit.Output) {
 		evidence = []report.MetricRef{kit.Ref("unit.read_back_idle"), kit.Ref("unit.read_back_count")}
 		each = ", " + wording.Means("per step", float64(s.ReadBacks)/float64(s.Units))
 	}
-	out.FindAs("read_backs", title+each+", and the GPU idles meanwhile: "+s.Each(s.ReadBackIdle()),
-		evidence,
+	idles := ", and the GPU idles meanwhile: " + s.Each(s.ReadBackIdle()) + s.AfterRead.Inside(ofIt)
+	out.FindAs("read_backs", title+each+idles, evidence,
 		"Each, of up to 64 bytes, is a .item(), .cpu() or .tolist() (or a condition on a GPU value) that waits for all launched work: keep the value on the GPU, or read it one step later.",
 		"Pinning does not help copies of this size.",
 	).At(s.ReadBackAt).OfIdle(s, s.ReadBackIdle(), kit.CauseReadBack)

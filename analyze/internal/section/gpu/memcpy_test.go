@@ -263,8 +263,8 @@ func TestMemcpyOracle(t *testing.T) {
 // Ten steps of 1 ms: the GPU works for 590 µs, while the host waits to read 4 bytes back (a copy that is called at 20 and
 // returns at 700, and a synchronisation to 800), and launches the next step at 1000, which begins at 1010. The GPU copies for
 // 50 and idles for 150 of the call and its wait. The read-back also costs the idle time that follows: the 210 µs to the next
-// kernel. A copy of 1 kB is not a read-back. Without the wait the host would
-// be ahead of the GPU.
+// kernel. 180 µs of it are in the sampler. A copy of 1 kB is not a read-back. Without the wait the host would be
+// ahead of the GPU.
 func TestReadBacks(t *testing.T) {
 	const ms = 1000 * sectiontest.Us
 	for bytes, want := range map[int64]int64{4: 10, 1024: 0} {
@@ -272,7 +272,8 @@ func TestReadBacks(t *testing.T) {
 		th := b.Process(100, "python").Thread(100, "")
 		for i := range int64(11) {
 			at := i * ms
-			th.Range("optimizer", at+15*sectiontest.Us, at+900*sectiontest.Us)
+			th.Range("optimizer", at+15*sectiontest.Us, at+805*sectiontest.Us)
+			th.Range("sampler", at+810*sectiontest.Us, at+990*sectiontest.Us)
 			th.Launch("gemm", at, at+10*sectiontest.Us, tracetest.Kernel{Start: at + 10*sectiontest.Us, End: at + 600*sectiontest.Us})
 			th.Memcpy(at+20*sectiontest.Us, at+700*sectiontest.Us, tracetest.Memcpy{Start: at + 620*sectiontest.Us, End: at + 670*sectiontest.Us, Bytes: bytes, Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
 			th.StreamSynchronize(at+700*sectiontest.Us, at+800*sectiontest.Us, 0, 7)
@@ -289,7 +290,9 @@ func TestReadBacks(t *testing.T) {
 		sectiontest.Metric(t, r, float64(want)*360*sectiontest.Us, "memcpy.read_back_idle") // 600 to 620, 670 to 1010
 		sectiontest.Metric(t, r, 1, "unit.read_back_count")
 		sectiontest.Metric(t, r, 360*sectiontest.Us, "unit.read_back_idle")
-		if f == nil || f.Place != "optimizer" || f.Severity != report.High || !strings.Contains(f.Title, "in `optimizer`, 1 per step") {
+		if f == nil || f.Place != "optimizer" || f.Severity != report.High ||
+			!strings.Contains(f.Title, "in `optimizer`, 1 per step") ||
+			!strings.HasSuffix(f.Title, "360 µs of each step, 180 µs of it inside `sampler`") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -309,5 +312,24 @@ func TestIdleBesidesReadBacks(t *testing.T) {
 	f := sectiontest.FindingOf(sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"}).Report, "gpu_idle")
 	if want := "GPU idle 50.0 %: 30.0 % after read-backs; in the other 20.0 %, the main thread does not launch, and no reason was recorded"; f == nil || f.Title != want {
 		t.Errorf("%+v", f)
+	}
+}
+
+// In steps of 1 ms the GPU works for 300 µs and copies 4 bytes by 310, and the copy's call lasts to 990 for a reason of
+// its own. A replay without the wait for the value gains nothing, so the finding on idle time has the 695 + 1 µs.
+func TestIdleOfReadBacksThatDoNotWait(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(100, "python").Thread(100, "")
+	for i := range int64(20) {
+		at := i * 1000 * us
+		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 305*us})
+		th.Memcpy(at+10*us, at+990*us, tracetest.Memcpy{Start: at + 306*us, End: at + 310*us, Bytes: 4,
+			Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report
+	want := "GPU idle 69.6 %: the main thread is in `cudaMemcpyAsync`"
+	if len(r.Findings) != 1 || r.Findings[0].Title != want || r.Findings[0].Severity != report.High {
+		t.Errorf("%+v", r.Findings)
 	}
 }

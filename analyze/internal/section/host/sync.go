@@ -258,7 +258,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 		case 2*step.SyncIdle() >= step.Idle:
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		case step.Cause[after] > step.Cause[timeline.CauseSync]:
-			title += " (idle: " + timeline.CauseNames[after] + ")"
+			title += " (idle: " + timeline.CauseNames[after] + ")" + step.Where.Inside(step.Each)
 		}
 	}
 	out.FindAs("sync", title, evidence, advice...).At(site).OfIdle(step, step.SyncIdle(), barrierIdle...)

@@ -142,9 +142,11 @@ func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to int64 // of the allocation in a step
 		other    bool  // on another thread
+		read     bool  // the wait is for 4 bytes
 		want     int64 // µs of a step; 0: no finding
 	}{
 		"after the wait":    {from: 620, to: 920, want: 300},
+		"after a read-back": {from: 620, to: 920, read: true, want: 300},
 		"behind the kernel": {from: 100, to: 500},
 		"on another thread": {from: 620, to: 920, other: true},
 	} {
@@ -154,6 +156,10 @@ func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
 		for i := range int64(20) {
 			at := (1000 + 1000*i) * us
 			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
+			if c.read {
+				th.Memcpy(at+6*us, at+9*us, tracetest.Memcpy{Start: at + 600*us, End: at + 602*us, Bytes: 4,
+					Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
+			}
 			if c.from < 600 {
 				th.Call("cudaMalloc_v3020", at+c.from*us, at+c.to*us)
 			}
@@ -176,6 +182,26 @@ func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
 		if s := sectiontest.FindingOf(r, "sync"); s != nil && s.Severity != sectiontest.Remark && c.want > 0 && s.Worth.Time/s.Worth.Units > 100*us {
 			t.Errorf("%s: %s is worth %d too", name, s.Title, s.Worth.Time/s.Worth.Units)
 		}
+	}
+}
+
+// Steps of 1000 µs: the GPU works for 600, and the thread waits for that to 605, is in a range for 300 µs, and launches
+// again at 1000. The finding on the wait names the range.
+func TestSyncNamesWhatFollows(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(20) {
+		at := (1000 + 1000*i) * us
+		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
+		th.StreamSynchronize(at+10*us, at+605*us, 0, 7)
+		th.Range("sampler", at+620*us, at+920*us)
+	}
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync")
+	want := "No work is queued ahead: after each wait in `cudaStreamSynchronize` the GPU idles (idle: host), " +
+		"300 µs of each step inside `sampler`"
+	if f == nil || f.Title != want {
+		t.Errorf("%+v", f)
 	}
 }
 

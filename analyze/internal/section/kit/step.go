@@ -30,6 +30,9 @@ type Step struct {
 	// Place of the launching thread while the device waited for it: idle time of the causes sync, host and launch,
 	// without the time caused by reading values back, if that is reported separately.
 	Where IdlePlace
+	// AfterRead is its place in that time, other than ReadBackAt.
+	AfterRead  IdlePlace
+	everywhere IdlePlace // Where and that time
 	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in
 	// the call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in
 	// a synchronous copy. ReadBacks counts the calls that read back.

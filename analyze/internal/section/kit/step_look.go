@@ -44,11 +44,18 @@ type latePart struct {
 	inside, around []int64 // by number of the folded range: time with it innermost, and time anywhere in it
 }
 
+func newLatePart() latePart {
+	return latePart{IdlePlace: IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{},
+		Ranges: map[string]int64{}, Within: map[string]int64{}, Threads: map[int32]int64{},
+		Stacks: map[int64]StackTime{}}}
+}
+
 const (
 	markReadBack = iota
 	markStaged
 	markBlocked
 	markSync
+	markAllocation
 )
 
 func stepLookOf(in *Input) *stepLook {
@@ -85,8 +92,7 @@ func newStepLook(in *Input) *stepLook {
 	}
 	x.step.Device = &x.tl.Devices[x.index]
 	for i := range x.parts {
-		x.parts[i].IdlePlace = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
-			Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
+		x.parts[i] = newLatePart()
 	}
 	x.step.Behind.Within = map[string]int64{}
 	x.ranges = NewRangeWalk(in.Trace)
@@ -244,15 +250,20 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 }
 
 // readBackIn is the part of a stretch caused by a read-back of the thread: the time in the call and its wait, and after
-// it at most as long again, which is the most that the thread could have done meanwhile. Empty if there is none.
+// it at most as long again, which is the most that the thread could have done meanwhile; memory that it allocates then
+// is another cause. Empty if there is none.
 func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
 	marks := x.marks[thread]
-	for at := x.markAt[thread]; at < len(marks) && marks[at].start < hi; at++ {
-		if m := &marks[at]; m.kind == markReadBack && m.end > lo {
-			return max(lo, m.start), min(hi, m.end+m.end-m.start)
+	from, to = hi, hi
+	for at := x.markAt[thread]; at < len(marks) && marks[at].start < to; at++ {
+		switch m := &marks[at]; {
+		case m.kind == markReadBack && m.end > lo && from == hi:
+			from, to = max(lo, m.start), min(hi, m.end+m.end-m.start)
+		case m.kind == markAllocation && from < hi:
+			return from, max(from, m.start)
 		}
 	}
-	return hi, hi
+	return from, to
 }
 
 // inRanges attributes time to the ranges that were open, the innermost last. Names that differ in their numbers are
@@ -297,28 +308,41 @@ func (x *stepLook) fold(name int32) int32 {
 func (x *stepLook) finish() {
 	x.work()
 	x.step.ReadBacks = int64(len(x.counted))
-	left := &x.parts[0]
+	all, left := newLatePart(), &x.parts[0]
+	for i := range x.parts {
+		all.add(&x.parts[i])
+		x.parts[i].name(x.folded.Keys)
+	}
+	all.name(x.folded.Keys)
 	if !x.step.ReadBacksTold() {
-		left.add(&x.parts[1])
+		left = &all
 	}
 	x.step.Where, x.step.HostLeft = left.IdlePlace, left.host
-	for n, ns := range left.around {
-		x.step.Where.Within[x.folded.Keys[n]] = ns
-		if left.inside[n] > 0 {
-			x.step.Where.Ranges[x.folded.Keys[n]] = left.inside[n]
-		}
-	}
+	x.step.AfterRead, x.step.everywhere = x.parts[1].IdlePlace, all.IdlePlace
 	for n, ns := range x.launchedIn {
 		x.step.Behind.Within[x.folded.Keys[n]] = ns
 	}
 	x.step.Where.Meanwhile = x.meanwhile()
+	x.step.everywhere.Meanwhile = x.step.Where.Meanwhile
 	for rng, ns := range x.reads {
 		if rng != "" && float64(ns) >= placeShare*float64(x.step.ReadBack) && (x.step.ReadBackAt == "" || ns > x.reads[x.step.ReadBackAt]) {
 			x.step.ReadBackAt = rng
 		}
 	}
+	delete(x.step.AfterRead.Ranges, x.step.ReadBackAt)
+	delete(x.step.AfterRead.Within, x.step.ReadBackAt)
 	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
 	x.folds, x.folded, x.launchedIn, x.late, x.parts = nil, nil, nil, nil, [2]latePart{}
+}
+
+// name names the ranges.
+func (x *latePart) name(names []string) {
+	for n, ns := range x.around {
+		x.Within[names[n]] = ns
+		if x.inside[n] > 0 {
+			x.Ranges[names[n]] = x.inside[n]
+		}
+	}
 }
 
 // add adds the times of another part.

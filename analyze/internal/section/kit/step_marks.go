@@ -54,17 +54,20 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 	return list
 }
 
-// addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits
-// for it: the next call of the thread, where it is one of these.
+// addSyncs adds the calls of the Synchronize family, and those that allocate. The mark of a read-back lasts to the end
+// of the call that waits for it: the next call of the thread, where it is one of these.
 func addSyncs(api *trace.API, list map[int32][]mark, waits map[int32]bool) {
 	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
 	for i := range api.Len() {
-		th, sync := api.Thread(i), api.Names[api.Name(i)].Sync
-		if th == trace.None {
+		th, name := api.Thread(i), &api.Names[api.Name(i)]
+		sync := name.Sync
+		switch {
+		case th == trace.None:
 			continue
-		}
-		if sync {
+		case sync:
 			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markSync})
+		case Allocates(name.Name):
+			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markAllocation})
 		}
 		marks := list[th]
 		if len(marks) == 0 {

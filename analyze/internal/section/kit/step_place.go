@@ -52,14 +52,17 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 			x.Cause, x.Time = c, ns
 		}
 	}
-	host := lists.Total(s.HostLeft[:])
-	for h, ns := range s.HostLeft {
+	w, by := &s.Where, &s.HostLeft
+	if x.Of > s.IdleLeft() { // no finding is about read-backs after all
+		w, by = &s.everywhere, &s.Host
+	}
+	host := lists.Total(by[:])
+	for h, ns := range by {
 		ns = int64(math.Round(float64(ns) * float64(idle[timeline.CauseHost]) / float64(max(host, 1))))
 		if ns > x.Time {
 			x.Cause, x.Host, x.Time = timeline.CauseHost, h, ns
 		}
 	}
-	w := &s.Where
 	switch x.Cause {
 	case timeline.CauseDependency:
 		x.Ranges, x.In = s.Behind.ranges()
@@ -135,6 +138,15 @@ func (w *IdlePlace) ranges() (names []string, in int64) {
 		}
 	}
 	return names, in
+}
+
+// Inside says which ranges hold at least 30 % of the time, as the end of a sentence; empty if none does.
+func (w *IdlePlace) Inside(say func(ns int64) string) string {
+	names, ns := w.ranges()
+	if len(names) == 0 {
+		return ""
+	}
+	return ", " + say(ns) + " inside " + Quoted(names...)
 }
 
 // slow reports whether the thread launches more slowly than the GPU works: its time is spread over many gaps of each
