@@ -258,7 +258,12 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 		case 2*step.SyncIdle() >= step.Idle:
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		case step.Cause[after] > step.Cause[timeline.CauseSync]:
-			title += " (idle: " + timeline.CauseNames[after] + ")" + step.Where.Inside(step.Each)
+			text := timeline.CauseNames[after]
+			inside := step.Where.Inside(step.Each)
+			if x := in.IdleSite(); inside == "" && x.Cause == after && len(x.Calls) > 0 {
+				text += ", in " + kit.Quoted(x.Calls...)
+			}
+			title += " (idle: " + text + ")" + inside
 		}
 	}
 	out.FindAs("sync", title, evidence, advice...).At(site).OfIdle(step, step.SyncIdle(), barrierIdle...)

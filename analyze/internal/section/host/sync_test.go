@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -186,22 +187,27 @@ func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
 }
 
 // Steps of 1000 µs: the GPU works for 600, and the thread waits for that to 605, is in a range for 300 µs, and launches
-// again at 1000. The finding on the wait names the range.
+// again at 1000. The finding on the wait names the range, else the call of the operating system.
 func TestSyncNamesWhatFollows(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "p").Thread(1, "")
-	for i := range int64(20) {
-		at := (1000 + 1000*i) * us
-		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
-		th.StreamSynchronize(at+10*us, at+605*us, 0, 7)
-		th.Range("sampler", at+620*us, at+920*us)
-	}
-	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync")
-	want := "No work is queued ahead: after each wait in `cudaStreamSynchronize` the GPU idles (idle: host), " +
-		"300 µs of each step inside `sampler`"
-	if f == nil || f.Title != want {
-		t.Errorf("%+v", f)
+	for _, want := range []string{"(idle: host), 300 µs of each step inside `sampler`", "(idle: host, in `poll`)"} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		for i := range int64(20) {
+			at := (1000 + 1000*i) * us
+			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
+			th.StreamSynchronize(at+10*us, at+605*us, 0, 7)
+			if strings.Contains(want, "poll") {
+				th.OSRT("poll", at+620*us, at+920*us)
+			} else {
+				th.Range("sampler", at+620*us, at+920*us)
+			}
+		}
+		f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync")
+		want = "No work is queued ahead: after each wait in `cudaStreamSynchronize` the GPU idles " + want
+		if f == nil || f.Title != want {
+			t.Errorf("%+v, want %s", f, want)
+		}
 	}
 }
 
