@@ -46,21 +46,13 @@ const (
 	mostError   = 0.01 // of a replay
 	mostApart   = 0.10 // between the share of a path on the host and what is gained without it
 	mostUnknown = 0.25 // of a path, and of the work without a known call
-	mostKept    = 256  // units that are replayed
+	mostKept    = 256  // units that are replayed, or as many as have mostWork
+	mostWork    = 1 << 16
 )
 
 // NewCeilings replays units as they were; nil if no unit was kept.
 func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
-	var list []int32
-	for i := range r.Units {
-		if r.Units[i].State == workunit.Kept {
-			list = append(list, int32(i))
-		}
-	}
-	lists.Sort(list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
-	if n := len(list); n > mostKept {
-		list = list[(n-mostKept)/2:][:mostKept]
-	}
+	list := replayed(r)
 	if len(list) == 0 {
 		return nil
 	}
@@ -81,6 +73,26 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 	}
 	c.Resolved = fits && c.Error <= mostError && max(c.Unknown, c.Unlaunched) <= mostUnknown && !c.Contradicted
 	return c
+}
+
+// replayed are the kept units, by start: all of them, or those in the middle. Steps may take less and less time, so few
+// pieces of work are all replayed, however many units they are.
+func replayed(r *workunit.Result) (list []int32) {
+	for i := range r.Units {
+		if r.Units[i].State == workunit.Kept {
+			list = append(list, int32(i))
+		}
+	}
+	lists.Sort(list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
+	work := 0
+	for d := range r.Timeline.Devices {
+		work += r.Timeline.Devices[d].Len()
+	}
+	n := len(list)
+	if most := max(mostKept, mostWork*n/max(1, work)); n > most {
+		list = list[(n-most)/2:][:most]
+	}
+	return list
 }
 
 // unlaunched is the share of the work in the stretch whose call is unknown, 0 to 1.

@@ -57,19 +57,11 @@ func open(t *testing.T, path string) *capture {
 	return c
 }
 
-// kept are the units that ceilings are of: those of the main kind among the 256 in the middle.
-func (c *capture) kept() (list []int32) {
-	for i := range c.units.Units {
-		if c.units.Units[i].State == workunit.Kept {
-			list = append(list, int32(i))
-		}
-	}
-	u := c.units.Units
-	slices.SortStableFunc(list, func(a, b int32) int { return int(min(1, max(-1, u[a].Start-u[b].Start))) })
-	if n := len(list); n > 256 {
-		list = list[(n-256)/2:][:256]
-	}
-	return slices.DeleteFunc(list, func(i int32) bool { return int(u[i].Group) != c.units.Primary || c.of.Next[i] == trace.None })
+// kept are the units that ceilings are of: those of the main kind.
+func (c *capture) kept() []int32 {
+	return slices.DeleteFunc(replayed(c.units), func(i int32) bool {
+		return int(c.units.Units[i].Group) != c.units.Primary || c.of.Next[i] == trace.None
+	})
 }
 
 // truth is what the units of the ceilings gain in a mutant, as a share of their time, on the device with most of it.

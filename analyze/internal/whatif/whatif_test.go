@@ -206,3 +206,24 @@ func TestUpTo(t *testing.T) {
 		t.Errorf("a loss: %+v", g)
 	}
 }
+
+// Of 600 steps the first 500 take 1000 µs, 600 of them the kernel, and the others 500 and 100: the mean step is 917 µs,
+// and a kernel that is twice as fast gains 258. The 256 in the middle would gain 300 of 1000.
+func TestCeilingsOfStepsThatShrink(t *testing.T) {
+	b, at := tracetest.New(), int64(1000*us)
+	th := b.Process(1, "loop").Thread(1, "")
+	for i := range 601 {
+		kernel := int64(600 * us)
+		if i >= 500 {
+			kernel = 100 * us
+		}
+		th.Launch("gemm_a", at, at+4*us, tracetest.Kernel{Start: at + 7*us, End: at + 7*us + kernel})
+		th.StreamSynchronize(at+20*us, at+11*us+kernel, 0, 7)
+		at += 400*us + kernel
+	}
+	c := open(t, b.WriteTB(t))
+	g := c.ceilings.Gain(c.scaled("gemm_a", 0.5), true)
+	if g.N != 600 || math.Abs(g.Time-916_667) > 1 || math.Abs(g.Mean-258_333) > 1 {
+		t.Errorf("%+v", g)
+	}
+}
