@@ -265,6 +265,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 			}
 			title += " (idle: " + text + ")" + inside
 		}
+		title += kit.Stall(step)
 	}
 	out.FindAs("sync", title, evidence, advice...).At(site).OfIdle(step, step.SyncIdle(), barrierIdle...)
 }

@@ -120,3 +120,20 @@ func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 		}
 	}
 }
+
+// Blocking is the blocking call that at least 30 % of a time is in, or empty.
+func (w *IdlePlace) Blocking(api *trace.API, of int64) string {
+	if list, _ := leading(w.blocking(api), of); len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// blocking is the time in blocking calls, by name.
+func (w *IdlePlace) blocking(api *trace.API) map[string]int64 {
+	calls := map[string]int64{}
+	for name, ns := range w.Syncs {
+		calls[api.Names[name].Name] += ns
+	}
+	return calls
+}

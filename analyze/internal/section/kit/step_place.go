@@ -249,6 +249,16 @@ const (
 	stallMeans = 3
 )
 
+// Stall says which part of the idle time of all steps one gap is; empty if no gap is a stall.
+func Stall(s *Step) string {
+	ns := stall(s)
+	if ns == 0 {
+		return ""
+	}
+	return "; one gap of " + unit.Format(float64(s.Gap.Len()), report.Nanoseconds) + " is " +
+		unit.Percent(float64(ns)/float64(s.Idle)) + " of the idle time of all " + unit.Int(s.Units) + " steps"
+}
+
 // hostDoes says what the launching thread does, by host cause.
 var hostDoes = [timeline.HostCauses]string{
 	timeline.HostAPI: " is in", timeline.HostProfiler: " is held up by the profiler", timeline.HostOS: " sits in",
@@ -339,11 +349,7 @@ func (x *IdleSite) Title(in *Input) string {
 	if b := TwoTimes(in.Units); b != nil {
 		text += "; " + b.String()
 	}
-	if ns := stall(s); ns > 0 {
-		text += "; one gap of " + unit.Format(float64(s.Gap.Len()), report.Nanoseconds) + " is " + unit.Percent(float64(ns)/float64(s.Idle)) +
-			" of the idle time of all " + unit.Int(s.Units) + " steps"
-	}
-	return text
+	return text + Stall(s)
 }
 
 // BehindLaunch says what is known of idle time after the launch, as the end of a sentence.
@@ -479,21 +485,4 @@ func (x *IdleSite) group() string {
 		return ""
 	}
 	return OSGroup(x.Calls[0])
-}
-
-// Blocking is the blocking call that at least 30 % of a time is in, or empty.
-func (w *IdlePlace) Blocking(api *trace.API, of int64) string {
-	if list, _ := leading(w.blocking(api), of); len(list) > 0 {
-		return list[0]
-	}
-	return ""
-}
-
-// blocking is the time in blocking calls, by name.
-func (w *IdlePlace) blocking(api *trace.API) map[string]int64 {
-	calls := map[string]int64{}
-	for name, ns := range w.Syncs {
-		calls[api.Names[name].Name] += ns
-	}
-	return calls
 }
