@@ -311,62 +311,6 @@ func TestIdleNamesThePlace(t *testing.T) {
 	}
 }
 
-// Half of the step is products in FP32 on a GPU of compute capability 8.0. In TF32, or on an older GPU, nothing is said.
-func TestFP32MathIsFound(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		major int64
-		want  report.Severity
-	}{{"ampere_sgemm_128x64_tn", 8, report.High}, {"cutlass_80_tensorop_s1688gemm_128x128", 8, ""}, {"maxwell_sgemm_128x64_tn", 6, ""}} {
-		b := tracetest.New()
-		b.GPU(tracetest.GPU{Name: "A GPU", Compute: [2]int64{c.major, 0}})
-		th := b.Process(1, "p").Thread(1, "")
-		for i := range int64(12) {
-			at := i * 1000 * sectiontest.Us
-			th.Launch(c.name, 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
-		}
-		sectiontest.Look(t, b, analyze.Options{}).Finding("fp32_math", c.want)
-	}
-}
-
-// Half of a step of 1 ms is FP32: what BF16 saves at most follows from the rates that NVIDIA states for the GPU, and TF32 is
-// advised only if it is faster. On a GPU whose rates are not known the whole half may go, and the advice says so.
-func TestFP32MathIsWorthWhatTheGPUAllows(t *testing.T) {
-	for _, c := range []struct {
-		gpu  string
-		most int64 // ns of the step
-		says string
-		not  string
-	}{
-		{"NVIDIA A100-SXM4-80GB", 468_750, "16 times the rate of FP32; check accuracy. If FP32 must stay, TF32 (torch.set_float32_matmul_precision(\"high\")) runs at up to 8 times its rate", ""},
-		{"NVIDIA GeForce RTX 3090", 250_000, "2 times the rate of FP32; check accuracy. TF32 gains nothing here", "set_float32"},
-		{"NVIDIA GeForce RTX 3070 Ti Laptop GPU", 250_000, "TF32 gains nothing here", "set_float32"},
-		{"Tesla T4", 437_693, "Compute in FP16", "TF32"},
-		{"A GPU", 500_000, "how much faster", ""},
-	} {
-		b := tracetest.New()
-		b.GPU(tracetest.GPU{Name: c.gpu, Compute: [2]int64{8, 0}})
-		th := b.Process(1, "p").Thread(1, "")
-		for i := range int64(12) {
-			at := i * 1000 * sectiontest.Us
-			th.Launch("ampere_sgemm_128x64_tn", 100*i, 100*i+1, tracetest.Kernel{Start: at, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
-		}
-		f := sectiontest.FindingOf(sectiontest.Look(t, b, analyze.Options{}).Report, "fp32_math")
-		if f == nil || f.Worth == nil {
-			t.Errorf("%s: %+v", c.gpu, f)
-			continue
-		}
-		if got := f.Worth.Share() * 1e6; got < 0.99*float64(c.most) || got > 1.01*float64(c.most) {
-			t.Errorf("%s: worth %.0f ns of a step, want %d", c.gpu, got, c.most)
-		}
-		if advice := strings.Join(f.Advice, " "); !strings.Contains(advice, c.says) || c.not != "" && strings.Contains(advice, c.not) {
-			t.Errorf("%s: advice %q, want %q and not %q", c.gpu, advice, c.says, c.not)
-		}
-	}
-}
-
 // A tenth of the step converts layouts.
 func TestLayoutConversionsAreFound(t *testing.T) {
 	for name, want := range map[string]report.Severity{"void cudnn::ops::nchwToNhwcKernel<float>": report.High, "softmax_nchw": ""} {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -284,74 +283,6 @@ func kernelRefs(in *kit.Input, s *kit.Step, name int) []report.MetricRef {
 	return []report.MetricRef{kit.Ref("kernel.total_time", "kernel", full), kit.Ref("kernel.share", "kernel", full)}
 }
 
-// fp32Finding names matrix arithmetic in FP32 without tensor cores, if the GPU has them. It is worth what the rates
-// that NVIDIA states for the GPU allow, at an efficiency that stays; all of the time if they are not known.
-func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
-	if in.Trace.GPU(s.Device.ID).CapMajor < 7 { // no tensor cores
-		return
-	}
-	gpu := in.Trace.GPU(s.Device.ID).Name
-	half, tf32 := peaks.OverFP32(gpu)
-	dtypes, leaves := `BF16 or FP16 (torch.autocast, dtype="bfloat16")`, 0.0
-	rate, keep := ", for which this GPU has tensor cores (how much faster they are is not known here)",
-		"If FP32 must stay, TF32 uses them too from Ampere on, on some GPUs no faster: "+allowTF32+"."
-	if half > 0 {
-		rate = fmt.Sprintf(", which this GPU runs at up to %.2g times the rate of FP32", half)
-		leaves = 1 / max(2, half) // half the bytes, too
-		switch {
-		case tf32 == 0:
-			dtypes, keep = `FP16 (torch.autocast, dtype="float16")`, ""
-		case tf32 > 1.2:
-			keep = fmt.Sprintf("If FP32 must stay, TF32 (%s) runs at up to %.2g times its rate.", allowTF32, tf32)
-		default:
-			keep = "TF32 gains nothing here: this GPU runs it as fast as FP32."
-		}
-	}
-	advice := []string{"Compute in " + dtypes + rate + "; check accuracy."}
-	if keep != "" {
-		advice = append(advice, keep)
-	}
-	const title = "Matrix arithmetic in FP32, without tensor cores, takes "
-	if f := arithmetic(in, out, s, "fp32_math", title, kernelname.FP32Math, advice...); f != nil {
-		f.Leaves(leaves)
-	}
-}
-
-const allowTF32 = `torch.set_float32_matmul_precision("high")`
-
-// fp64Finding names matrix arithmetic in FP64, if the GPU runs it at a small part of its rate in FP32.
-func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
-	if slowFP64(in, s.Device.ID) {
-		arithmetic(in, out, s, "fp64_math", "Matrix arithmetic in FP64, which this GPU runs at 1/32 of the rate of FP32 or less, takes ",
-			kernelname.FP64Math, "Compute in FP32 or below where accuracy allows (check the type of the arrays: NumPy's default is float64), or run FP64 on a GPU built for it (V100, A100, H100).")
-	}
-}
-
-// arithmetic makes a finding of the kernels whose names tell a type; nil if there are none.
-func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string,
-	are func(string, *kernelname.Info) bool, advice ...string) *kit.Finding {
-	top := -1
-	claims, ns := s.KernelClaims(func(n int) bool {
-		if n >= len(in.Kinds) || !are(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) {
-			return false
-		}
-		if top < 0 || s.Kernels[n] > s.Kernels[top] {
-			top = n
-		}
-		return true
-	})
-	if top < 0 {
-		return nil
-	}
-	name := in.Kinds[top].Display
-	most := "the largest is "
-	if 2*s.Kernels[top] > ns {
-		most = "most of it "
-	}
-	return out.FindAs(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
-		kernelRefs(in, s, top), advice...).At(name).Costs(s.Worth(ns), claims...)
-}
-
 // mostlyGraphs is the share of the judged time from which CUDA graphs traced as a whole are the finding.
 const mostlyGraphs = 0.80
 
@@ -366,13 +297,6 @@ func graphFinding(out *kit.Output, s *kit.Step) {
 			"Capture again with --cuda-graph-trace=node: the kernels inside say what to make faster.",
 		).Costs(s.Worth(ns), claims...)
 	}
-}
-
-// slowFP64 reports whether a GPU runs FP64 at 1/32 of the rate of FP32 or less: all of compute capability 6 or later
-// except those for data centres, whose capability ends in 0.
-func slowFP64(in *kit.Input, device int32) bool {
-	gpu := in.Trace.GPU(device)
-	return gpu.CapMajor >= 6 && gpu.CapMin > 0
 }
 
 // mostOnDevice is the device on which a kernel takes most time, and that time: the sum of its launches.

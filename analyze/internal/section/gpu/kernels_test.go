@@ -273,25 +273,6 @@ func TestKernelsAgainstNsys(t *testing.T) {
 	}
 }
 
-// Half of the step is products in FP64: told on a GPU of compute capability 7.5, which has little of it, not on 8.0.
-func TestFP64MathIsFound(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		compute [2]int64
-		want    report.Severity
-	}{{"volta_dgemm_64x64_nn", [2]int64{7, 5}, report.High}, {"volta_dgemm_64x64_nn", [2]int64{8, 0}, ""}, {"volta_sgemm_64x64_nn", [2]int64{7, 5}, ""}} {
-		b := tracetest.New()
-		b.GPU(tracetest.GPU{Name: "A GPU", Compute: c.compute})
-		th := b.Process(1, "p").Thread(1, "")
-		for i := range int64(12) {
-			at := i * 1000 * sectiontest.Us
-			th.Launch(c.name, 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
-		}
-		sectiontest.Look(t, b, analyze.Options{}).Finding("fp64_math", c.want)
-	}
-}
-
 // A CUDA graph traced as a whole is 900 µs of a step of 1 ms; of the real decode step it is two thirds, and that is no
 // finding.
 func TestWholeGraphsAreTold(t *testing.T) {

@@ -315,8 +315,8 @@ func TestIdleBesidesReadBacks(t *testing.T) {
 	}
 }
 
-// In steps of 1 ms the GPU works for 300 µs and copies 4 bytes by 310, and the copy's call lasts to 990 for a reason of
-// its own. A replay without the wait for the value gains nothing, so the finding on idle time has the 695 + 1 µs.
+// In steps of 1 ms the GPU works for 300 µs and copies 4 bytes by 310, and the copy's call lasts to 990 for a reason
+// of its own. A replay without the wait for the value gains nothing, so the finding on idle time has the 695 + 1 µs.
 func TestIdleOfReadBacksThatDoNotWait(t *testing.T) {
 	const us = sectiontest.Us
 	b := tracetest.New()
