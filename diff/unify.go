@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -90,26 +91,26 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 // anywhere is the best choice of cuts, one for each capture, whose units have as many kernels as those of one of them;
 // nil if there is none.
 func anywhere(all []*report.Report) (best *candidate) {
-	for _, r := range all {
+	cuts := lists.Map(all, func(r *report.Report) (list []*report.Report) {
 		for i := range r.Unit.Anchors {
-			a := &r.Unit.Anchors[i]
-			target, ok := r.CutAt(a)
-			if !ok {
-				continue
+			if cut, ok := r.CutAt(&r.Unit.Anchors[i]); ok {
+				list = append(list, cut)
 			}
-			c := &candidate{name: fmt.Sprintf("%q %d", a.Names, a.Start)}
-			for _, other := range all {
-				for k := range other.Unit.Anchors {
-					cut, ok := other.CutAt(&other.Unit.Anchors[k])
-					if ok && report.AlikeUnits(report.SameKernels, cut, target) {
-						c.cut, c.rank = append(c.cut, cut), c.rank+k
-						break
-					}
-				}
+		}
+		return list
+	})
+	for _, target := range slices.Concat(cuts...) {
+		a := target.Unit.Used()
+		c := &candidate{name: fmt.Sprintf("%q %d", a.Names, a.Start)}
+		for _, of := range cuts {
+			k := slices.IndexFunc(of, func(cut *report.Report) bool { return report.AlikeUnits(report.SameKernels, cut, target) })
+			if k < 0 {
+				break
 			}
-			if len(c.cut) == len(all) && (best == nil || c.compare(best) < 0) {
-				best = c
-			}
+			c.cut, c.rank = append(c.cut, of[k]), c.rank+k
+		}
+		if len(c.cut) == len(all) && (best == nil || c.compare(best) < 0) {
+			best = c
 		}
 	}
 	return best
