@@ -61,8 +61,8 @@ func TestWorkAtTheHeadsPrices(t *testing.T) {
 	}
 }
 
-// Half of the base's time is decode in CUDA graphs: 30 × 10 of 30 × 10 + 15 × 20 ms. The head lost them, or ran fewer
-// such steps: only 10 × 10 of 100 + 500 ms, so that 17 % are in graphs as they were.
+// Half of the base's time is decode in CUDA graphs: 30 × 10 of 30 × 10 + 15 × 20 ms. The head lost them, or ran
+// fewer such steps: only 10 × 10 of 100 + 500 ms, so that 17 % are in graphs as they were.
 func TestCoverageOfAnotherMix(t *testing.T) {
 	of := func(decodes, prefills int64, coverage float64) *report.Report {
 		r := difftest.Kinds(serving("decode", 32, decodes, 10), serving("prefill", 1, prefills, 20))

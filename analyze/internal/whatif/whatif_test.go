@@ -207,8 +207,8 @@ func TestUpTo(t *testing.T) {
 	}
 }
 
-// Of 600 steps the first 500 take 1000 µs, 600 of them the kernel, and the others 500 and 100: the mean step is 917 µs,
-// and a kernel that is twice as fast gains 258. The 256 in the middle would gain 300 of 1000.
+// Of 600 steps the first 500 take 1000 µs, 600 of them the kernel, and the others 500 and 100: the mean step is
+// 917 µs, and a kernel that is twice as fast gains 258. The 256 in the middle would gain 300 of 1000.
 func TestCeilingsOfStepsThatShrink(t *testing.T) {
 	b, at := tracetest.New(), int64(1000*us)
 	th := b.Process(1, "loop").Thread(1, "")

@@ -186,8 +186,8 @@ func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
 	}
 }
 
-// Steps of 1000 µs: the GPU works for 600, and the thread waits for that to 605, is in a range for 300 µs, and launches
-// again at 1000. The finding on the wait names the range, else the call of the operating system.
+// Steps of 1000 µs: the GPU works for 600, and the thread waits for that to 605, is in a range for 300 µs, and
+// launches again at 1000. The finding on the wait names the range, else the call of the operating system.
 // Where poll takes 10 ms of one step alone, it says so: 10.405 of 19 × 405 µs + 10 ms.
 func TestSyncNamesWhatFollows(t *testing.T) {
 	const us = sectiontest.Us

@@ -50,8 +50,9 @@ func Find(path string) (File, error) {
 			case 1:
 				in.Path = list[0]
 			default:
-				return in, fmt.Errorf("%s holds %d captures: name repeats by a quoted glob, '%s/*%s', and make one report of the ranks of a run: explain %[1]s --out REPORT",
-					path, len(list), filepath.ToSlash(filepath.Clean(path)), filepath.Ext(list[0]))
+				const text = "%s holds %d captures: name repeats by a quoted glob, '%s/*%s', " +
+					"and make one report of the ranks of a run: explain %[1]s --out REPORT"
+				return in, fmt.Errorf(text, path, len(list), filepath.ToSlash(filepath.Clean(path)), filepath.Ext(list[0]))
 			}
 		}
 	}

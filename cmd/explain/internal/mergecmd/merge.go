@@ -208,7 +208,8 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 				trace = filepath.Join(path, "report.json")
 			}
 			if !input.Exists(trace) {
-				return nil, fmt.Errorf("%s is a folder without partials, traces or a report: name what explain partial wrote", path)
+				const text = "%s is a folder without partials, traces or a report: name what explain partial wrote"
+				return nil, fmt.Errorf(text, path)
 			}
 			path = trace
 		}
