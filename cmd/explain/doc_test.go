@@ -166,11 +166,12 @@ var (
 	table = regexp.MustCompile(`(?m)^\| (.*) \|\n\| :?-.*((?:\n\|.*)*)`)
 )
 
-// shown are the labels that a page or a markdown text prints in words of explain: no names of a capture, no numbers.
+// shown are the labels that a page or a markdown text prints in words of explain: no names of a capture, no numbers, no
+// sentences.
 func shown(text []byte) (list []string) {
 	add := func(s string) {
 		if s = strings.TrimSpace(html.UnescapeString(s)); s != "" && !strings.ContainsAny(s, "`<0123456789…") &&
-			!strings.Contains(s, "**") && !strings.HasSuffix(s, ".") {
+			!strings.Contains(s, "**") && !strings.HasSuffix(s, ".") && len(s) < 100 && s != "–" && s != "(unnamed)" {
 			list = append(list, s)
 		}
 	}

@@ -80,18 +80,21 @@ func ShortenTo(s string, limit, tail int) string {
 	return strings.TrimRight(string(r[:limit-tail-1]), " ,…") + "…" + strings.TrimLeft(string(r[len(r)-tail:]), "…") // it may be cut already
 }
 
-// Edits is the Levenshtein distance of two words.
+// Edits is how many bytes must be added, removed, replaced or swapped with their neighbour to make b of a: the optimal
+// string alignment distance.
 func Edits(a, b string) int {
+	var earlier, last []int
 	row := lists.Indexes[int](len(b) + 1)
 	for i := range len(a) {
-		before := row[0]
+		earlier, last, row = last, row, make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			n := before
-			if a[i] != b[j] {
-				n = 1 + min(before, row[j], row[j+1])
+			row[j+1] = 1 + min(last[j], last[j+1], row[j])
+			if a[i] == b[j] {
+				row[j+1] = last[j]
+			} else if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], earlier[j-1]+1)
 			}
-			before, row[j+1] = row[j+1], n
 		}
 	}
 	return row[len(b)]

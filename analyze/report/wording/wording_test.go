@@ -53,7 +53,8 @@ func TestEdits(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		n    int
-	}{{"", "", 0}, {"kitten", "sitting", 3}, {"formt", "format", 1}, {"a", "", 1}, {"", "abc", 3}} {
+	}{{"", "", 0}, {"kitten", "sitting", 3}, {"formt", "format", 1}, {"a", "", 1}, {"", "abc", 3},
+		{"idel", "idle", 1}, {"grahps", "graphs", 1}, {"abc", "ca", 3}} {
 		if n := Edits(tt.a, tt.b); n != tt.n {
 			t.Errorf("%s, %s: %d, want %d", tt.a, tt.b, n, tt.n)
 		}

@@ -78,13 +78,18 @@ func Find(name string) []Entry {
 	}
 	for rest := name; len(list) == 0; { // transfer in SendRecv, Peak TFLOPs of device 0
 		at := strings.LastIndex(rest, " ")
-		if at < 0 || rest != name && !strings.Contains(rest[:at], " ") {
+		if at < 0 || rest != name && !strings.Contains(rest[:at], " ") || rest == name && plainWord(name[at+1:]) {
 			break
 		}
 		rest = rest[:at]
 		list = index()[strings.ToLower(rest)]
 	}
 	return list[:min(len(list), maxEntries)]
+}
+
+// plainWord reports whether a word is no name in a capture and no number: of lower-case letters alone.
+func plainWord(word string) bool {
+	return !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLower(r) })
 }
 
 // printed are what stands beside a label: the mark of a part of another row, the unit or the number of rows in brackets.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // passage is a paragraph, a list item or a table row of a page.
@@ -185,10 +186,15 @@ func Search(name string) []Entry {
 	return lists.Map(hits[:min(len(hits), maxEntries)], func(h hit) Entry { return h.Entry })
 }
 
-// nameKind is what a name in a capture tells by itself; nothing for words, and for names that do not tell.
+// nameKind is what a name in a capture tells by itself; nothing for words, for names that do not tell, and for what
+// looks like a metric or a finding with a letter wrong.
 func nameKind(name string) []Entry {
 	small := strings.TrimLeftFunc(name, unicode.IsUpper)
 	if !strings.ContainsAny(name, "_:<0123456789") && small == strings.ToLower(small) {
+		return nil
+	}
+	ids := append(analyze.FindingIDs(), lists.Map(metrics(), func(m analyze.MetricInfo) string { return m.ID })...)
+	if slices.ContainsFunc(ids, func(id string) bool { return wording.Edits(name, id) <= min(2, len(name)/4) }) {
 		return nil
 	}
 	page, text := analyze.NameKind(name)
