@@ -246,11 +246,9 @@ func (b *book) tool(ctx context.Context, name string, argv []string, most time.D
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(most)
-	defer timer.Stop()
 	select {
 	case <-c.ended:
-	case <-timer.C:
+	case <-time.After(most):
 		b.mu.Lock()
 		c.record.Limit = most.String()
 		b.mu.Unlock()
@@ -289,11 +287,9 @@ func (c *child) stop(grace time.Duration) {
 
 // within waits until the child ends, but at most limit.
 func (c *child) within(limit time.Duration) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-c.ended:
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 }
 

@@ -46,11 +46,12 @@ func (l *line) optional(flag, value, lost string) {
 	}
 }
 
-// need returns an error if the installed version lacks a flag.
+// need returns an error if the installed version lacks a flag, which says what to install.
 func (l *line) need(flags ...string) error {
 	for _, flag := range flags {
 		if !l.has(l.command, flag) {
-			return l.missing(l.command, flag)
+			return fmt.Errorf("nsys %s %s has no %s: install 2022.4 or later, or name another with --nsys or $NSYS",
+				strings.TrimSpace(l.Version), l.command, flag)
 		}
 	}
 	return nil

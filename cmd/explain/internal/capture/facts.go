@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,10 +146,6 @@ func NCUVersion(ctx context.Context, path string) string {
 // WriteFacts writes metadata.txt, env.json, inputs.yaml, config.yaml and cmd.txt.
 func (r *Run) WriteFacts(ctx context.Context, f *Facts) error {
 	m, commands := f.machine(ctx, r.getenv), r.book.copies()
-	env, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
 	inputs, err := yaml.Marshal(f.inputs())
 	if err != nil {
 		return err
@@ -157,18 +154,14 @@ func (r *Run) WriteFacts(ctx context.Context, f *Facts) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range []struct {
-		name string
-		text []byte
-	}{
-		{"env.json", append(env, '\n')}, {"inputs.yaml", inputs}, {"config.yaml", config}, {"cmd.txt", f.commands(commands)},
-		{"metadata.txt", f.metadata(m, commands, r)},
+	err = writeJSON(filepath.Join(r.Dir, "env.json"), m, 0o644)
+	for name, text := range map[string][]byte{
+		"inputs.yaml": inputs, "config.yaml": config, "cmd.txt": f.commands(commands),
+		"metadata.txt": f.metadata(m, commands, r),
 	} {
-		if err := os.WriteFile(filepath.Join(r.Dir, file.name), file.text, 0o644); err != nil {
-			return DiskFull(r.Dir, err)
-		}
+		err = cmp.Or(err, os.WriteFile(filepath.Join(r.Dir, name), text, 0o644))
 	}
-	return nil
+	return DiskFull(r.Dir, err)
 }
 
 // inputs returns the workload in the form of llm-perf-opt: the command is the path of the only input.

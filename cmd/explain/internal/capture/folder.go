@@ -185,10 +185,7 @@ func (f *Folder) Done() error {
 	} else if err := os.RemoveAll(f.Stage); err != nil {
 		return f.fail(err)
 	}
-	if f.old == "" {
-		return nil
-	}
-	return os.RemoveAll(f.old)
+	return os.RemoveAll(f.old) // which does nothing without a name
 }
 
 // Fail releases the claim after an error. If something was recorded, it keeps the scratch folder as OUT.failed, with
@@ -227,7 +224,7 @@ func failedPlace(out string) string {
 		if n > 1 {
 			place += "-" + strconv.Itoa(n)
 		}
-		if _, err := os.Lstat(place); errors.Is(err, os.ErrNotExist) || n == 100 {
+		if !there(place) || n == 100 {
 			return place
 		}
 		if len(Recordings(place)) == 0 && alienIn(place) == "" && os.RemoveAll(place) == nil {
@@ -305,11 +302,7 @@ func alienIn(dir string) string {
 	if err != nil {
 		return "what cannot be read"
 	}
-	ours := func(at string) bool {
-		_, err := os.Stat(filepath.Join(at, "logs", "children.json"))
-		return err == nil
-	}
-	made := ours(dir)
+	made := there(filepath.Join(dir, "logs", recordsFile))
 	for _, e := range entries {
 		name := e.Name()
 		switch {
@@ -344,12 +337,8 @@ const statusFile = "status.json"
 
 // Write writes the status into a folder. After an error the previous one stays: on a full disk, resuming needs it.
 func (s *Status) Write(dir string) error {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
 	path := filepath.Join(dir, statusFile)
-	err = os.WriteFile(path+".new", append(b, '\n'), 0o644)
+	err := writeJSON(path+".new", s, 0o644)
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}

@@ -142,9 +142,3 @@ func (n *Nsys) has(command, flag string) bool {
 
 // lists reports whether the help of a command names a flag, or one of the values above.
 func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] }
-
-// missing returns an error that names the missing flag and what to install.
-func (n *Nsys) missing(command, flag string) error {
-	return fmt.Errorf("nsys %s %s has no %s: install 2022.4 or later, or name another with --nsys or $NSYS",
-		strings.TrimSpace(n.Version), command, flag)
-}

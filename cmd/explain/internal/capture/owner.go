@@ -39,13 +39,7 @@ func (o owner) mayLive() bool {
 
 const ownerFile = "owner.json"
 
-func (o owner) write(dir string) error {
-	b, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, ownerFile), b, 0o600)
-}
+func (o owner) write(dir string) error { return writeJSON(filepath.Join(dir, ownerFile), o, 0o600) }
 
 func ownerOf(dir string) (o owner, ok bool) {
 	b, err := os.ReadFile(filepath.Join(dir, ownerFile))

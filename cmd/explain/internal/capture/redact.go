@@ -212,12 +212,9 @@ func looksRandom(flag, value string) bool {
 	case uuid().MatchString(value), hexText().MatchString(value):
 		return true
 	}
-	for _, run := range alnum().FindAllString(value, -1) {
-		if len(run) >= 16 && changes(run) >= len(run)/4 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(alnum().FindAllString(value, -1), func(run string) bool {
+		return len(run) >= 16 && changes(run) >= len(run)/4
+	})
 }
 
 // changes counts where a text turns from letters to digits or back, or from lower case to upper.
@@ -277,7 +274,7 @@ func Shell(argv []string) string {
 	words := redact(argv)
 	for i, w := range words {
 		if !shellSafe().MatchString(w) {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+			words[i] = shellQuote(w)
 		}
 	}
 	return strings.Join(words, " ")

@@ -87,17 +87,15 @@ func (r *Run) Note(list ...string) {
 // Close kills what is left of the children and writes logs/children.json.
 func (r *Run) Close() error {
 	killTree(0, r.book.marker)
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	list := r.book.records
-	if list == nil {
-		list = []*record{}
-	}
-	b, err := json.MarshalIndent(list, "", "  ")
+	return writeJSON(filepath.Join(r.book.dir, recordsFile), append([]record{}, r.book.copies()...), 0o600)
+}
+
+func writeJSON(path string, v any, mode os.FileMode) error {
+	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.book.dir, recordsFile), append(b, '\n'), 0o600)
+	return os.WriteFile(path, append(b, '\n'), mode)
 }
 
 // Profile runs the job's server or program under nsys as the window says and exports the trace.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -73,21 +74,15 @@ func (s *Server) Env() []string {
 // Profiler returns the folder of profilemate's sitecustomize.py: the named one, else the first on PYTHONPATH that holds
 // one; empty if there is none. It is an error if the named folder holds none.
 func Profiler(named, pythonPath string) (string, error) {
-	if named != "" {
-		if _, err := os.Stat(filepath.Join(named, "sitecustomize.py")); err != nil {
-			return "", fmt.Errorf("%s holds no sitecustomize.py: name profilemate's folder with --profiler-path", named)
-		}
-		return named, nil
+	holds := func(dir string) bool { return dir != "" && there(filepath.Join(dir, "sitecustomize.py")) }
+	if named != "" && !holds(named) {
+		return "", fmt.Errorf("%s holds no sitecustomize.py: name profilemate's folder with --profiler-path", named)
 	}
-	for _, dir := range filepath.SplitList(pythonPath) {
-		if dir == "" {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(dir, "sitecustomize.py")); err == nil {
-			return dir, nil
-		}
+	path := filepath.SplitList(pythonPath)
+	if i := slices.IndexFunc(path, holds); named == "" && i >= 0 {
+		return path[i], nil
 	}
-	return "", nil
+	return named, nil
 }
 
 // FreePort returns the port to use: want if it is free, any free one if want is 0. It is an error if want is taken.

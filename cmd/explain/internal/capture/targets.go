@@ -106,23 +106,14 @@ func nameExpression(name string) string {
 func TargetsYAML(list []Target) string {
 	var b strings.Builder
 	b.WriteString("# Kernels with most time, as explain report --ncu-targets found them. To measure them:\n#\n")
-	line, comm := NCUCommand(list), 0
-	for i := range list {
-		if list[i].comm {
-			comm++
-		}
-	}
-	if line == "" {
-		line = "(nothing: all of them are kernels of collective communication)"
-	}
+	line := cmp.Or(NCUCommand(list), "(nothing: all of them are kernels of collective communication)")
 	b.WriteString("#   " + line + "\n#\n")
-	if comm > 0 {
+	if comm := lists.Count(list, func(t Target) bool { return t.comm }); comm > 0 {
 		fmt.Fprintf(&b,
 			"# The command leaves out %d of collective communication: run again on one rank, they would wait for the others forever.\n", comm)
 	}
 	b.WriteString("kernels:\n")
-	for i := range list {
-		t := &list[i]
+	for i, t := range list {
 		share := "unknown"
 		if t.share != nil {
 			share = strconv.FormatFloat(*t.share*100, 'f', 1, 64) + "%"

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,28 +80,20 @@ const pollEvery = 200 * time.Millisecond
 
 // waitReady waits until the address answers, or until the file exists and is not old.
 func waitReady(ctx context.Context, c *child, ready string, old os.FileInfo, limit time.Duration) error {
-	if limit == 0 {
-		limit = DefaultReadyTimeout
-	}
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	last := "no answer"
-	for {
+	limit = cmp.Or(limit, DefaultReadyTimeout)
+	for deadline := time.After(limit); ; {
 		ok, said, err := isReady(ctx, ready, old)
 		if ok || err != nil {
 			c.ready.Store(true)
 			return err
 		}
-		last = said
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-deadline.C:
+		case <-deadline:
 			return withWords(fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log",
-				c.name, limit, last), c.log)
-		case <-tick.C:
+				c.name, limit, said), c.log)
+		case <-time.After(pollEvery):
 		}
 	}
 }

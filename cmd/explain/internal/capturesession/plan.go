@@ -70,10 +70,5 @@ func (r *Options) diffCommand() []string {
 	for _, rule := range r.FailOn {
 		argv = append(argv, "--fail-on", rule)
 	}
-	for _, o := range [][2]string{{"--policy", r.Policy}, {"--noise", r.Noise}} {
-		if o[1] != "" {
-			argv = append(argv, o[0], o[1])
-		}
-	}
-	return argv
+	return append(argv, given("--policy", r.Policy, "--noise", r.Noise)...)
 }

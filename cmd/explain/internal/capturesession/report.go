@@ -31,16 +31,18 @@ func (r *Options) reportCommand(dir string, evidence []string) []string {
 			}
 		}
 	}
-	if r.Unit != "" {
-		argv = append(argv, "--unit", r.Unit)
-	}
-	if r.PhaseMap != "" {
-		argv = append(argv, "--phase-map", r.PhaseMap)
-	}
-	if r.KernelMap != "" {
-		argv = append(argv, "--kernel-map", r.KernelMap)
-	}
+	argv = append(argv, given("--unit", r.Unit, "--phase-map", r.PhaseMap, "--kernel-map", r.KernelMap)...)
 	return append(argv, "--out", dir)
+}
+
+// given are those flags of a list, each followed by its value, that have one.
+func given(flags ...string) (argv []string) {
+	for flag := range slices.Chunk(flags, 2) {
+		if flag[1] != "" {
+			argv = append(argv, flag...)
+		}
+	}
+	return argv
 }
 
 // analyse makes the report of a capture with the evidence beside it, as explain report does.

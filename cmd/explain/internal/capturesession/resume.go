@@ -111,8 +111,6 @@ func moveResumed(dir, out string, found []string) error {
 			return err
 		}
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil // logs of a capture that recorded nothing
-	}
+	_ = os.Remove(dir) // stays if it has logs of a capture that recorded nothing
 	return nil
 }

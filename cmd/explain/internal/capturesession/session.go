@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -323,22 +324,15 @@ func (r *Session) wrote(compared *comparison.Comparison) error {
 
 // programsFailed returns an error about the programs that failed although their captures are complete.
 func (r *Session) programsFailed() error {
-	var first error
-	failed := 0
-	for _, err := range r.programs {
-		if err != nil {
-			failed++
-			first = cmp.Or(first, err)
-		}
-	}
+	failed := slices.DeleteFunc(slices.Clone(r.programs), func(err error) bool { return err == nil })
 	switch {
-	case first == nil:
+	case len(failed) == 0:
 		return nil
 	case r.Want.several():
 		return fmt.Errorf("%w; %d of %d programs ended like this; their traces "+
-			"are kept in %s", first, failed, len(r.programs), r.Want.Out)
+			"are kept in %s", failed[0], len(failed), len(r.programs), r.Want.Out)
 	}
-	return fmt.Errorf("%w; its trace is kept in %s", first, r.Want.Out)
+	return fmt.Errorf("%w; its trace is kept in %s", failed[0], r.Want.Out)
 }
 
 // nothingAdvice returns what to change if nothing was recorded.
@@ -359,8 +353,7 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 	case r.Want.Quiet:
 		return nil
 	case compared != nil:
-		opt := r.Terminal
-		if err := render.Terminal(r.Stdout, diffdoc.Terminal(compared), opt); err != nil {
+		if err := render.Terminal(r.Stdout, diffdoc.Terminal(compared), r.Terminal); err != nil {
 			return err
 		}
 	case r.result != nil && r.Want.Repeat == 1:
