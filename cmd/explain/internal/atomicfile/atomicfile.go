@@ -229,8 +229,8 @@ func Begins(path, text string) (bool, error) {
 	return text != "" && strings.HasPrefix(strings.Join(strings.Fields(string(head[:n])), ""), strings.Join(strings.Fields(text), "")), nil
 }
 
-// Check reports, before any work, whether [File] would accept a path. If not, the error is a usage error, unless the
-// path cannot be examined.
+// Check reports, before any work, whether [File] would accept a path; an empty one is that of no file, and fine. If
+// not, the error is a usage error, unless the path cannot be examined.
 func Check(path string, over Over) error {
 	_, _, err := over.look(path)
 	return err

@@ -206,5 +206,5 @@ func stamp(path string, by *report.MeasuredBy) error {
 		return err
 	}
 	r.Trace.Run = by
-	return atomicfile.File(path, atomicfile.Any, func(w io.Writer) error { return output.JSON(w, r) })
+	return atomicfile.File(path, atomicfile.Any, func(w io.Writer) error { return report.Write(w, r) })
 }

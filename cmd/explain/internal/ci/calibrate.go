@@ -79,10 +79,8 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) e
 		return usage.Errorf("--preset %s is unknown; it is one of %s", f.preset, strings.Join(policy.PresetNames(), ", "))
 	}
 	over := atomicfile.Over{Begins: `{"schema":"explain.noise/`, Force: f.force}
-	if f.out != "" {
-		if err := atomicfile.Check(f.out, over); err != nil {
-			return err
-		}
+	if err := atomicfile.Check(f.out, over); err != nil {
+		return err
 	}
 	inputs, err := input.Captures("CAPTURE", args)
 	if err != nil {

@@ -73,7 +73,7 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 
 func (f *commentFlags) run(ctx context.Context, e *cmdenv.Env, args []string) error {
 	session, err := f.github.session(ctx, e, f.out)
-	if err == nil && f.out != "" {
+	if err == nil {
 		err = output.Check(f.out)
 	}
 	if err == nil {

@@ -125,12 +125,10 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.artifact, "artifact", defaultArtifact,
 		"without --head: judge the reports in the artifact of this `NAME`, of the run that has finished (workflow_run) or the newest of this head")
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
-	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(output.ComparisonFormats, ", ")+" (default text)")
+	cmdenv.FormatFlag(cmd, &f.format, output.ComparisonFormats)
 	f.analysis.Register(cmd)
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	cmdenv.Complete(cmd, "format", output.ComparisonFormats)
 }
 
 func (f *gateFlags) run(cmd *cobra.Command, e *cmdenv.Env) error {
@@ -237,7 +235,7 @@ func (f *gateFlags) failed(ctx context.Context, e *cmdenv.Env, s *gate.Session, 
 	if f.out != "" && ctx.Err() == nil && output.Check(f.out) == nil {
 		mark := comparison.NewError(e.Version, verdict, err.Error())
 		werr := f.write(ctx, []output.File{
-			{Name: "comparison.json", Write: func(w io.Writer) error { return comparison.Write(w, mark) }}, // marks our own folder
+			output.FileOf("comparison.json", mark, comparison.Write), // marks our own folder
 			{Name: "comment.md", Write: writeText(text, gate.CommentLimit)},
 			{Name: "summary.md", Write: writeText(text, gate.SummaryRoom)},
 			{Name: "gate.junit.xml",
@@ -292,10 +290,7 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 	case f.rules.Policy != "" && len(f.rules.FailOn) > 0:
 		return usage.Errorf("--policy and --fail-on exclude each other")
 	}
-	if f.out != "" {
-		return output.Check(f.out)
-	}
-	return nil
+	return output.Check(f.out)
 }
 
 // judged is a comparison with its inputs and the options of the comment on it.
@@ -419,22 +414,20 @@ type analysed struct {
 func (j *judged) files() []output.File {
 	var links diffrender.Links
 	files := []output.File{
-		{Name: "comparison.json", Write: func(w io.Writer) error { return comparison.Write(w, j.c) }},
+		output.FileOf("comparison.json", j.c, comparison.Write),
 		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, j.c, links) }},
 		{Name: "comment.md", Write: writeText(j.markdown, gate.CommentLimit)},
 		{Name: "summary.md", Write: writeText(j.summary, gate.SummaryRoom)},
-		{Name: "gate.junit.xml", Write: func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
+		output.FileOf("gate.junit.xml", j.c, diffrender.WriteJUnit),
 	}
 	for i, r := range j.base.reports { // inputs to repeat the comparison
-		files = append(files, output.File{Name: fmt.Sprintf("base/%d/report.json", i+1),
-			Write: func(w io.Writer) error { return output.JSON(w, r) }})
+		files = append(files, output.FileOf(fmt.Sprintf("base/%d/report.json", i+1), r, report.Write))
 	}
 	names := map[string]bool{}
 	for _, h := range j.heads {
 		dir := "reports/" + output.Name(h.input.Path, names) + "/"
 		if h.input.Kind == input.Report { // already a report: no full tables are left to write
-			files = append(files, output.File{Name: dir + "report.json",
-				Write: func(w io.Writer) error { return output.JSON(w, h.result.Report) }})
+			files = append(files, output.FileOf(dir+"report.json", h.result.Report, report.Write))
 			continue
 		}
 		if links.Head == "" {

@@ -71,12 +71,9 @@ func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 			}
 		}
 	}
-	for _, in := range []struct {
-		flag   string
-		values []string
-	}{{"base", base}, {"head", head}, {"fail-on", f.rules.FailOn}} {
-		add(in.flag, in.values...)
-	}
+	add("base", base...)
+	add("head", head...)
+	add("fail-on", f.rules.FailOn...)
 	add("policy", f.rules.Policy)
 	add("noise", f.rules.Noise)
 	if !uploaded {

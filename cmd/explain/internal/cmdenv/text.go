@@ -39,15 +39,21 @@ func Args(least, most int, name string) cobra.PositionalArgs {
 
 // Share reads a share such as 0.5% or 0.005, below 1. Zero becomes 1e-12, since 0 stands for the default.
 func Share(s string) (float64, error) {
+	v, err := ShareUpTo(math.Nextafter(1, 0), s)
+	return max(v, 1e-12), err
+}
+
+// ShareUpTo reads a share, at most most.
+func ShareUpTo(most float64, s string) (float64, error) {
 	text, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if percent {
 		v /= 100
 	}
-	if err != nil || !(v >= 0 && v < 1) {
+	if err != nil || !(v >= 0 && v <= most) {
 		return 0, errors.New("no share")
 	}
-	return max(v, 1e-12), nil
+	return v, nil
 }
 
 // Format returns a usage error for a format that is not in the list.
@@ -56,6 +62,13 @@ func Format(format string, formats []string) error {
 		return usage.Errorf("--format %s is unknown; it is one of %s", format, strings.Join(formats, ", "))
 	}
 	return nil
+}
+
+// FormatFlag adds --format to a command that prints text if none is given.
+func FormatFlag(cmd *cobra.Command, format *string, formats []string) {
+	cmd.Flags().StringVar(format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	Complete(cmd, "format", formats)
 }
 
 // JSON writes a value as indented JSON.

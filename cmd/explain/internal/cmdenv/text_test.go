@@ -22,6 +22,20 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// The share of failed requests that a load survives may be all of them.
+func TestShareUpTo(t *testing.T) {
+	for text, want := range map[string]float64{"1%": 0.01, "0.25": 0.25, "100 %": 1, "0": 0} {
+		if got, err := ShareUpTo(1, text); err != nil || got != want {
+			t.Errorf("%s: %g, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "2", "-1%", "NaN", "few"} {
+		if got, err := ShareUpTo(1, text); err == nil {
+			t.Errorf("%q is %g", text, got)
+		}
+	}
+}
+
 // TestRefusals: what is refused is an error of usage, which ends in exit code 2.
 func TestRefusals(t *testing.T) {
 	cmd := &cobra.Command{Use: "list"}

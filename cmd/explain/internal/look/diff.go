@@ -100,8 +100,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
 	fl.StringVarP(&f.out, "out", "o", "",
 		"write diff.html, comparison.json, comparison.md, comparison.csv and, but for a study, junit.xml into this `DIR`")
-	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(output.ComparisonFormats, ", ")+" (default text)")
+	cmdenv.FormatFlag(cmd, &f.format, output.ComparisonFormats)
 	f.rules.Register(cmd)
 	fl.StringVar(&f.threshold, "threshold", "",
 		"fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
@@ -118,7 +117,6 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	cmdenv.Complete(cmd, "format", output.ComparisonFormats)
 	cmdenv.Complete(cmd, "study", comparison.StudyFields())
 }
 
@@ -301,14 +299,8 @@ func (f *diffFlags) compare(
 }
 
 // pages returns links to the HTML reports of both sides, if they exist beside the inputs.
-func (f *diffFlags) pages(base, head []input.File) (l diffrender.Links) {
-	if len(base) > 0 {
-		l.Base = output.PageBeside(base[0].Path, f.out)
-	}
-	if len(head) > 0 {
-		l.Head = output.PageBeside(head[0].Path, f.out)
-	}
-	return l
+func (f *diffFlags) pages(base, head []input.File) diffrender.Links {
+	return diffrender.Links{Base: output.PageBeside(base[0].Path, f.out), Head: output.PageBeside(head[0].Path, f.out)}
 }
 
 func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {

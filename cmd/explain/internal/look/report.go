@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -90,8 +91,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
-	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
+	cmdenv.FormatFlag(cmd, &f.format, output.Formats)
 	f.RegisterFor(cmd, "")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
@@ -118,7 +118,6 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("out")
 	help.Renamed(cmd, map[string]string{
 		"phases-json": "phase-map", "top-kernels": "top", "kernel-limit": "top"}) // nsys-llm-explainer's, and older ones
-	cmdenv.Complete(cmd, "format", output.Formats)
 }
 
 // options turns flags into the options of an analysis.
@@ -239,22 +238,10 @@ func (f *reportFlags) targets(cmd *cobra.Command, e *cmdenv.Env, r *report.Repor
 	return writeTargets(f.ncuTargets, f.force, r, n, tell)
 }
 
-// checkOuts returns an error, before any work, if an output file or folder cannot be written. It skips empty paths.
+// checkOuts returns an error, before any work, if an output file or folder cannot be written. Empty paths are fine.
 func checkOuts(out, perfetto, targets string, force bool) error {
-	if out != "" {
-		if err := output.Check(out); err != nil {
-			return err
-		}
-	}
-	if perfetto != "" {
-		if err := atomicfile.Check(perfetto, overStep(force)); err != nil {
-			return err
-		}
-	}
-	if targets != "" {
-		return atomicfile.Check(targets, overTargets(force))
-	}
-	return nil
+	return cmp.Or(output.Check(out), atomicfile.Check(perfetto, overStep(force)),
+		atomicfile.Check(targets, overTargets(force)))
 }
 
 // writeTargets writes the n kernels with the most time, at most, as YAML in the form of llm-perf-opt's

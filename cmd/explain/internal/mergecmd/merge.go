@@ -3,6 +3,7 @@ package mergecmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -74,14 +75,12 @@ func (f *Run) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.Out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
-	fl.StringVar(&f.Format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
+	cmdenv.FormatFlag(cmd, &f.Format, output.Formats)
 	cmdenv.Force(fl, &f.force)
 	RegisterRanks(fl, &f.Rank, &f.Roles)
 	fl.IntVar(&f.Top, "top", 30, "rows of ranked tables, `N` at most")
 	f.Analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	cmdenv.Complete(cmd, "format", output.Formats)
 }
 
 // RegisterRanks adds the flags that assign captures of a run to ranks.
@@ -96,10 +95,8 @@ func (f *Run) options(e *cmdenv.Env) (opt merge.Options, err error) {
 	if f.Top < 1 {
 		return opt, usage.Errorf("--top must be at least 1, got %d", f.Top)
 	}
-	if f.Format != "" {
-		if err := cmdenv.Format(f.Format, output.Formats); err != nil {
-			return opt, err
-		}
+	if err := cmdenv.Format(cmp.Or(f.Format, "text"), output.Formats); err != nil {
+		return opt, err
 	}
 	if f.Rank != "" {
 		if opt.Rank, err = regexp.Compile(f.Rank); err != nil {
@@ -128,10 +125,8 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	if strings.HasSuffix(f.Out, ".partial") {
 		return f.union(cmd.Context(), e, args)
 	}
-	if f.Out != "" {
-		if err := output.Check(f.Out); err != nil {
-			return err
-		}
+	if err := output.Check(f.Out); err != nil {
+		return err
 	}
 	r, err := f.Merged(cmd.Context(), e, args)
 	if err != nil {

@@ -16,19 +16,16 @@ import (
 
 // Comparison lists what goes into the folder of a comparison; links lead to the pages of its sides.
 func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
-	format := func(name string, write func(io.Writer, *comparison.Comparison) error) File {
-		return File{Name: name, Write: func(w io.Writer) error { return write(w, c) }}
-	}
 	list := []File{
-		format("comparison.json", comparison.Write),
+		FileOf("comparison.json", c, comparison.Write),
 		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, c, links) }},
-		format("comparison.md", func(w io.Writer, c *comparison.Comparison) error {
+		{Name: "comparison.md", Write: func(w io.Writer) error {
 			return render.Markdown(w, diffrender.Browser(c, diffrender.Links{}), render.MarkdownOptions{})
-		}),
-		format("comparison.csv", diffrender.WriteCSV),
+		}},
+		FileOf("comparison.csv", c, diffrender.WriteCSV),
 	}
 	if c.Study == nil { // there is nothing that a CI system could take for a test
-		list = append(list, format("junit.xml", diffrender.WriteJUnit))
+		list = append(list, FileOf("junit.xml", c, diffrender.WriteJUnit))
 	}
 	return list
 }

@@ -38,10 +38,15 @@ func StepBeside(file string) string {
 	return stepFile
 }
 
+// FileOf is a file with a value as write writes it.
+func FileOf[T any](name string, value T, write func(io.Writer, T) error) File {
+	return File{Name: name, Write: func(w io.Writer) error { return write(w, value) }}
+}
+
 // Report lists what goes into the folder of a report.
 func Report(res *analyze.Result) []File {
 	format := func(name string, write func(io.Writer, *report.Report) error) File {
-		return File{Name: name, Write: func(w io.Writer) error { return write(w, res.Report) }}
+		return FileOf(name, res.Report, write)
 	}
 	page := func(name string, of func(*report.Report) doc.Document) File {
 		return format(name, func(w io.Writer, r *report.Report) error {
@@ -54,7 +59,7 @@ func Report(res *analyze.Result) []File {
 		step = stepFile
 	}
 	files := []File{
-		format("report.json", JSON),
+		format("report.json", report.Write),
 		page("report.md", func(r *report.Report) doc.Document { return present.Full(r, step) }),
 		format("report.html", func(w io.Writer, r *report.Report) error { return HTML(w, r, step) }),
 		format("summary.json", Summary),
@@ -63,7 +68,7 @@ func Report(res *analyze.Result) []File {
 		page("stakeholder_summary.md", export.StakeholderMD),
 	}
 	if step != "" {
-		files = append(files, File{Name: step, Write: func(w io.Writer) error { return export.Perfetto(w, units) }})
+		files = append(files, FileOf(step, units, export.Perfetto))
 	}
 	if slices.ContainsFunc(res.Report.Sections, func(s report.Section) bool { return s.ID == "ncu" }) {
 		files = append(files, File{Name: "ncu_summary.json", Write: func(w io.Writer) error {
@@ -81,8 +86,7 @@ func Report(res *analyze.Result) []File {
 	table := func(t *report.Table) {
 		if t.File != "" && !done[t.File] {
 			done[t.File] = true
-			files = append(files,
-				File{Name: filepath.Join("tables", t.File), Write: func(w io.Writer) error { return render.CSV(w, t) }})
+			files = append(files, FileOf(filepath.Join("tables", t.File), t, render.CSV))
 		}
 	}
 	for i := range res.Details { // whole, if the report has only some rows of the table
@@ -139,7 +143,7 @@ const begins = `{"schema":"explain.`
 // fileNames are name endings of files, which are wrong for a folder.
 var fileNames = []string{".html", ".md", ".json", ".csv", ".txt", ".xml"}
 
-// Check reports, before any work, whether the folder can be written.
+// Check reports, before any work, whether the folder can be written; an empty name is that of none, and fine.
 func Check(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

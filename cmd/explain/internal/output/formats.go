@@ -14,8 +14,6 @@ import (
 
 // The formats of a report: each function writes the whole report in one format.
 
-func JSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
-
 // HTML writes the report for a browser; step is the name of its step file to link to, empty for none.
 func HTML(w io.Writer, r *report.Report, step string) error {
 	return render.HTML(w, present.Page(r, step), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
@@ -62,7 +60,7 @@ var Formats = []string{"text", "md", "html", "json", "profilemate"}
 func Print(w io.Writer, res *analyze.Result, format, out string, t render.TerminalOptions) error {
 	switch format {
 	case "json":
-		return JSON(w, res.Report)
+		return report.Write(w, res.Report)
 	case "md":
 		return Comment(w, res.Report)
 	case "html":

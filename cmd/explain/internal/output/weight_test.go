@@ -35,7 +35,7 @@ func TestWeight(t *testing.T) {
 		if err := output.HTML(&page, res.Report, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := output.JSON(&data, res.Report); err != nil {
+		if err := report.Write(&data, res.Report); err != nil {
 			t.Fatal(err)
 		}
 		if page.Len() > mostPage || data.Len() > mostReport {

@@ -133,10 +133,7 @@ func runCaptures(cmd *cobra.Command, r *capturesession.Session, programs [][]str
 	if err != nil || c == nil {
 		return err
 	}
-	if code := cmdenv.VerdictCode(c.Verdict); code != cmdenv.OK {
-		return cmdenv.Exit(code)
-	}
-	return nil
+	return cmdenv.Exited(cmdenv.VerdictCode(c.Verdict))
 }
 
 func (f *captureFlags) checkWindow() error {

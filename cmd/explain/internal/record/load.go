@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -176,8 +175,8 @@ func (f *loadFlags) check(cmd *cobra.Command, e *cmdenv.Env) (err error) {
 	if err := cmdenv.Format(f.format, loadFormats); err != nil {
 		return err
 	}
-	if f.tolerated, err = share(f.maxFailures); err != nil {
-		return err
+	if f.tolerated, err = cmdenv.ShareUpTo(1, f.maxFailures); err != nil {
+		return usage.Errorf("--max-failures %s is not a share of the requests; write 1%% or 0.01", f.maxFailures)
 	}
 	if f.port > 0 {
 		f.URL = fmt.Sprintf("http://127.0.0.1:%d", f.port)
@@ -252,19 +251,6 @@ func (f *loadFlags) run(cmd *cobra.Command, e *cmdenv.Env) error {
 		return cmdenv.Exit(cmdenv.Fail)
 	}
 	return err
-}
-
-// share reads --max-failures: a share of the requests, 0 to 1.
-func share(of string) (float64, error) {
-	text, percent := strings.CutSuffix(strings.TrimSpace(of), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0 && v <= 1) {
-		return 0, usage.Errorf("--max-failures %s is not a share of the requests; write 1%% or 0.01", of)
-	}
-	return v, nil
 }
 
 // interruptedText returns an error that says how far an interrupted load got.

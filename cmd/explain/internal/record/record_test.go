@@ -58,17 +58,3 @@ func TestModes(t *testing.T) {
 		}
 	}
 }
-
-// The share of failed requests that a load survives.
-func TestMaxFailures(t *testing.T) {
-	for text, want := range map[string]float64{"1%": 0.01, "0.25": 0.25, "100 %": 1, "0": 0} {
-		if got, err := share(text); err != nil || got != want {
-			t.Errorf("%s: %g, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "2", "-1%", "NaN", "few"} {
-		if got, err := share(text); err == nil {
-			t.Errorf("%q is %g", text, got)
-		}
-	}
-}

@@ -2,6 +2,7 @@
 package whatifcmd
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,10 +74,8 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.overlap, "overlap", nil, "`comm`: communication runs beside everything else")
 	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time, except where it waits for the GPU")
 	fl.BoolVar(&f.graph, "graph", false, "launches between two waits become one, as in a CUDA graph: saves their calls and latencies, nothing else")
-	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	cmdenv.FormatFlag(cmd, &f.format, formats)
 	f.analysis.RegisterFor(cmd, "")
-	cmdenv.Complete(cmd, "format", formats)
 	cmdenv.Complete(cmd, "overlap", []string{"comm"})
 }
 
@@ -114,10 +113,8 @@ func (f *flags) scenarios() ([][]analyze.Change, error) {
 }
 
 func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
-	if f.format != "" {
-		if err := cmdenv.Format(f.format, formats); err != nil {
-			return err
-		}
+	if err := cmdenv.Format(cmp.Or(f.format, "text"), formats); err != nil {
+		return err
 	}
 	scenarios, err := f.scenarios()
 	if err != nil {
