@@ -3,7 +3,9 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -35,7 +37,7 @@ type answer struct {
 type field struct {
 	name  string
 	value json.RawMessage
-	rows  []json.RawMessage // rows of a list
+	rows  [][]byte // rows of a list
 	list  bool
 	left  int // rows left out, including those that were never added
 }
@@ -54,6 +56,13 @@ func add[T any](a *answer, name string, rows []T, more int) {
 	a.fields = append(a.fields, f)
 }
 
+// addMatching adds the rows whose text holds what was asked for, as many as were asked for.
+func addMatching[T any](to *answer, name string, rows []T, a arguments, text func(T) string) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(row T) bool { return !matches(text(row), a.Match) })
+	kept := rows[:min(len(rows), a.Limit)]
+	add(to, name, kept, len(rows)-len(kept))
+}
+
 // text returns the answer as JSON of at most [MaxAnswer] bytes. It drops rows from the end of the longest list until
 // the answer fits.
 func (a *answer) text(unknown []Unknown, next []Next) string {
@@ -66,7 +75,7 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 		}
 		longest, most := -1, 0
 		for i := range a.fields {
-			size := lists.Sum(a.fields[i].rows, func(r json.RawMessage) int { return len(r) })
+			size := lists.Sum(a.fields[i].rows, func(r []byte) int { return len(r) })
 			if size > most {
 				longest, most = i, size
 			}
@@ -82,32 +91,17 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 }
 
 func (a *answer) json() []byte {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i := range a.fields {
-		f := &a.fields[i]
-		if i > 0 {
-			b.WriteByte(',')
+	var parts [][]byte
+	for _, f := range a.fields {
+		if f.list {
+			f.value = fmt.Appendf(nil, "[%s]", bytes.Join(f.rows, []byte(",")))
 		}
-		b.WriteString(strconv.Quote(f.name) + ":")
-		if !f.list {
-			b.Write(f.value)
-			continue
-		}
-		b.WriteByte('[')
-		for j, row := range f.rows {
-			if j > 0 {
-				b.WriteByte(',')
-			}
-			b.Write(row)
-		}
-		b.WriteByte(']')
+		parts = append(parts, fmt.Appendf(nil, "%q:%s", f.name, f.value))
 		if f.left > 0 {
-			b.WriteString("," + strconv.Quote(f.name+"_left_out") + ":" + strconv.Itoa(f.left))
+			parts = append(parts, fmt.Appendf(nil, "%q:%d", f.name+"_left_out", f.left))
 		}
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	return fmt.Appendf(nil, "{%s}", bytes.Join(parts, []byte(",")))
 }
 
 // encode returns a value as JSON; null if it cannot be encoded, such as NaN.

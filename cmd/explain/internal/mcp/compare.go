@@ -106,16 +106,12 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 		return r.Kind != comparison.KindClass && r.Kind != comparison.KindCause && !largest(c, &r)
 	})), 0)
 	add(&out, "structure", structure(c), 0)
-	var warnings []any
-	for _, w := range c.Warnings {
-		warnings = append(warnings, map[string]any{"code": w.Code, "text": plain(w.Text)})
-	}
-	add(&out, "warnings", warnings, 0)
-	var differ []string
-	for _, r := range c.Residue {
-		differ = append(differ, plain(r.Field+": "+r.Base+" → "+r.Head))
-	}
-	add(&out, "differs_and_was_not_compared", differ, 0)
+	add(&out, "warnings", lists.Map(c.Warnings, func(w comparison.Reason) any {
+		return map[string]any{"code": w.Code, "text": plain(w.Text)}
+	}), 0)
+	add(&out, "differs_and_was_not_compared", lists.Map(c.Residue, func(r comparison.Residue) string {
+		return plain(r.Field + ": " + r.Base + " → " + r.Head)
+	}), 0)
 	next := []Next{{"changes", s.sides(a, "kernels"), "kernel by kernel"}}
 	if len(c.API) > 0 {
 		next = append(next, Next{"changes", s.sides(a, "calls"), "what the host does: launches, blocking calls, copies"})
@@ -325,20 +321,9 @@ func (s *Server) changes(ctx context.Context, a arguments) (string, error) {
 		return "", &rpcError{codeParams, "part is one of " + strings.Join(parts, ", ")}
 	}
 	list := rows(c)
-	var kept []change
-	more := 0
-	for _, row := range list {
-		switch {
-		case !matches(row.Key+" "+row.Text+" "+row.Rule, a.Match):
-		case len(kept) < a.Limit:
-			kept = append(kept, row)
-		default:
-			more++
-		}
-	}
 	var out answer
 	out.put("part", a.Part)
-	add(&out, "rows", kept, more)
+	addMatching(&out, "rows", list, a, func(row change) string { return row.Key + " " + row.Text + " " + row.Rule })
 	var unknown []Unknown
 	if len(list) == 0 {
 		unknown = unknowns(c)

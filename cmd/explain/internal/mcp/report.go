@@ -62,15 +62,9 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	var out answer
 	out.put("name", plain(r.Trace.Name))
 	out.put("window", map[string]any{"length_ns": r.Window.Length, "mode": r.Window.Mode, "why": plain(r.Window.Why)})
-	var gpus []string
-	for _, g := range r.Environment.GPUs {
-		name := "not stated"
-		if g.Name != nil {
-			name = plain(*g.Name)
-		}
-		gpus = append(gpus, name)
-	}
-	out.put("gpus", gpus)
+	out.put("gpus", lists.Map(r.Environment.GPUs, func(g report.GPU) string {
+		return cmp.Or(name(g.Name, nil), "not stated")
+	}))
 	unit := map[string]any{"kind": r.Unit.Kind, "name": plain(r.Unit.Name), "why": plain(r.Unit.Why),
 		"coverage": short(r.Unit.Coverage)}
 	out.put("unit_of_work", unit)
@@ -81,11 +75,9 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 			"kernels": g.Kernels, "main": g.Main})
 	}
 	add(&out, "kinds_of_unit", kinds, 0)
-	var warnings []any
-	for _, w := range r.Warnings {
-		warnings = append(warnings, map[string]any{"code": w.Code, "text": plain(w.Text)})
-	}
-	add(&out, "warnings", warnings, 0)
+	add(&out, "warnings", lists.Map(r.Warnings, func(w report.Warning) any {
+		return map[string]any{"code": w.Code, "text": plain(w.Text)}
+	}), 0)
 	add(&out, "findings", findings(r), 0)
 	add(&out, "what_ifs", whatIfs(r), 0)
 	var numbers []value
@@ -285,25 +277,14 @@ func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a argum
 		Key   string        `json:"key"` // texts of the row: the same in every report
 		Cells []report.Cell `json:"cells"`
 	}
-	var list []line
-	more := 0
-	for _, cells := range rows {
-		key := keyOf(t, cells)
-		switch {
-		case !matches(key, a.Match):
-		case len(list) < a.Limit:
-			list = append(list, line{key, visible(cells)})
-		default:
-			more++
-		}
-	}
+	list := lists.Map(rows, func(cells []report.Cell) line { return line{keyOf(t, cells), visible(cells)} })
 	out.put("section", sec.ID)
 	out.put("total_rows", t.TotalRows)
 	out.put("columns", columns)
 	if t.Others && len(t.Rows) > 0 {
 		out.put("all_other_rows", visible(t.Rows[len(t.Rows)-1]))
 	}
-	add(out, "rows", list, more)
+	addMatching(out, "rows", list, a, func(l line) string { return l.Key })
 	return out.text(unknown, []Next{{"doc", map[string]any{"name": sec.ID}, "how the table is computed"}}), nil
 }
 
