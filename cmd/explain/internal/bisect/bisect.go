@@ -16,14 +16,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// Options of a [Search].
-type Options struct {
-	Noise float64 // standard deviation of ln of a capture, as known beforehand; 0 means 0.01
-}
-
 // Search looks for the first slow commit among 1 to N; commit 0 is assumed to be fast, commit N to be slow.
 type Search struct {
-	o        Options
+	noise    float64 // standard deviation of ln of a capture, as known beforehand
 	n        int
 	captures []taken
 	machines []string
@@ -61,13 +56,14 @@ func Expected(n int) (least, usual int) {
 	return 1 + bits.Len(uint(n)), 4 + bits.Len(uint(n))
 }
 
-// New begins a search among the n commits after the good one; the last of them is the bad one.
-func New(n int, o Options) (*Search, error) {
-	o.Noise = cmp.Or(o.Noise, 0.01)
-	if n < 1 || !(o.Noise > 0) {
+// New begins a search among the n commits after the good one; the last of them is the bad one. noise is the standard
+// deviation of ln of a capture; 0 means 0.01.
+func New(n int, noise float64) (*Search, error) {
+	noise = cmp.Or(noise, 0.01)
+	if n < 1 || !(noise > 0) {
 		return nil, errors.New("a search needs at least one commit after the good one, and noise above 0")
 	}
-	return &Search{o: o, n: n, skipped: make([]bool, n+1)}, nil
+	return &Search{noise: noise, n: n, skipped: make([]bool, n+1)}, nil
 }
 
 // Add adds a capture of a commit; value must be above 0. Captures of one machine share a level; the empty name is a

@@ -21,11 +21,11 @@ func (s *Search) evidence(shape func(commit int) float64) float64 {
 // fit returns the fit under the likelier of two priors of the change, and the evidence under both: a change is as a
 // rule some times the noise, and now and then half of the value or more.
 func (s *Search) fit(shape func(commit int) float64, counts func(commit int) bool) fitted {
-	best := s.fitPrior(shape, counts, priorSize*s.o.Noise*s.o.Noise)
+	best := s.fitPrior(shape, counts, priorSize*s.noise*s.noise)
 	if shape == nil {
 		return best
 	}
-	wide := s.fitPrior(shape, counts, max(priorSize*s.o.Noise*s.o.Noise, priorLarge*priorLarge))
+	wide := s.fitPrior(shape, counts, max(priorSize*s.noise*s.noise, priorLarge*priorLarge))
 	wide.log += math.Log(priorOften)
 	best.log += math.Log1p(-priorOften)
 	if wide.log > best.log {
@@ -59,7 +59,7 @@ func (s *Search) fitPrior(shape func(commit int) float64, counts func(commit int
 		}
 		rows, y = append(rows, row), append(y, c.y)
 	}
-	variance := s.o.Noise * s.o.Noise
+	variance := s.noise * s.noise
 	known := priorCount * variance
 	residuals := s.start(rows, y, changes)
 	var h [][]float64

@@ -181,7 +181,7 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 		return nil, usage.Errorf("%s is not behind %s: is it the other way round?", f.bad, f.good)
 	}
 	f.most = cmp.Or(f.most, max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)+1))))))
-	if b.search, err = bisect.New(len(b.commits), bisect.Options{Noise: noise}); err != nil {
+	if b.search, err = bisect.New(len(b.commits), noise); err != nil {
 		return nil, usage.Error{Err: err}
 	}
 	b.scratch, err = os.MkdirTemp("", "explain-bisect-")

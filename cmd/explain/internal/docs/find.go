@@ -107,17 +107,14 @@ func Metric(name string) (m analyze.MetricInfo, statistic string, found bool) {
 	at := func(id string) int {
 		return slices.IndexFunc(all, func(m analyze.MetricInfo) bool { return m.ID == id })
 	}
-	if i := at(name); i >= 0 {
-		return all[i], "", true
+	i := at(name)
+	if dot := strings.LastIndexByte(name, '.'); i < 0 && dot >= 0 && slices.Contains(Statistics, name[dot+1:]) {
+		i, statistic = at(name[:dot]), name[dot+1:]
 	}
-	dot := strings.LastIndexByte(name, '.')
-	if dot < 0 || !slices.Contains(Statistics, name[dot+1:]) {
+	if i < 0 {
 		return m, "", false
 	}
-	if i := at(name[:dot]); i >= 0 {
-		return all[i], name[dot+1:], true
-	}
-	return m, "", false
+	return all[i], statistic, true
 }
 
 // MetricText describes a metric in a few lines.
@@ -263,14 +260,8 @@ var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 // Words are the names that tables of pages explain (reason codes, warnings, classes, words of schemas), sorted: for
 // completion.
 func Words() []string {
-	var list []string
-	for name := range index() {
-		if word.MatchString(name) {
-			list = append(list, name)
-		}
-	}
-	slices.Sort(list)
-	return list
+	names := slices.Sorted(maps.Keys(index()))
+	return slices.DeleteFunc(names, func(name string) bool { return !word.MatchString(name) })
 }
 
 // columns are the tables and columns of the report, by their ids, titles and names in files, in lower case.

@@ -1,7 +1,6 @@
 package guide
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"embed"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -57,17 +57,10 @@ func demo(ctx context.Context, e *cmdenv.Env, dir string) error {
 		return usage.Errorf("%s is there, and explain demo did not write it: name another folder with --out", dir)
 	}
 	base, head := filepath.Join(dir, "base.sqlite"), filepath.Join(dir, "head.sqlite")
-	var captures []atomicfile.Item
-	for _, path := range []string{base, head} {
-		capture, err := demoCapture(filepath.Base(path))
-		if err != nil {
-			return err
-		}
-		captures = append(captures, atomicfile.Item{Name: filepath.Base(path), Write: func(w io.Writer) error {
-			_, err := w.Write(capture)
-			return err
-		}})
-	}
+	captures := lists.Map([]string{base, head}, func(path string) atomicfile.Item {
+		name := filepath.Base(path)
+		return atomicfile.Item{Name: name, Write: func(w io.Writer) error { return demoCapture(w, name) }}
+	})
 	if err := atomicfile.Folder(ctx, dir, captures); err != nil {
 		return err
 	}
@@ -93,14 +86,14 @@ func demo(ctx context.Context, e *cmdenv.Env, dir string) error {
 }
 
 // demoCapture unpacks base.sqlite or head.sqlite.
-func demoCapture(name string) ([]byte, error) {
-	packed, err := demoCaptures.ReadFile("demo/" + name + ".gz")
+func demoCapture(w io.Writer, name string) error {
+	packed, err := demoCaptures.Open("demo/" + name + ".gz")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rd, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
+	rd, err := gzip.NewReader(packed)
+	if err == nil {
+		_, err = io.Copy(w, rd)
 	}
-	return io.ReadAll(rd)
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,13 +100,9 @@ func (c captures) History(ctx context.Context, path string) (changes []mcp.Level
 
 func (c captures) Compare(ctx context.Context, base, head []string, focus mcp.Focus) (*comparison.Comparison, error) {
 	mcp.Progress(ctx, "reading both sides")
-	var all []input.File
-	for _, path := range append(append([]string{}, base...), head...) {
-		in, err := input.Find(path)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, in)
+	all, err := input.FindAll("compare", slices.Concat(base, head))
+	if err != nil {
+		return nil, err
 	}
 	reports, err := (&cmdenv.AnalysisFlags{Quiet: true}).Reports(ctx, c.e, all)
 	if err != nil {

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,13 +40,8 @@ they are. A rule of a policy about change needs one of the three.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			list := analyze.Metrics()
 			if len(args) == 1 {
-				kept := list[:0]
-				for _, m := range list {
-					if strings.HasPrefix(m.ID, args[0]) {
-						kept = append(kept, m)
-					}
-				}
-				if list = kept; len(list) == 0 {
+				other := func(m analyze.MetricInfo) bool { return !strings.HasPrefix(m.ID, args[0]) }
+				if list = slices.DeleteFunc(list, other); len(list) == 0 {
 					if id, statistic, ok := docs.Metric(args[0]); ok {
 						_, err := io.WriteString(e.Out, docs.MetricText(id, statistic))
 						return err

@@ -3,6 +3,7 @@ package help
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,11 +111,9 @@ func (c Choice) Type() string { return "WORD" }
 
 // Set takes one of the words.
 func (c Choice) Set(s string) error {
-	for _, word := range c.Of {
-		if s == word {
-			*c.Value = s
-			return nil
-		}
+	if !slices.Contains(c.Of, s) {
+		return fmt.Errorf("it is one of %s", strings.Join(c.Of, ", "))
 	}
-	return fmt.Errorf("it is one of %s", strings.Join(c.Of, ", "))
+	*c.Value = s
+	return nil
 }

@@ -3,6 +3,7 @@
 package help
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -125,10 +126,7 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	groups := Flags(cmd) // before the line of usage, which says [flags]
 	var b strings.Builder
 	section := func(title string) { b.WriteString("\n" + title + ":\n") }
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
+	text := cmp.Or(cmd.Long, cmd.Short)
 	b.WriteString(reflow(strings.TrimSpace(text), width))
 	section("Usage")
 	if cmd.Runnable() {

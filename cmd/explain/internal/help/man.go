@@ -1,6 +1,7 @@
 package help
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -16,10 +17,7 @@ func Man(w io.Writer, cmd *cobra.Command, version string) error {
 	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"explain\"\n", strings.ToUpper(name), version)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(cmd.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
+	text := cmp.Or(cmd.Long, cmd.Short)
 	b.WriteString(".SH DESCRIPTION\n.nf\n" + roff(strings.TrimSpace(text)) + "\n.fi\n")
 	for _, g := range Flags(cmd) {
 		fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(roff(g.Title)))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -99,7 +100,8 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	defer res.Body.Close()
 	c.sign()
 	if res.StatusCode != http.StatusOK {
-		return o.fail(loadfile.HTTPStatus(res.StatusCode), errorBody(res.Body))
+		said, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
+		return o.fail(loadfile.HTTPStatus(res.StatusCode), quoted(said))
 	}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer has another type")
@@ -176,8 +178,7 @@ func (o outcome) fail(kind, detail string) outcome {
 // broken returns the outcome of a request whose connection failed or that timed out; begun is the kind of failure for a
 // broken connection.
 func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
-	var wrapped *url.Error // its text is the address
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // its text is the address
 		err = wrapped.Err
 	}
 	var op *net.OpError
@@ -204,13 +205,10 @@ func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
 }
 
 func isBroken(err error) bool {
-	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET,
-		syscall.EPIPE, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return strings.Contains(err.Error(), "server closed idle connection") ||
+	ends := []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		syscall.ECONNABORTED}
+	return slices.ContainsFunc(ends, func(e error) bool { return errors.Is(err, e) }) ||
+		strings.Contains(err.Error(), "server closed idle connection") ||
 		strings.Contains(err.Error(), "transport connection broken")
 }
 
@@ -232,10 +230,4 @@ func quoted(b []byte) string {
 		return string(b[:maxQuote]) + "…"
 	}
 	return string(b)
-}
-
-// errorBody returns the beginning of an error response.
-func errorBody(r io.Reader) string {
-	b, _ := io.ReadAll(io.LimitReader(r, 4<<10))
-	return quoted(b)
 }

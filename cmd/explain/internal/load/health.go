@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -67,10 +66,6 @@ func isFinal(err error) bool {
 
 // reason describes why a request to the server failed.
 func reason(err error) string {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
 	var op *net.OpError
 	var dns *net.DNSError
 	switch {

@@ -7,6 +7,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -95,13 +96,7 @@ type Options struct {
 type SLO struct{ TTFT, TPOT, E2E time.Duration }
 
 func (s SLO) limits() loadfile.SLO {
-	of := func(d time.Duration) *int64 {
-		if d == 0 {
-			return nil
-		}
-		return new(d.Nanoseconds())
-	}
-	return loadfile.SLO{TTFT: of(s.TTFT), TPOT: of(s.TPOT), E2E: of(s.E2E)}
+	return loadfile.SLO{TTFT: positive(s.TTFT), TPOT: positive(s.TPOT), E2E: positive(s.E2E)}
 }
 
 // Progress is the current state of a run.
@@ -128,14 +123,9 @@ func (o Options) Check() error {
 // fill sets defaults for zero values, refuses invalid options and returns the server's base URL.
 func (o *Options) fill() (base string, err error) {
 	bad := func(format string, args ...any) (string, error) { return "", failf(ErrUsage, format, args...) }
-	if o.URL == "" {
-		o.URL = DefaultURL
-	}
+	o.URL, o.Timeout = cmp.Or(o.URL, DefaultURL), cmp.Or(o.Timeout, DefaultTimeout)
 	if base, err = baseURL(o.URL); err != nil {
 		return "", err
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
 	}
 	switch {
 	case o.Mode != "" && o.Dataset != nil, o.Mode != "" && o.PromptTokens > 0, o.Dataset != nil && o.PromptTokens > 0:
