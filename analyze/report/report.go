@@ -10,6 +10,8 @@
 //   - Slices are never null, and their order is part of the content: the same input gives the same bytes.
 package report
 
+import "fmt"
+
 // SchemaID names the format of report.json. Additive fields keep the major number behind the slash; removing or
 // redefining a field or a metric id raises it.
 const SchemaID = "explain.report/1"
@@ -345,4 +347,14 @@ type Warning struct {
 	Code    string `json:"code"`
 	Section string `json:"section"` // id of the section it concerns; empty for the whole report
 	Text    string `json:"text"`
+}
+
+// Warnings is a list of warnings in the making.
+type Warnings []Warning
+
+// If adds a warning, about the whole report, if something is the case.
+func (w *Warnings) If(is bool, code, format string, args ...any) {
+	if is {
+		*w = append(*w, Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
 }

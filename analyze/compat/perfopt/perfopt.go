@@ -48,7 +48,7 @@ type Data struct {
 type form struct {
 	name string
 	is   func(name string, head []byte) bool
-	read func(d *Data, in *file.Input, b []byte) error
+	read func(d *Data, in *file.Input, b []byte)
 }
 
 // forms in the order in which a file is compared with them. A report that only repeats other files is recognised, and
@@ -128,35 +128,30 @@ func (d *Data) read(in *file.Input) error {
 		return nil
 	}
 	in.Tally.Format = f.name
-	return f.read(d, in, b)
+	f.read(d, in, b)
+	return nil
 }
 
 // readNothing is for pages that repeat other files.
-func (d *Data) readNothing(in *file.Input, b []byte) error {
+func (d *Data) readNothing(in *file.Input, b []byte) {
 	in.Tally.Records = int64(bytes.Count(b, []byte("\n")))
 	in.Tally.Known = in.Tally.Records
-	return nil
 }
 
 // bad counts a file whose form is known but that cannot be read.
-func (d *Data) bad(in *file.Input) error {
+func (d *Data) bad(in *file.Input) {
 	in.Tally.Records, in.Tally.Unknown = in.Tally.Records+1, in.Tally.Unknown+1
 	d.damaged = append(d.damaged, in.Name)
-	return nil
 }
 
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
-	var list []report.Warning
-	if len(d.damaged) > 0 {
-		list = append(list, report.Warning{Code: "perfopt_damaged",
-			Text: "The file is damaged or too long, and was left out or read in part: " + file.Some(d.damaged, 3) + "."})
-	}
-	if d.runs > 1 {
-		list = append(list, report.Warning{Code: "perfopt_runs",
-			Text: fmt.Sprintf("The evidence holds the timings of %d runs of llm-perf-opt; the first one is shown. Name the folder of one run.",
-				d.runs)})
-	}
+	var list report.Warnings
+	list.If(len(d.damaged) > 0, "perfopt_damaged",
+		"The file is damaged or too long, and was left out or read in part: %s.", file.Some(d.damaged, 3))
+	list.If(d.runs > 1, "perfopt_runs",
+		"The evidence holds the timings of %d runs of llm-perf-opt; the first one is shown. Name the folder of "+
+			"one run.", d.runs)
 	return list
 }
 
@@ -204,10 +199,11 @@ func isEnv(_ string, head []byte) bool {
 	return k["gpu"] && (k["cuda"] || k["torch"]) && len(k) <= 16
 }
 
-func (d *Data) readEnv(in *file.Input, b []byte) error {
+func (d *Data) readEnv(in *file.Input, b []byte) {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(b, &m) != nil {
-		return d.bad(in)
+		d.bad(in)
+		return
 	}
 	in.Tally.Records++
 	text := func(key string, form *regexp.Regexp) string {
@@ -227,14 +223,13 @@ func (d *Data) readEnv(in *file.Input, b []byte) error {
 	}
 	if gpu == "" && cuda == "" && len(packages) == 0 {
 		in.Tally.Known++
-		return nil
+		return
 	}
 	in.Tally.Understood++
 	d.GPU = cmp.Or(d.GPU, gpu)
 	if d.Packages == "" && d.CUDA == "" {
 		d.Packages, d.CUDA = strings.Join(packages, ", "), cuda
 	}
-	return nil
 }
 
 // topKeys are the keys at the left margin of a YAML mapping of which only the start was read.
@@ -258,7 +253,7 @@ func isInputs(_ string, head []byte) bool {
 var inputCount = pattern.New(`^count: ([0-9]{1,9})\s*$`)
 
 // readInputs takes only the number of inputs: the rest are paths and command lines.
-func (d *Data) readInputs(in *file.Input, b []byte) error {
+func (d *Data) readInputs(in *file.Input, b []byte) {
 	for _, line := range bytes.Split(bytes.TrimRight(b, "\n"), []byte("\n")) {
 		in.Tally.Records++
 		if m := inputCount().FindSubmatch(line); m != nil {
@@ -270,7 +265,6 @@ func (d *Data) readInputs(in *file.Input, b []byte) error {
 		}
 		in.Tally.Known++
 	}
-	return nil
 }
 
 func isConfig(_ string, head []byte) bool {
@@ -321,10 +315,11 @@ func shallow(b []byte) bool {
 	return true
 }
 
-func (d *Data) readConfig(in *file.Input, b []byte) error {
+func (d *Data) readConfig(in *file.Input, b []byte) {
 	var top map[string]any
 	if !shallow(b) || yaml.Unmarshal(b, &top) != nil {
-		return d.bad(in)
+		d.bad(in)
+		return
 	}
 	in.Tally.Records++
 	understood := false
@@ -360,7 +355,6 @@ func (d *Data) readConfig(in *file.Input, b []byte) error {
 	} else {
 		in.Tally.Known++
 	}
-	return nil
 }
 
 var hubFolder = pattern.New(`/models--([A-Za-z0-9._-]{1,60})--([A-Za-z0-9._-]{1,90})/`)

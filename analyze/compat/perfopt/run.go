@@ -98,10 +98,11 @@ func isMetrics(_ string, head []byte) bool {
 	return k["aggregates"] && (k["mfu_model_level"] || k["mfu_per_stage"] || k["model_dims"] || k["peak_tflops"])
 }
 
-func (d *Data) readMetrics(in *file.Input, b []byte) error {
+func (d *Data) readMetrics(in *file.Input, b []byte) {
 	var m metricsFile
 	if json.Unmarshal(file.WithoutNaN(b), &m) != nil {
-		return d.bad(in)
+		d.bad(in)
+		return
 	}
 	t := in.Tally
 	r := &Run{File: "metrics.json", Times: map[string]Value{}, Stated: map[string]float64{}}
@@ -141,14 +142,13 @@ func (d *Data) readMetrics(in *file.Input, b []byte) error {
 	t.Records++
 	if len(r.Times) == 0 && r.Dims == nil {
 		t.Known++
-		return nil
+		return
 	}
 	t.Understood++
 	d.runs++
 	if d.Run == nil {
 		d.Run = r
 	}
-	return nil
 }
 
 // dims reads the dimensions, if all are there.
@@ -166,7 +166,7 @@ func (r *Run) dims(m map[string]*float64) {
 
 // readSummary reads the tables of stakeholder_summary.md, which replace metrics.json: a run under a profiler often
 // keeps only the summary.
-func (d *Data) readSummary(in *file.Input, b []byte) error {
+func (d *Data) readSummary(in *file.Input, b []byte) {
 	r := &Run{File: "stakeholder_summary.md", Times: map[string]Value{}, Stated: map[string]float64{}}
 	value := func(cells []string, factor float64) Value {
 		var s stat
@@ -217,7 +217,6 @@ func (d *Data) readSummary(in *file.Input, b []byte) error {
 	if len(r.Times) > 0 && d.summary == nil {
 		d.summary = r
 	}
-	return nil
 }
 
 // time takes the time of a stage, if it is stated; a stage of another name is understood and not kept.

@@ -148,7 +148,7 @@ func named(header, cells []string) (name string, cell func(column string) (float
 // otherOperators stands for operators whose name is not of a form that is shown.
 const otherOperators = "(other operators)"
 
-func (d *Data) readOperators(in *file.Input, b []byte) error {
+func (d *Data) readOperators(in *file.Input, b []byte) {
 	eachCells(in, b, func(header, cells []string) bool {
 		name, cell := named(header, cells)
 		total, ok1 := cell("total_time_ms")
@@ -163,7 +163,6 @@ func (d *Data) readOperators(in *file.Input, b []byte) error {
 		d.addOperator(Operator{name, total * 1e6, cuda * 1e6, int64(calls)})
 		return true
 	})
-	return nil
 }
 
 func (d *Data) addOperator(o Operator) {
@@ -179,7 +178,7 @@ func (d *Data) addOperator(o Operator) {
 // maxName bounds a kernel name. The longest real ones have a few thousand bytes.
 const maxName = 16 << 10
 
-func (d *Data) readKernels(in *file.Input, b []byte) error {
+func (d *Data) readKernels(in *file.Input, b []byte) {
 	eachCells(in, b, func(header, cells []string) bool {
 		name, cell := named(header, cells)
 		total, ok1 := cell("total_ms")
@@ -196,7 +195,6 @@ func (d *Data) readKernels(in *file.Input, b []byte) error {
 		d.Kernels = append(d.Kernels, k)
 		return true
 	})
-	return nil
 }
 
 func isRegions(_ string, head []byte) bool {
@@ -204,7 +202,7 @@ func isRegions(_ string, head []byte) bool {
 	return k["regions"] && k["scope"]
 }
 
-func (d *Data) readRegions(in *file.Input, b []byte) error {
+func (d *Data) readRegions(in *file.Input, b []byte) {
 	var f struct {
 		Regions []struct {
 			Name    string   `json:"name"`
@@ -213,7 +211,8 @@ func (d *Data) readRegions(in *file.Input, b []byte) error {
 		} `json:"regions"`
 	}
 	if json.Unmarshal(file.WithoutNaN(b), &f) != nil {
-		return d.bad(in)
+		d.bad(in)
+		return
 	}
 	for i, r := range f.Regions {
 		in.Tally.Records++
@@ -225,7 +224,6 @@ func (d *Data) readRegions(in *file.Input, b []byte) error {
 		name, parent, depth := regionName(r.Name, len(d.Regions)+1)
 		d.Regions = append(d.Regions, Region{name, parent, depth, *r.Total * 1e6, int64(*r.Kernels)})
 	}
-	return nil
 }
 
 // regionName is the name where it is made of plain words, else a number; a region A::B is inside A.

@@ -1,10 +1,9 @@
 package session
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"io"
 	"math"
 	"path/filepath"
@@ -36,34 +35,8 @@ func (r *row) text(column int) []byte {
 
 // num is a finite number.
 func (r *row) num(column int) (float64, bool) {
-	if v, ok := plain(r.text(column)); ok {
-		return v, true
-	}
 	v, err := strconv.ParseFloat(string(r.text(column)), 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
-// plain reads digits with at most one point, up to fifteen of them: a whole number over a power of ten, both exact, so
-// that their quotient is the nearest float64. Nearly all fields are such numbers.
-func plain(s []byte) (float64, bool) {
-	if len(s) == 0 || len(s) > 15 {
-		return 0, false
-	}
-	n, scale, point := int64(0), 1.0, false
-	for _, c := range s {
-		switch {
-		case c >= '0' && c <= '9':
-			n = n*10 + int64(c-'0')
-			if point {
-				scale *= 10
-			}
-		case c == '.' && !point:
-			point = true
-		default:
-			return 0, false
-		}
-	}
-	return float64(n) / scale, len(s) > 1 || !point
 }
 
 // amount is a number from 0 to most.
@@ -122,83 +95,37 @@ func (r *row) duration(column int, scale float64) float64 {
 // roundNs is a difference of two points in time, which have three decimals of a second, in nanoseconds.
 func roundNs(seconds float64) float64 { return math.Round(seconds*1e6) * 1e3 }
 
-// lines reads a file line by line. A line is valid until the next call; a line longer than maxLine is returned as nil.
-type lines struct {
-	r    *bufio.Reader
-	cut  bool // the last line had no end
-	done bool
-}
-
-func (l *lines) next() ([]byte, error) {
-	if l.done {
-		return nil, io.EOF
-	}
-	line, err := l.r.ReadSlice('\n')
-	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = l.r.ReadSlice('\n')
-		}
-		l.done = err != nil
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		return nil, nil
-	case errors.Is(err, io.EOF):
-		l.done = true
-		if len(line) == 0 {
-			return nil, io.EOF
-		}
-		l.cut = true
-	case err != nil:
-		return nil, err
-	}
-	return bytes.TrimRight(line, "\r\n"), nil
-}
-
-// ending says how a file ended.
-type ending struct {
-	cut     bool  // without the end of its last row
-	broken  error // reading stopped there
-	tooLong bool  // some line was too long to look at
-}
-
-// eachRow reads the rows under the header and counts the verdicts of take. A field with a line break is not understood:
-// no file of a session has one.
-func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row)) (ending, error) {
+// eachRow takes the rows under the header and counts which are understood. A field with a line break is not: no file of
+// a session has one.
+func (d *Data) eachRow(ctx context.Context, in *file.Input, f *form) error {
 	src, err := in.Open()
 	if err != nil {
-		return ending{}, err
+		return err
 	}
 	defer src.Close()
-	l := lines{r: bufio.NewReaderSize(src, maxLine)}
-	var end ending
-	header, err := l.next()
-	if err != nil {
-		return end, err
+	l := file.NewLines(src)
+	header, _, ok := l.Next()
+	if !ok || l.Err != nil {
+		return cmp.Or(l.Err, io.EOF)
 	}
-	header = bytes.Clone(bytes.TrimPrefix(header, []byte("\xef\xbb\xbf")))
+	header = bytes.Clone(header)
 	names := split(nil, bytes.Clone(header))
 	at, _ := f.places(names)
 	r := row{at: at}
-	width := len(names)
-	short := false // the last row has too few fields
+	cut, tooLong := false, false // the last row lacks its end; some row was not looked at
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
-			return end, ctx.Err()
+			return ctx.Err()
 		}
-		line, err := l.next()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				end.broken = err
-			}
+		line, _, ok := l.Next()
+		if !ok || l.Err != nil {
 			break
 		}
 		in.Tally.Records++
-		short = false
+		cut = !l.Ends
 		switch {
-		case line == nil:
-			end.tooLong = true
+		case len(line) >= maxLine:
+			cut, tooLong = false, true
 			in.Tally.Unknown++
 			continue
 		case len(bytes.TrimSpace(line)) == 0, bytes.Equal(line, header): // two sessions in one file
@@ -206,9 +133,9 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row)) (e
 			continue
 		}
 		r.fields = split(r.fields[:0], line)
-		short, r.failed = len(r.fields) < width, len(r.fields) != width
-		if !r.failed {
-			take(&r)
+		cut = cut || len(r.fields) < len(names)
+		if r.failed = len(r.fields) != len(names); !r.failed {
+			f.take(d, &r)
 		}
 		if r.failed {
 			in.Tally.Unknown++
@@ -216,8 +143,16 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row)) (e
 			in.Tally.Understood++
 		}
 	}
-	end.cut = short || l.cut && in.Tally.Records > 0
-	return end, nil
+	if cut {
+		d.cut = append(d.cut, in.Name)
+	}
+	if l.Err != nil {
+		d.broken = append(d.broken, in.Name)
+	}
+	if tooLong {
+		d.long = append(d.long, in.Name)
+	}
+	return nil
 }
 
 // split cuts a line into its fields, which it appends to list. A quoted field may contain commas, and doubled quotes;
@@ -404,15 +339,9 @@ var (
 
 // whole is a number of at most nine digits, -1 for anything else.
 func whole(s string) int64 {
-	if s == "" || len(s) > 9 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || len(s) > 9 {
 		return -1
 	}
-	var n int64
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return -1
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n
+	return int64(n)
 }

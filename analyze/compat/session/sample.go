@@ -63,7 +63,7 @@ func (s *Sample) Sum() float64 { return s.sum }
 func (s *Sample) Stated() bool { return s.n > 0 && len(s.values) == 0 }
 
 // state adds values of which only the number and the sum are known.
-func (s *Sample) state(x *Stated) { s.n, s.sum = s.n+x.N, s.sum+x.Sum }
+func (s *Sample) state(n int64, sum float64) { s.n, s.sum = s.n+n, s.sum+sum }
 
 // Mean of all values, nil if there is none.
 func (s *Sample) Mean() *float64 {

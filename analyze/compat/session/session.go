@@ -61,17 +61,14 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			continue
 		} else if f != nil {
 			in.Tally.Format = f.name
-			end, err := eachRow(ctx, in, f, func(r *row) { f.take(d, r) })
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", in.Name, err)
-			}
-			d.note(in.Name, end)
+			err = d.eachRow(ctx, in, f)
 		} else {
 			k := kindOf(in.Name, head)
 			in.Tally.Format = string(k)
-			if err := d.readSummary(in, k); err != nil {
-				return nil, fmt.Errorf("%s: %w", in.Name, err)
-			}
+			err = d.readSummary(in, k)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.Name, err)
 		}
 		d.Had[in.Tally.Format]++
 		d.Rows[in.Tally.Format] += in.Tally.Understood
@@ -88,64 +85,41 @@ func (d *Data) fillIn() {
 	s := &d.Summaries
 	if d.AllForward.Time.N() == 0 {
 		for _, phase := range slices.Sorted(maps.Keys(s.Forward)) { // sorted, since the order changes how sums round
-			entry(&d.Forward, phase).Time.state(s.Forward[phase])
-			d.AllForward.Time.state(s.Forward[phase])
+			f := s.Forward[phase]
+			entry(&d.Forward, phase).Time = *f
+			d.AllForward.Time.state(f.n, f.sum)
 		}
 	}
 	if len(d.Operations) == 0 {
 		for name, x := range s.Operations {
-			entry(&d.Operations, Operation{Name: name}).state(x)
+			*entry(&d.Operations, Operation{Name: name}) = *x
 		}
 	}
 	if len(d.Components) == 0 {
-		for name, x := range s.Components {
-			entry(&d.Components, name).state(x)
-		}
+		d.Components = s.Components
 	}
 	if d.Cache.Evictions == 0 {
-		d.Cache.Lifetime.state(&s.Lifetime)
-		d.Cache.Idle.state(&s.Age)
-	}
-}
-
-func (d *Data) note(name string, end ending) {
-	if end.cut {
-		d.cut = append(d.cut, name)
-	}
-	if end.broken != nil {
-		d.broken = append(d.broken, name)
-	}
-	if end.tooLong {
-		d.long = append(d.long, name)
+		d.Cache.Lifetime, d.Cache.Idle = s.Lifetime, s.Age
 	}
 }
 
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
-	var list []report.Warning
-	warn := func(code, text string) { list = append(list, report.Warning{Code: code, Text: text}) }
-	if len(d.cut) > 0 {
-		warn("session_cut", "The last row of "+file.Some(d.cut, 3)+" has no end: the file was cut off, and that row may be wrong or missing.")
-	}
-	if len(d.broken) > 0 {
-		warn("session_damaged", "The file is damaged, and was read up to there: "+file.Some(d.broken, 3)+".")
-	}
-	if len(d.long) > 0 {
-		warn("session_long", "A value is too long to be profilemate's, and was skipped: "+file.Some(d.long, 3)+".")
-	}
-	if len(d.Lacks) > 0 {
-		warn("session_columns", "Not read, because columns are missing: "+
-			strings.Join(slices.Sorted(maps.Values(d.Lacks)), ", ")+".")
-	}
-	if n := d.MoE.lost + d.Graphs.lost + d.Requests.lost; n > 0 {
-		warn("session_bounds", fmt.Sprintf(
-			"%d rows exceed the number that explain keeps (layers, experts, pairs of experts, batch sizes) and are left out.",
-			n))
-	}
-	if what := d.disagreements(); len(what) > 0 {
-		warn("session_summary", "Summaries and tables of the session disagree on "+strings.Join(what,
-			", ")+". The numbers come from the tables: either file may have been cut off, or belong to another session.")
-	}
+	var list report.Warnings
+	list.If(len(d.cut) > 0, "session_cut", "The last row of %s has no end: the file was cut off, and that row may be "+
+		"wrong or missing.", file.Some(d.cut, 3))
+	list.If(len(d.broken) > 0, "session_damaged", "The file is damaged, and was read up to there: %s.",
+		file.Some(d.broken, 3))
+	list.If(len(d.long) > 0, "session_long", "A value is too long to be profilemate's, and was skipped: %s.",
+		file.Some(d.long, 3))
+	list.If(len(d.Lacks) > 0, "session_columns", "Not read, because columns are missing: %s.",
+		strings.Join(slices.Sorted(maps.Values(d.Lacks)), ", "))
+	lost := d.MoE.lost + d.Graphs.lost + d.Requests.lost
+	list.If(lost > 0, "session_bounds", "%d rows exceed the number that explain keeps (layers, experts, pairs of "+
+		"experts, batch sizes) and are left out.", lost)
+	what := d.disagreements()
+	list.If(len(what) > 0, "session_summary", "Summaries and tables of the session disagree on %s. The numbers come "+
+		"from the tables: either file may have been cut off, or belong to another session.", strings.Join(what, ", "))
 	return list
 }
 
@@ -161,20 +135,20 @@ func (d *Data) disagreements() []string {
 	s := &d.Summaries
 	for _, phase := range append(slices.Clone(phaseWords), Other) {
 		if f, st := d.Forward[phase], s.Forward[phase]; f != nil && st != nil {
-			differ("forward passes ("+phase+")", f.Time.N(), st.N, f.Time.Sum(), st.Sum)
+			differ("forward passes ("+phase+")", f.Time.N(), st.N(), f.Time.Sum(), st.Sum())
 		}
 	}
 	for _, name := range append(slices.Clone(operationWords), Other) {
 		if o, st := d.Operations[Operation{Name: name}], s.Operations[name]; o != nil && st != nil {
-			differ("CPU operations ("+name+")", o.N(), st.N, o.Sum(), st.Sum)
+			differ("CPU operations ("+name+")", o.N(), st.N(), o.Sum(), st.Sum())
 		}
 	}
 	for _, name := range componentWords {
 		if c, st := d.Components[name], s.Components[name]; c != nil && st != nil {
-			differ("parts of the model ("+name+")", c.N(), st.N, c.Sum(), st.Sum)
+			differ("parts of the model ("+name+")", c.N(), st.N(), c.Sum(), st.Sum())
 		}
 	}
-	if n := d.Batches.Steps; n > 0 && s.Tokens.N > 0 && n != s.Tokens.N {
+	if n := d.Batches.Steps; n > 0 && s.Tokens.N() > 0 && n != s.Tokens.N() {
 		list = append(list, "the number of batches")
 	}
 	if s.Preempted && d.Had["preemption_events.csv"] > 0 && s.Preemptions != d.Requests.Preempted {

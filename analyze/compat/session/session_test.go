@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -164,21 +163,6 @@ func TestSplit(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", line, got, want)
-		}
-	}
-}
-
-// The quick way to read a number gives what the standard library gives, or leaves it to that.
-func TestPlain(t *testing.T) {
-	for _, s := range []string{"0", "1", "0.1", ".5", "5.", "12800.0", "0.472166", "123456789012345", "0.0000000000001", "99999999999.999", "00.10", "411.111111111"} {
-		want, err := strconv.ParseFloat(s, 64)
-		if got, ok := plain([]byte(s)); !ok || got != want || err != nil {
-			t.Errorf("%q: %v %v, want %v (%v)", s, got, ok, want, err)
-		}
-	}
-	for _, s := range []string{"", ".", "-1", "1e5", "1.2.3", "nan", "1 ", "0x1", "1234567890123456"} {
-		if got, ok := plain([]byte(s)); ok {
-			t.Errorf("%q: %v", s, got)
 		}
 	}
 }

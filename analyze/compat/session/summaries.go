@@ -109,38 +109,25 @@ func kindOf(name string, b []byte) kind {
 	return cpuSummary
 }
 
-// Stated is a distribution that is known only by count and sum.
-type Stated struct {
-	N   int64
-	Sum float64
-}
-
-// Mean is nil if nothing is stated.
-func (s *Stated) Mean() *float64 {
-	if s == nil || s.N == 0 {
-		return nil
-	}
-	return new(s.Sum / float64(s.N))
-}
-
-// Summaries holds the values that the summaries of a session state, added up if there are several.
+// Summaries holds the values that the summaries of a session state, added up if there are several: of a distribution
+// only the number and the sum.
 type Summaries struct {
-	Forward    map[string]*Stated // ns, by phase
-	Operations map[string]*Stated // ns, by operation
-	Components map[string]*Stated // ns, by part of the model
+	Forward    map[string]*Sample // ns, by phase
+	Operations map[string]*Sample // ns, by operation
+	Components map[string]*Sample // ns, by part of the model
 
-	Seqs, Tokens Stated // utilisation, 0..1
+	Seqs, Tokens Sample // utilisation, 0..1
 	Under        int64
 	MaxSeqs      Limit
 
 	Preemptions int64
 	Preempted   bool   // a preemption summary was read
-	Delay       Stated // ns
+	Delay       Sample // ns
 
 	Evictions     int64
 	Blocks, Peak  int64
 	Cached        bool // a cache summary was read
-	Lifetime, Age Stated
+	Lifetime, Age Sample
 }
 
 type timing struct {
@@ -151,17 +138,9 @@ type timing struct {
 // sane reports whether a number of a summary is finite and within bounds.
 func sane(v *float64) bool { return v != nil && *v >= 0 && *v <= maxNs && !math.IsInf(*v, 0) }
 
-func (t *timing) stated() (Stated, bool) {
-	if !sane(t.Count) || !sane(t.Mean) || *t.Count > maxCount || *t.Count != math.Trunc(*t.Count) {
-		return Stated{}, false
-	}
-	return Stated{int64(*t.Count), *t.Count * *t.Mean * nsPerMs}, true
-}
-
-func addStated(m *map[string]*Stated, name string, s Stated) {
-	e := entry(m, name)
-	e.N += s.N
-	e.Sum += s.Sum
+// sane reports whether the timing states a number and a mean that can be.
+func (t *timing) sane() bool {
+	return sane(t.Count) && sane(t.Mean) && *t.Count <= maxCount && *t.Count == math.Trunc(*t.Count)
 }
 
 // readSummary reads one file that kindOf knows.
@@ -212,16 +191,14 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 	case forwardSummary, cpuSummary:
 		for _, name := range slices.Sorted(maps.Keys(top)) { // sorted, since the order changes how sums round
 			var t timing
-			if json.Unmarshal(top[name], &t) != nil {
+			if json.Unmarshal(top[name], &t) != nil || !t.sane() {
 				continue
 			}
-			if s, ok := t.stated(); ok && k == forwardSummary {
-				addStated(&d.Summaries.Forward, word(phaseWords, []byte(name)), s)
-			} else if ok {
-				addStated(&d.Summaries.Operations, word(operationWords, []byte(name)), s)
-			} else {
-				continue
+			to, words := &d.Summaries.Operations, operationWords
+			if k == forwardSummary {
+				to, words = &d.Summaries.Forward, phaseWords
 			}
+			entry(to, word(words, []byte(name))).state(int64(*t.Count), *t.Count**t.Mean*nsPerMs)
 			understood = true
 		}
 	case batchSummary:
@@ -236,8 +213,7 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 			s.Preempted = true
 			s.Preemptions += int64(*total)
 			if sane(delay) && *delay > 0 { // 0 also stands for none
-				s.Delay.N++
-				s.Delay.Sum += *delay * nsPerS
+				s.Delay.state(1, *delay*nsPerS)
 			}
 		}
 	case componentSummary:
@@ -247,7 +223,7 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 				Total *float64 `json:"total_ms"`
 			}
 			if raw, ok := top[name]; ok && json.Unmarshal(raw, &c) == nil && sane(c.Count) && sane(c.Total) {
-				addStated(&d.Summaries.Components, name, Stated{int64(*c.Count), *c.Total * nsPerMs})
+				entry(&d.Summaries.Components, name).state(int64(*c.Count), *c.Total*nsPerMs)
 				understood = true
 			}
 		}
@@ -282,9 +258,9 @@ func (d *Data) takeBatchSummary(top map[string]json.RawMessage) bool {
 		return false
 	}
 	s, n := &d.Summaries, int64(*samples)
-	s.Tokens.N, s.Tokens.Sum = s.Tokens.N+n, s.Tokens.Sum+*samples**tokens/100
+	s.Tokens.state(n, *samples**tokens/100)
 	if sane(seqs) {
-		s.Seqs.N, s.Seqs.Sum = s.Seqs.N+n, s.Seqs.Sum+*samples**seqs/100
+		s.Seqs.state(n, *samples**seqs/100)
 	}
 	if sane(under) {
 		s.Under += int64(*under)
@@ -355,7 +331,7 @@ func (d *Data) takeCacheSummary(t *file.Tally, b []byte) {
 	s.Blocks, s.Peak = max(s.Blocks, int64(values["Total blocks available"])),
 		max(s.Peak, int64(values["Peak blocks used"]))
 	if n > 0 {
-		s.Lifetime.N, s.Lifetime.Sum = s.Lifetime.N+n, s.Lifetime.Sum+float64(n)*values["Avg block lifetime"]*nsPerS
-		s.Age.N, s.Age.Sum = s.Age.N+n, s.Age.Sum+float64(n)*values["Avg idle before eviction"]*nsPerS
+		s.Lifetime.state(n, float64(n)*values["Avg block lifetime"]*nsPerS)
+		s.Age.state(n, float64(n)*values["Avg idle before eviction"]*nsPerS)
 	}
 }

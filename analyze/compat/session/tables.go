@@ -183,7 +183,7 @@ type Graph struct {
 	Captured   bool
 	CapturedAt float64 // seconds after the session's start
 	Replays    int64
-	Time       Stated // ns of its replays, with the wait for the GPU
+	Time       Sample // ns of its replays, only stated, with the wait for the GPU
 }
 
 // Graphs are the CUDA graphs of a session, by the batch that they were captured for.
@@ -242,8 +242,7 @@ func takeReplay(d *Data, r *row) {
 	}
 	entry(&d.Graphs.ByMode, b.Mode).add(ns)
 	if g := d.Graphs.graph(b); g != nil {
-		g.Time.N++
-		g.Time.Sum += ns
+		g.Time.state(1, ns)
 	}
 }
 
@@ -253,7 +252,7 @@ func (g *Graphs) finish() {
 		return
 	}
 	for _, e := range g.ByBatch {
-		e.Replays = e.Time.N
+		e.Replays = e.Time.N()
 	}
 }
 

@@ -84,15 +84,12 @@ func read(in *file.Input) (r *loadfile.Result, runs int, err error) {
 
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
-	var list []report.Warning
-	if d.runs > 1 {
-		list = append(list, report.Warning{Code: "load_several", Text: fmt.Sprintf("%s holds %d runs: the report describes the last.", d.Name, d.runs)})
-	}
-	if len(d.others) == 0 {
-		return list
-	}
-	return append(list, report.Warning{Code: "load_several",
-		Text: fmt.Sprintf("%d results of explain load were given, and percentiles of several runs do not add up: the report describes %s. Make a report of each, and compare them with explain diff.", 1+len(d.others), d.Name)})
+	var list report.Warnings
+	list.If(d.runs > 1, "load_several", "%s holds %d runs: the report describes the last.", d.Name, d.runs)
+	list.If(len(d.others) > 0, "load_several",
+		"%d results of explain load were given, and percentiles of several runs do not add up: the report describes "+
+			"%s. Make a report of each, and compare them with explain diff.", 1+len(d.others), d.Name)
+	return list
 }
 
 // Environment fills in the fields of e that are empty and that the files state.

@@ -22,7 +22,7 @@ type Data struct {
 	Devices  []Device // that a raw page describes, by number
 	Pages    int64    // launches that were found on more than one page
 
-	warnings []report.Warning
+	warnings report.Warnings
 }
 
 // Is reports whether a file that starts with head, and is named name, is of this kind: it has the header of a page, or
@@ -109,11 +109,7 @@ func (p *parser) format(s style) string {
 
 // warn lists the anomalies of a file. No text of the file itself is repeated.
 func (d *Data) warn(name string, o *oddities, header, rows bool) {
-	say := func(is bool, code, text string) {
-		if is {
-			d.warnings = append(d.warnings, report.Warning{Code: code, Text: name + ": " + text})
-		}
-	}
+	say := func(is bool, code, text string) { d.warnings.If(is, code, "%s: %s", name, text) }
 	say(o.permission, "ncu_permission", "Nsight Compute was not allowed to read the GPU's counters (ERR_NVGPUCTRPERM): "+
 		"run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0")
 	say(o.noKernels || header && !rows, "ncu_no_kernels", "no kernel was profiled: check --kernel-name, --launch-skip and "+

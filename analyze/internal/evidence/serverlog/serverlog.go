@@ -156,27 +156,23 @@ func linesAre(n int64) string {
 
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
-	list := []report.Warning{}
-	warn := func(is bool, code, format string, args ...any) {
-		if is {
-			list = append(list, report.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
-		}
-	}
-	warn(len(d.damaged) > 0, "log_damaged", "Read up to where the data ends or is damaged: %s", strings.Join(d.damaged, ", "))
-	warn(d.long > 0, "log_long_lines", "%s longer than 1 MiB; only the beginning was read", linesAre(d.long))
-	warn(d.malformed > 0, "log_malformed", "%s broken in the middle, as if two programs wrote at once, and ignored",
+	var list report.Warnings
+	list.If(len(d.damaged) > 0, "log_damaged", "Read up to where the data ends or is damaged: %s",
+		strings.Join(d.damaged, ", "))
+	list.If(d.long > 0, "log_long_lines", "%s longer than 1 MiB; only the beginning was read", linesAre(d.long))
+	list.If(d.malformed > 0, "log_malformed", "%s broken in the middle, as if two programs wrote at once, and ignored",
 		linesAre(d.malformed))
-	warn(d.Iterations.Dropped > 0, "log_iterations_dropped", "The log has more than %d iterations; %d more are not counted",
-		maxIterations, d.Iterations.Dropped)
-	warn(d.DroppedSamples > 0, "log_samples_dropped",
+	list.If(d.Iterations.Dropped > 0, "log_iterations_dropped",
+		"The log has more than %d iterations; %d more are not counted", maxIterations, d.Iterations.Dropped)
+	list.If(d.DroppedSamples > 0, "log_samples_dropped",
 		"The log has more lines of statistics than are kept; %d are not counted", d.DroppedSamples)
-	warn(d.Requests.Dropped > 0, "log_requests_dropped",
+	list.If(d.Requests.Dropped > 0, "log_requests_dropped",
 		"%d requests were not followed: the log has more than %d, or their ids are too long", d.Requests.Dropped, maxRequests)
-	warn(d.replicas > 1, "log_replicas", "%d replicas of a server wrote this log at once: numbers are of all of them, "+
-		"and facts of one. Give the log of one replica", d.replicas)
+	list.If(d.replicas > 1, "log_replicas", "%d replicas of a server wrote this log at once: numbers are of all of "+
+		"them, and facts of one. Give the log of one replica", d.replicas)
 	what := d.differ()
-	warn(what != "", "log_starts_differ", "The log holds %d starts of a server, which differ in %s; statistics are over all "+
-		"of them, facts are of the last complete one", len(d.Starts), what)
+	list.If(what != "", "log_starts_differ", "The log holds %d starts of a server, which differ in %s; statistics are "+
+		"over all of them, facts are of the last complete one", len(d.Starts), what)
 	return list
 }
 
