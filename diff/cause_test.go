@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -423,5 +424,52 @@ func TestAGainThatHidesALoss(t *testing.T) {
 		if says(t, c, want...); c.Verdict == comparison.Fail {
 			t.Errorf("%s: %s", c.Verdict, c.Cause)
 		}
+	}
+}
+
+// TestAKernelStandsApartFromAllOthers by hand: of a step of 11 ms, eleven runs of 1 ms, all kernels take 10 % longer.
+// Beside that, gemm takes half as long again (4 → 4 · 1.1 · 1.5 = 6.6 ms, the others 7 → 7.7 ms), or a new kernel runs
+// for 1 ms (the others 11 → 12.1 ms), or it does where the others take a tenth less, so that the step hardly changes.
+func TestAKernelStandsApartFromAllOthers(t *testing.T) {
+	step := difftest.Kind{Phase: "step", Units: 40, Time: 11e6, Signature: "a",
+		Kernels: map[string]float64{"gemm": 4, "flash": 2, "norm": 2, "rope": 1, "silu": 1, "sample": 1}}
+	base := difftest.Kinds(step)
+	for _, x := range []struct {
+		shift, gemm, logging float64
+		there, back          []string
+	}{
+		{1.1, 1.5, 0,
+			[]string{"+2.6 ms kernel gemm +65.0 %: 4 × 1 → 1.65 ms; +700 µs all other kernels slower, by 10.0 % ("},
+			[]string{"-2.6 ms kernel gemm -39.4 %: 4 × 1.65 → 1 ms; -700 µs all other kernels faster, by 9.1 % ("}},
+		{1.1, 1, 1e6,
+			[]string{"+1.1 ms all other kernels slower, by 10.0 % (", "+1 ms kernel logging, new: 1 per unit"},
+			[]string{"-1.1 ms all other kernels faster, by 9.1 % (", "-1 ms kernel logging, no longer run"}},
+		{0.9, 1, 1e6,
+			[]string{"-1.1 ms all other kernels faster, by 10.0 % (", "+1 ms kernel logging, new: 1 per unit"},
+			[]string{"+1.1 ms all other kernels slower, by 11.1 % (", "-1 ms kernel logging, no longer run"}},
+	} {
+		more := step
+		more.Time = 11e6*x.shift + 4e6*x.shift*(x.gemm-1) + x.logging
+		more.Kernels = maps.Clone(step.Kernels)
+		if x.logging > 0 {
+			more.Kernels["logging"] = 1
+		}
+		head := difftest.Kinds(more)
+		for i := range head.Metrics {
+			m := &head.Metrics[i]
+			name := m.Labels["kernel"]
+			ns := step.Kernels[name] * 1e6 * x.shift
+			switch name {
+			case "gemm":
+				ns *= x.gemm
+			case "logging":
+				ns = x.logging
+			}
+			if name != "" && !strings.Contains(m.ID, "count") {
+				m.Value, m.Summary = &ns, &report.Summary{N: 40, Min: ns, P50: ns, P90: ns, P99: ns, Max: ns, Mean: ns}
+			}
+		}
+		says(t, ofReports(t, base, head), x.there...)
+		says(t, ofReports(t, head, base), x.back...)
 	}
 }

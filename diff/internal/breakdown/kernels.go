@@ -17,8 +17,8 @@ import (
 )
 
 // computeRows returns the causes of a change of compute time. All kernels share one row if their common shift has the
-// sign of the change and explains at least half of it. The kernels of one category share one row if together they make
-// up at least half of the change and no single kernel does.
+// sign of the change and explains at least half of it, but for those that stand apart. The kernels of one category
+// share one row if together they make up at least half of the change and no single kernel does.
 func (s *story) computeRows() []comparison.AnswerRow {
 	c, rows := s.parts.C, s.parts.split()
 	class := rows.part(comparison.ClassCompute)
@@ -32,22 +32,24 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		}
 		return []comparison.AnswerRow{row}
 	}
-	shift, ok := common(s.parts.Base, s.parts.Head)
-	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 && !s.inOneCategory(class, shift) {
-		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift, d/class.Base)}}
+	if shift, ok := common(s.parts.Base, s.parts.Head); ok && !s.inOneCategory(class, shift.middle) {
+		if list := s.commonRows(class, &shift); list != nil {
+			return list
+		}
 	}
 	if f := outside(s.parts.Head) - outside(s.parts.Base); f*d > 0 && math.Abs(f) > math.Abs(d)/2 {
 		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
 			What: more(d, "more", "less") + " time in kernels that are launched outside the steps"}}
 	}
-	kernels := s.kernelRows("")
+	kernels := s.kernelRows(all)
 	if len(kernels) > 0 && math.Abs(kernels[0].Delta) < math.Abs(d)/2 {
 		if whole, ok := s.wholeDelta(); ok && math.Abs(d-whole) > math.Abs(d)/2 {
 			return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
 				What: "kernels run " + more(d, "less", "more") + " beside each other", With: []string{mostOfAll(&kernels[0])}}}
 		}
 		if r := rows.category(d); r != nil {
-			return append([]comparison.AnswerRow{s.categoryRow(r)}, s.kernelRows(r.ID)...)
+			others := func(k *comparison.AttributionRow, _ float64) bool { return k.Category != r.ID }
+			return append([]comparison.AnswerRow{s.categoryRow(r)}, s.kernelRows(others)...)
 		} else if math.Abs(kernels[0].Delta) < toldPart*math.Abs(c.Attribution.TotalDelta) {
 			at := max(slices.IndexFunc(kernels, func(r comparison.AnswerRow) bool { return r.Delta*d > 0 }), 0)
 			return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
@@ -56,6 +58,27 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		}
 	}
 	return kernels
+}
+
+func all(*comparison.AttributionRow, float64) bool { return true }
+
+// commonRows returns a row of the kernels that shifted alike, and one of each other kernel that moved the step on its
+// own by as much as a cause must have; nil if the shift is less than half of what these leave.
+func (s *story) commonRows(class *comparison.AttributionRow, shift *kernelShift) []comparison.AnswerRow {
+	a, d, base, who := &s.parts.C.Attribution, class.Delta, class.Base, "all kernels"
+	least := max(toldPart*math.Abs(a.TotalDelta), namedShare*a.Base)
+	list := s.kernelRows(func(r *comparison.AttributionRow, delta float64) bool {
+		if shift.names[r.ID] || math.Abs(delta-shift.ratio()*r.Base) < least {
+			return false
+		}
+		d, base, who = d-delta, base-r.Base, "all other kernels"
+		return true
+	})
+	if shift.middle*d <= 0 || math.Abs(shift.ratio())*base < math.Abs(d)/2 {
+		return nil
+	}
+	what := s.shiftText(who, shift.ratio(), d/base)
+	return append(list, comparison.AnswerRow{Delta: d, Part: comparison.AnswerKernels, What: what})
 }
 
 // oneCategory is the share of a change from which one category holds all of it, and of the compute time up to which
@@ -104,18 +127,18 @@ const guessClocks = " (clocks, power or temperature?)"
 // medianAlike is the distance of the change of a sum from that of its median part up to which one number says both.
 const medianAlike = 0.005
 
-// shiftText says that all kernels changed alike, and whether the GPU's clock did. If only a few steps or one kind of
+// shiftText says that these kernels changed alike, and whether the GPU's clock did. If only a few steps or one kind of
 // step changed, the clock is not the cause; nor need it be if the sides differ on purpose. together is the change of their
 // sum, -1 and up, from which the median kernel's can differ.
-func (s *story) shiftText(shift, together float64) string {
+func (s *story) shiftText(who string, shift, together float64) string {
 	word := more(shift, "slower", "faster")
 	if text := otherLengths(allTimes(s.parts.Base), allTimes(s.parts.Head)); text != "" {
 		return text
 	}
 	if !s.inMost() {
-		return fmt.Sprintf("all kernels of these steps %s, %s over all steps", word, unit.Change(shift))
+		return fmt.Sprintf("%s of these steps %s, %s over all steps", who, word, unit.Change(shift))
 	}
-	text := fmt.Sprintf("all kernels %s, by %s", word, strings.TrimLeft(unit.Change(shift), "+-"))
+	text := fmt.Sprintf("%s %s, by %s", who, word, strings.TrimLeft(unit.Change(shift), "+-"))
 	if math.Abs(together-shift) > medianAlike {
 		text += " in the median"
 	}
@@ -137,9 +160,9 @@ func (s *story) shiftText(shift, together float64) string {
 	return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
 }
 
-// kernelRows returns the changes of compute kernels, the largest first, without those of a category; a kernel and its
+// kernelRows returns the changes of the compute kernels that keep takes, the largest first; a kernel and its
 // replacements share a row.
-func (s *story) kernelRows(but string) []comparison.AnswerRow {
+func (s *story) kernelRows(keep func(r *comparison.AttributionRow, delta float64) bool) []comparison.AnswerRow {
 	deltas, joined := map[string]float64{}, map[string]bool{}
 	a, kernels := &s.parts.C.Attribution, s.parts.C.Kernels
 	for i := range a.Rows {
@@ -159,8 +182,7 @@ func (s *story) kernelRows(but string) []comparison.AnswerRow {
 	rows := recharged(a.Rows, of)
 	for i := range rows {
 		r := &rows[i]
-		if r.Kind != comparison.KindKernel || r.Category == side.Communication || but != "" && r.Category == but || joined[r.ID] ||
-			r.Delta == 0 {
+		if r.Kind != comparison.KindKernel || r.Category == side.Communication || joined[r.ID] || r.Delta == 0 {
 			continue
 		}
 		row := s.kernelRow(r, of[r.ID])
@@ -175,7 +197,9 @@ func (s *story) kernelRows(but string) []comparison.AnswerRow {
 				}
 			}
 		}
-		list = append(list, row)
+		if keep(r, row.Delta) {
+			list = append(list, row)
+		}
 	}
 	lists.Sort(list, func(a, b comparison.AnswerRow) int {
 		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))

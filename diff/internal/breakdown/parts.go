@@ -33,7 +33,7 @@ const (
 // ownEvidence reports whether the kernels alone show a change of compute time: all of them shifted alike, or one that
 // makes up a large enough part of the change is known to have changed.
 func (s *story) ownEvidence(d float64) bool {
-	if shift, ok := common(s.parts.Base, s.parts.Head); ok && shift*d > 0 {
+	if shift, ok := common(s.parts.Base, s.parts.Head); ok && shift.middle*d > 0 {
 		return true
 	}
 	return slices.ContainsFunc(s.parts.C.Kernels, func(k comparison.Kernel) bool {
@@ -186,54 +186,67 @@ func callText(api []comparison.API, d float64) []string {
 	return texts
 }
 
-// common finds a shift that most kernels share, as a ratio: the median of the changes per run, weighted by time. ok is
-// false unless kernels with commonShare of the compute time changed by that much, within a quarter of it, and not because
-// one kernel takes that share.
-func common(base, head *side.Side) (shift float64, ok bool) {
-	middle, alike, rest, kinds := shifted(base, head)
-	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare && rest >= commonRest
+// common finds a shift that most kernels share. ok is false unless kernels with commonShare of the compute time changed
+// by that much, within a quarter of it, and not because one kernel takes that share. One kernel may stand apart.
+func common(base, head *side.Side) (x kernelShift, ok bool) {
+	x = shifted(base, head)
+	return x, math.Abs(x.middle) >= commonLeast && len(x.names) >= commonKinds && x.alike >= commonShare &&
+		x.rest >= commonRest
 }
 
-// shifted returns the median change per run (ln) of the kernels that both sides run, weighted by time; the share of the
-// base's compute time that changed by about as much, 0 to 1, in all and without the kernel that takes most; and how many
-// kernels did.
-func shifted(onBase, onHead *side.Side) (middle, alike, rest float64, kinds int) {
+// kernelShift is by how much the kernels that both sides run changed.
+type kernelShift struct {
+	middle float64         // the median change per run (ln), weighted by time
+	alike  float64         // share of the time that changed by about as much, without the largest kernel that did not
+	rest   float64         // that share, without the kernel that takes most time
+	names  map[string]bool // of the pairs that changed by about as much
+}
+
+// ratio is the shift as a relative change.
+func (x *kernelShift) ratio() float64 { return math.Expm1(x.middle) }
+
+func shifted(onBase, onHead *side.Side) kernelShift {
 	base, _ := onBase.Merged()
 	head, _ := onHead.Merged()
-	type change struct{ ln, time float64 }
+	type change struct {
+		ln, time float64
+		name     string
+	}
 	var list []change
-	sum, most, largest := 0.0, 0.0, 0.0 // largest is 0 if the kernel with most time is not alike
+	sum, most, largest, apart := 0.0, 0.0, 0.0, 0.0 // largest is 0 if the kernel with most time is not alike
 	for _, p := range pairing.Kernels(base, head) {
 		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
-		if b.Category != side.Communication {
+		if b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 && h.Count > 0 {
 			sum, most = sum+b.Time, max(most, b.Time)
-		}
-		if p.By == comparison.ByExact && b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 &&
-			h.Count > 0 {
-			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time})
+			ln := math.Log(h.Time / h.Count / (b.Time / b.Count))
+			list = append(list, change{ln, b.Time, pairing.PairName(base, head, p)})
 		}
 	}
+	x := kernelShift{names: map[string]bool{}}
 	if sum == 0 {
-		return 0, 0, 0, 0
+		return x
 	}
 	lists.Sort(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
 	passed := 0.0
 	for _, c := range list {
 		if passed += c.time; passed >= sum/2 {
-			middle = c.ln
+			x.middle = c.ln
 			break
 		}
 	}
 	for _, c := range list {
-		if math.Abs(c.ln-middle) <= max(math.Abs(middle)/4, commonAlike) {
-			alike += c.time
-			kinds++
-			if c.time == most {
-				largest = most
-			}
+		if math.Abs(c.ln-x.middle) > max(math.Abs(x.middle)/4, commonAlike) {
+			apart = max(apart, c.time)
+			continue
+		}
+		x.alike += c.time
+		x.names[c.name] = true
+		if c.time == most {
+			largest = most
 		}
 	}
-	return middle, alike / sum, (alike - largest) / max(sum-most, 1), kinds
+	x.alike, x.rest = x.alike/max(sum-apart, 1), (x.alike-largest)/max(sum-most, 1)
+	return x
 }
 
 // unmoved returns another kind of unit that both sides run and whose kernels did not change by about as much, or nil. A
@@ -244,7 +257,8 @@ func unmoved(chosen *pairing.Chosen, base, head *side.Side, shift float64) *pair
 		if !k.Both() || k.Name == chosen.Kind {
 			continue
 		}
-		if middle, _, _, kinds := shifted(k.Of(base, head)); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
+		x := shifted(k.Of(base, head))
+		if len(x.names) > 0 && math.Abs(x.middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
 			return k
 		}
 	}
