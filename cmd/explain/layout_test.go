@@ -155,12 +155,14 @@ var rooms = []room{
 		"analyze analyze/report analyze/report/schema analyze/tracetest analyze/tracetest/longtest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
 	{"cmd/explain/internal/browser", "tests alone", "", nil},
 	{"cmd/explain/internal/exampletest", "tests alone", "", nil},
-	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
+	{"cmd/explain/internal/bisect", "a search stands alone", "analyze/report/order", stdOnly},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "analyze/report/wording cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
-		"analyze/report analyze/report/render cmd/explain/internal/crash cmd/explain/internal/docs diff/comparison diff/diffdoc", nil},
+		"analyze/report analyze/report/render cmd/explain/internal/atomicfile cmd/explain/internal/crash " +
+			"cmd/explain/internal/docs diff/comparison diff/diffdoc", nil},
 	{"examples", "files to copy", "", stdOnly},
-	{"cmd/explain/internal/docs", "pages and their index", "analyze diff diff/policy examples gate/history/change", nil},
+	{"cmd/explain/internal/docs", "pages and their index",
+		"analyze analyze/report/wording diff diff/policy examples gate/history/change", nil},
 	{"cmd/explain/internal/atomicfile", "writes files", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/fetch", "standard input and addresses as files", "analyze/limit", stdOnly},
 	{"cmd/explain/internal/crash", "a panic as an error stands alone", "", stdOnly},
@@ -173,7 +175,7 @@ var rooms = []room{
 		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
 	{"cmd/explain/internal/input", "what files are; analyses none",
-		"analyze analyze/limit analyze/report cmd/explain/internal/usage", noSQL},
+		"analyze analyze/limit analyze/report cmd/explain/internal/fetch cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/capturesession", "captures, their load and their reports; no flags",
 		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
 			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +

@@ -2,7 +2,8 @@ package bisect
 
 import (
 	"math"
-	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // fitted is a linear model of the captures at its most likely values: a level, the change, machine offsets.
@@ -133,13 +134,7 @@ func (s *Search) start(rows [][]float64, y []float64, changes int) []float64 {
 			sides[0] = append(sides[0], y[k])
 		}
 	}
-	var level [2]float64
-	for i := range sides {
-		if slices.Sort(sides[i]); len(sides[i]) > 0 {
-			n := len(sides[i])
-			level[i] = (sides[i][(n-1)/2] + sides[i][n/2]) / 2
-		}
-	}
+	level := [2]float64{order.Median(sides[0]), order.Median(sides[1])}
 	out := make([]float64, len(y))
 	for k := range y {
 		out[k] = y[k] - level[0]

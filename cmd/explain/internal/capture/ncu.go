@@ -86,7 +86,7 @@ func (r *Run) measure(j *Job, name string, k *Kernels, log string) error {
 	if err := r.plain(p); err != nil {
 		return err
 	}
-	head, err := readHead(log)
+	head, err := readHead(log, 64<<10) // ncu's messages and the header of its table
 	if err != nil || bytes.Contains(head, []byte("No kernels were profiled")) ||
 		!bytes.Contains(head, []byte(`"Kernel Name"`)) {
 		return errNoKernels
@@ -94,12 +94,12 @@ func (r *Run) measure(j *Job, name string, k *Kernels, log string) error {
 	return os.Chmod(log, 0o600)
 }
 
-// readHead returns the first 64 kB of a file: ncu's messages and the header of its table.
-func readHead(path string) ([]byte, error) {
+// readHead returns the first bytes of a file, at most most.
+func readHead(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 64<<10))
+	return io.ReadAll(io.LimitReader(f, most))
 }

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -392,13 +391,11 @@ func (r *Run) export(n *Nsys) error {
 
 // checkSQLite makes sure that the export is there.
 func checkSQLite(path string) error {
-	head := make([]byte, 15)
-	f, err := os.Open(path)
-	if err != nil {
+	head, err := readHead(path, 15)
+	switch {
+	case err != nil:
 		return errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log")
-	}
-	defer f.Close()
-	if n, _ := f.Read(head); !bytes.Equal(head[:n], []byte("SQLite format 3")) {
+	case string(head) != "SQLite format 3":
 		return errors.New("nsys export wrote a trace.sqlite that is not a database: see logs/nsys-export.log")
 	}
 	return nil

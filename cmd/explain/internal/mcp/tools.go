@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -346,14 +346,15 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 			return nil
 		}
 		kind := ""
+		begins := func(text string) bool { ours, _ := atomicfile.Begins(path, text); return ours }
 		switch {
-		case d.Name() == "report.json" && begins(path, `"explain.report/`):
+		case d.Name() == "report.json" && begins(`{"schema":"explain.report/`):
 			kind = "reports"
-		case d.Name() == "comparison.json" && begins(path, `"explain.comparison/`):
+		case d.Name() == "comparison.json" && begins(`{"schema":"explain.comparison/`):
 			kind = "comparisons"
 		case captureName.MatchString(d.Name()):
 			kind = "captures"
-		case strings.HasSuffix(d.Name(), ".db") && begins(path, "SQLite format 3"):
+		case strings.HasSuffix(d.Name(), ".db") && begins("SQLite format 3"):
 			kind = "histories"
 		}
 		if kind == "" || !matches(rel, a.Match) {
@@ -398,18 +399,6 @@ func pair(captures []string) (base, head string) {
 
 // captureName matches file names of captures by nsys and by the PyTorch profiler.
 var captureName = regexp.MustCompile(`\.(sqlite|trace\.json)(\.gz|\.zst)?$`)
-
-// begins reports whether the first lines of a file contain a text.
-func begins(path, text string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 128)
-	n, _ := io.ReadFull(f, head)
-	return bytes.Contains(head[:n], []byte(text))
-}
 
 // maxPage bounds a page in an answer, in bytes.
 const maxPage = 8_000
