@@ -383,7 +383,8 @@ func TestNoAttackerPasses(t *testing.T) {
 // mends are what stands between an attacker and a merge: the file, a piece of it, and what it would be without the mend. One
 // that stands behind another is taken out with it.
 var mends = []struct{ why, with, file, old, without string }{
-	{"D2, reports of another run", "", "internal/ci/gate.go", "if err := f.madeHere(s, slices.Concat(", "if err := f.madeHere(nil, slices.Concat("},
+	{"D2, reports of another run", "", "internal/ci/gate.go",
+		"if err := f.madeHere(s, reports)", "if err := f.madeHere(nil, reports)"},
 	{"D5, a history in the workspace", "D5, a gate that cannot fail", "internal/ci/gate_baseline.go", "if change && s != nil {", "if !change && s != nil {"},
 	{"D5, a gate that cannot fail", "D5, what is suspected", "../../diff/internal/rules/noisy.go", "if floor, most, is := blind(n, v); is &&", "if floor, most, is := blind(n, v); is && floor < 0 &&"},
 	{"D5, what is suspected", "D5, a gate that cannot fail", "../../diff/internal/rules/noisy.go", "		g.Open(noise.CodeOf(v), text+\", and this is not certain: \"+why)\n",

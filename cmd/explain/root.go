@@ -65,7 +65,16 @@ inconclusive.`,
 	}
 	cmd.SetCompletionCommandGroupID("Help")
 	cmd.CompletionOptions.DisableNoDescFlag = true
+	inOrder(cmd)
 	return cmd
+}
+
+// inOrder makes help list the flags of a command, and of all below it, in the order of the code.
+func inOrder(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	for _, below := range cmd.Commands() {
+		inOrder(below)
+	}
 }
 
 // bareArgs returns a usage error for a word that is neither a command nor a file, and suggests the nearest command.

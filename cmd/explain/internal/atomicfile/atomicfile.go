@@ -68,13 +68,7 @@ func Folder(ctx context.Context, dir string, files []Item) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(f.Name)), 0o755); err != nil {
-				return fail(err)
-			}
-			if err := create(filepath.Join(scratch, f.Name), f.Write); err != nil {
-				return fail(err)
-			}
-			return nil
+			return fail(create(filepath.Join(scratch, f.Name), f.Write))
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -94,10 +88,7 @@ func Folder(ctx context.Context, dir string, files []Item) error {
 			return fail(err)
 		}
 	}
-	if err := moveIn(scratch, dir, files); err != nil {
-		return fail(err)
-	}
-	return nil
+	return fail(moveIn(scratch, dir, files))
 }
 
 // moveIn moves files from a scratch folder to dir. After an error it restores the files that it replaced and removes
@@ -123,6 +114,9 @@ func moveIn(scratch, dir string, files []Item) error {
 }
 
 func create(path string, write func(io.Writer) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -138,7 +132,13 @@ func create(path string, write func(io.Writer) error) error {
 // writeSize is how many bytes of a file are written at once.
 const writeSize = 64 << 10
 
-func failed(path string, err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
+// failed says of an error, if there is one, which path cannot be written.
+func failed(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot write %s: %w", path, err)
+}
 
 // scratchPrefix begins the names of scratch folders. A name also holds whose pids its writer's pid is one of, and that
 // pid, so that the folder of a killed explain can be recognized and removed. A lock would not tell: NFS and Lustre lock
@@ -246,11 +246,10 @@ func Ready(path string, over Over) error {
 		return nil
 	}
 	_, done, err := scratchIn(filepath.Dir(to))
-	if err != nil {
-		return failed(path, err)
+	if err == nil {
+		done()
 	}
-	done()
-	return nil
+	return failed(path, err)
 }
 
 // look follows the links of a path to a regular file that may be replaced, to a path where nothing exists, or to an
@@ -367,10 +366,7 @@ func Path(path string, over Over, put func(name string) error) error {
 	default:
 		err = os.Rename(name, to)
 	}
-	if err != nil {
-		return fail(err)
-	}
-	return nil
+	return fail(err)
 }
 
 // readerLimit is how long to wait for a reader of a pipe.

@@ -69,7 +69,6 @@ nothing changed.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVar(&f.good, "good", "", "a `COMMIT` that is fast")
 	fl.StringVar(&f.bad, "bad", "", "a later `COMMIT` that is slow")
 	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")

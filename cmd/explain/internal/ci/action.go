@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -196,12 +195,7 @@ func measuredBy(e *cmdenv.Env) *report.MeasuredBy {
 
 // stamp records in a report which workflow run made it.
 func stamp(path string, by *report.MeasuredBy) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	r, err := report.Read(f)
-	f.Close()
+	r, err := input.ReadReport(path)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,6 @@ comparable.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVar(&f.preset, "preset", policy.PresetNames()[0],
 		"start the policy from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
 	fl.StringVarP(&f.out, noise, map[string]string{"out": "o"}[noise], "", "write the noise block into this `FILE`")

@@ -61,7 +61,6 @@ type commentFlags struct {
 
 func (f *commentFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.BoolVar(&f.merge, "merge", false, "combine several comparisons in one comment")
 	fl.StringSliceVar(&f.expect, "expect", nil,
 		"`NAMES` of the comparisons that --merge must find, as their folders are called or end in after a dash: a100,h100")
@@ -80,11 +79,7 @@ func (f *commentFlags) run(ctx context.Context, e *cmdenv.Env, args []string) er
 		err = f.comment(ctx, e, session, append(args, f.files...))
 	}
 	if err != nil && !errors.As(err, new(cmdenv.Exit)) && session != nil {
-		return f.github.failed(ctx, e, session, func(limit int) string {
-			o := f.github.provenance(session)
-			o.Limit = limit
-			return diffdoc.ErrorComment(verdictOf(err), err.Error(), o)
-		}, err)
+		return f.github.failed(ctx, e, session, errorText(err, f.github.provenance(session)), err)
 	}
 	return err
 }

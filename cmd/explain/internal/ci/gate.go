@@ -1,6 +1,7 @@
 package ci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
@@ -104,7 +106,6 @@ type gateFlags struct {
 
 func (f *gateFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringArrayVar(&f.base, "base", nil, "`FILES` of the base (repeatable, commas, globs)")
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
 	f.rules.Register(cmd)
@@ -227,11 +228,7 @@ func (f *gateFlags) failed(ctx context.Context, e *cmdenv.Env, s *gate.Session, 
 	if s != nil && verdict == comparison.Error && code == cmdenv.Input {
 		o.Provenance.FailedJob, o.Provenance.FailedURL = s.FailedJob(ctx)
 	}
-	text := func(limit int) string {
-		o := o // files are written side by side
-		o.Limit = limit
-		return diffrender.ErrorComment(verdict, err.Error(), o)
-	}
+	text := errorText(err, o)
 	if f.out != "" && ctx.Err() == nil && output.Check(f.out) == nil {
 		mark := comparison.NewError(e.Version, verdict, err.Error())
 		werr := f.write(ctx, []output.File{
@@ -297,7 +294,8 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 type judged struct {
 	c       *comparison.Comparison
 	base    baseline
-	heads   []analysed
+	inputs  []input.File // of the head
+	heads   []*analyze.Result
 	options diffrender.CommentOptions
 }
 
@@ -341,18 +339,13 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	if err != nil {
 		return nil, err
 	}
-	j := &judged{}
-	for _, r := range results[:len(base.inputs)] {
-		base.reports = append(base.reports, r.Report)
-	}
-	var heads []*report.Report
-	for i, r := range results[len(base.inputs):] {
-		heads = append(heads, r.Report)
-		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
-	}
-	if err := f.madeHere(s, slices.Concat(base.reports[:len(base.inputs)], heads)); err != nil {
+	j := &judged{inputs: headInputs, heads: results[len(base.inputs):]}
+	reports := lists.Map(results, func(r *analyze.Result) *report.Report { return r.Report })
+	if err := f.madeHere(s, reports); err != nil {
 		return nil, err
 	}
+	base.reports = append(base.reports, reports[:len(base.inputs)]...)
+	heads := reports[len(base.inputs):]
 	before, err := f.fromHistory(ctx, s, dir, heads[0], &base, &opt)
 	if err != nil {
 		return nil, err
@@ -404,12 +397,6 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *cmdenv.Env, s *gate.Session, di
 	return j, nil
 }
 
-// analysed is one capture of the head with its analysis.
-type analysed struct {
-	input  input.File
-	result *analyze.Result
-}
-
 // files lists the files of --out.
 func (j *judged) files() []output.File {
 	var links diffrender.Links
@@ -424,16 +411,14 @@ func (j *judged) files() []output.File {
 		files = append(files, output.FileOf(fmt.Sprintf("base/%d/report.json", i+1), r, report.Write))
 	}
 	names := map[string]bool{}
-	for _, h := range j.heads {
-		dir := "reports/" + output.Name(h.input.Path, names) + "/"
-		if h.input.Kind == input.Report { // already a report: no full tables are left to write
-			files = append(files, output.FileOf(dir+"report.json", h.result.Report, report.Write))
+	for i, h := range j.heads {
+		dir := "reports/" + output.Name(j.inputs[i].Path, names) + "/"
+		if j.inputs[i].Kind == input.Report { // already a report: no full tables are left to write
+			files = append(files, output.FileOf(dir+"report.json", h.Report, report.Write))
 			continue
 		}
-		if links.Head == "" {
-			links.Head = dir + "report.html"
-		}
-		for _, part := range output.Report(h.result) {
+		links.Head = cmp.Or(links.Head, dir+"report.html")
+		for _, part := range output.Report(h) {
 			files = append(files, output.File{Name: dir + part.Name, Write: part.Write})
 		}
 	}
@@ -461,7 +446,7 @@ func (j *judged) summary(limit int) string {
 	}
 	for _, h := range j.heads {
 		var b strings.Builder
-		if err := output.Comment(&b, h.result.Report); err == nil && len(text)+1+b.Len() <= limit {
+		if err := output.Comment(&b, h.Report); err == nil && len(text)+1+b.Len() <= limit {
 			text += "\n" + b.String()
 		}
 	}

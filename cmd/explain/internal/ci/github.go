@@ -128,6 +128,15 @@ func (f *githubFlags) failed(
 	return nil
 }
 
+// errorText returns the comment on an error.
+func errorText(err error, o diffrender.CommentOptions) func(limit int) string {
+	return func(limit int) string {
+		o := o // files are written side by side
+		o.Limit = limit
+		return diffrender.ErrorComment(verdictOf(err), err.Error(), o)
+	}
+}
+
 // acceptance returns who may accept a verdict, as the flags say; file is the policy.
 func (f *githubFlags) acceptance(file string) gate.Acceptance {
 	return gate.Acceptance{Label: f.label, By: f.acceptBy, File: cmp.Or(file, ".github/CODEOWNERS")}

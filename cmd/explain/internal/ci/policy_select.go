@@ -64,7 +64,6 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 			return cmdenv.Exit(cmdenv.Inconclusive)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringArrayVar(&on, "on", nil,
 		"test it on these `FILES`: traces, reports or folders (repeatable, commas, globs)")
 	f.Register(cmd)

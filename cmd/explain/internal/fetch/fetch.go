@@ -114,9 +114,6 @@ func get(ctx context.Context, address string) (io.ReadCloser, error) {
 		body.Close()
 		return nil, fmt.Errorf("cannot fetch %s: the server answered %s; a presigned address may have expired", Shown(address), resp.Status)
 	}
-	if n := resp.ContentLength; n >= 0 {
-		return &whole{body, n}, nil
-	}
 	return body, nil
 }
 
@@ -142,20 +139,6 @@ func (h *heard) Read(b []byte) (int, error) {
 func (h *heard) Close() error {
 	h.end()
 	return h.ReadCloser.Close()
-}
-
-// whole is a body that fails if it ends before left bytes.
-type whole struct {
-	io.ReadCloser
-	left int64
-}
-
-func (w *whole) Read(b []byte) (int, error) {
-	n, err := w.ReadCloser.Read(b)
-	if w.left -= int64(n); errors.Is(err, io.EOF) && w.left > 0 {
-		return n, fmt.Errorf("%d bytes are missing", w.left)
-	}
-	return n, err
 }
 
 // hide removes the address from an error of net/http.

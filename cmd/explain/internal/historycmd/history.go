@@ -57,7 +57,6 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) registerStore(fl *pflag.FlagSet) {
-	fl.SortFlags = false
 	fl.StringVar(&f.store, "store", "", "the history: a SQLite `FILE`, or the URL of a PostgreSQL database")
 }
 

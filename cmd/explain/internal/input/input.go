@@ -5,6 +5,7 @@ package input
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -171,6 +172,22 @@ func jsonKind(path string) (Kind, error) {
 func ReadText(path string) ([]byte, error) {
 	b, err := limit.Text.ReadFile(path)
 	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
+}
+
+// ReadReport reads a report.json.
+func ReadReport(path string) (*report.Report, error) {
+	b, err := ReadText(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := report.Read(bytes.NewReader(b))
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return nil, fmt.Errorf("%s is not valid JSON (%w); was it cut off?", path, syntax)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
 }
 
 // Named are the reports with the names that inputs go by in a comparison: the trace's own, or, if several inputs

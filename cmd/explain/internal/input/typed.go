@@ -1,6 +1,7 @@
 package input
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -45,7 +47,7 @@ func Plain(err error) string {
 
 // Spool copies standard input into a file if an argument is -, since a capture is read more than once, and puts the
 // name of the file, stdin, into the arguments. remove deletes it.
-func Spool(in io.Reader, args []string) (remove func(), err error) {
+func Spool(ctx context.Context, in io.Reader, args []string) (remove func(), err error) {
 	at := slices.Index(args, "-")
 	switch {
 	case at < 0:
@@ -53,21 +55,11 @@ func Spool(in io.Reader, args []string) (remove func(), err error) {
 	case slices.Contains(args[at+1:], "-"):
 		return func() {}, usage.Errorf("- is named twice, and there is one standard input")
 	}
-	dir, err := os.MkdirTemp("", "explain-stdin-")
+	path, remove, err := fetch.File(ctx, "-", in)
 	if err != nil {
 		return func() {}, err
 	}
-	remove = func() { os.RemoveAll(dir) }
-	path := filepath.Join(dir, "stdin")
-	f, err := os.Create(path)
-	if err != nil {
-		return remove, err
-	}
-	n, err := io.Copy(f, in)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return remove, err
-	}
-	if n == 0 {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
 		return remove, usage.Errorf("- is standard input, and nothing came in")
 	}
 	args[at] = path

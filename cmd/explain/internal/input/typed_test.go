@@ -37,7 +37,7 @@ func TestPlain(t *testing.T) {
 
 func TestSpool(t *testing.T) {
 	args := []string{"a.sqlite", "-"}
-	remove, err := Spool(strings.NewReader("content"), args)
+	remove, err := Spool(t.Context(), strings.NewReader("content"), args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestSpool(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for want, args := range map[string][]string{"named twice": {"-", "-"}, "nothing came in": {"-"}} {
-		remove, err := Spool(strings.NewReader(""), args)
+		remove, err := Spool(t.Context(), strings.NewReader(""), args)
 		remove()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)

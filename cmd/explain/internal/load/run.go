@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -374,13 +375,10 @@ func (r *runner) firstExample() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kinds := slices.Sorted(maps.Keys(r.examples))
-	switch {
-	case len(kinds) == 0:
+	if len(kinds) == 0 {
 		return ""
-	case r.examples[kinds[0]] == "":
-		return " (" + kinds[0] + ")"
 	}
-	return " (" + kinds[0] + ": " + r.examples[kinds[0]] + ")"
+	return " (" + strings.TrimSuffix(kinds[0]+": "+r.examples[kinds[0]], ": ") + ")"
 }
 
 // report calls Progress until stop is called.

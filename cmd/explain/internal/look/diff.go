@@ -94,7 +94,6 @@ type diffFlags struct {
 
 func (f *diffFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringArrayVar(&f.base, "base", nil,
 		"`FILES` of the base: several captures of one commit (repeatable, commas, globs)")
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
@@ -121,7 +120,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
-	remove, err := input.Spool(e.In, args)
+	remove, err := input.Spool(cmd.Context(), e.In, args)
 	defer remove()
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -89,7 +90,6 @@ type reportFlags struct {
 
 func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
 	cmdenv.FormatFlag(cmd, &f.format, output.Formats)
 	f.RegisterFor(cmd, "")
@@ -166,7 +166,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) erro
 	case f.rank != "" || len(f.roles) > 0:
 		return usage.Errorf("--rank and --role are about the captures of a run: name several, a glob, or their folder")
 	}
-	remove, err := input.Spool(e.In, args)
+	remove, err := input.Spool(cmd.Context(), e.In, args)
 	defer remove()
 	if err != nil {
 		return err
@@ -223,45 +223,37 @@ func (f *reportFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) erro
 	return f.targets(cmd, e, res.Report)
 }
 
-// targets writes the file of --ncu-targets. It prints the ncu command only if standard output is text.
+// targets writes the file of --ncu-targets: the kernels with the most time as YAML in the form of llm-perf-opt's
+// extract-top-kernels. It prints the ncu command that measures them only if standard output is text. The command leaves
+// out collectives: ncu runs each kernel several times, and a collective that one rank repeats alone waits for the
+// others for ever.
 func (f *reportFlags) targets(cmd *cobra.Command, e *cmdenv.Env, r *report.Report) error {
 	if f.ncuTargets == "" {
 		return nil
 	}
-	n, tell := 10, io.Writer(e.Out)
+	list, n := capture.Targets(r), 10
+	if len(list) == 0 {
+		return fmt.Errorf("the capture holds no kernels: there is nothing to measure (capture with --trace=cuda, and CUDA graphs by node)")
+	}
 	if cmd.Flags().Changed("top") {
 		n = f.top
 	}
-	if f.Quiet || f.format != "" && f.format != "text" {
-		tell = nil
+	list = list[:min(n, len(list))]
+	err := atomicfile.File(f.ncuTargets, overTargets(f.force), func(to io.Writer) error {
+		_, err := io.WriteString(to, capture.TargetsYAML(list))
+		return err
+	})
+	text := !f.Quiet && (f.format == "" || f.format == "text")
+	if line := capture.NCUCommand(list); err == nil && line != "" && text {
+		_, err = fmt.Fprintln(e.Out, "\nMeasure these kernels with:\n"+line)
 	}
-	return writeTargets(f.ncuTargets, f.force, r, n, tell)
+	return err
 }
 
 // checkOuts returns an error, before any work, if an output file or folder cannot be written. Empty paths are fine.
 func checkOuts(out, perfetto, targets string, force bool) error {
 	return cmp.Or(output.Check(out), atomicfile.Check(perfetto, overStep(force)),
 		atomicfile.Check(targets, overTargets(force)))
-}
-
-// writeTargets writes the n kernels with the most time, at most, as YAML in the form of llm-perf-opt's
-// extract-top-kernels, and prints the ncu command that measures them to tell, unless that is nil. The command leaves
-// out collectives: ncu runs each kernel several times, and a collective that one rank repeats alone waits for the
-// others for ever.
-func writeTargets(path string, force bool, r *report.Report, n int, tell io.Writer) error {
-	list := capture.Targets(r)
-	if len(list) == 0 {
-		return fmt.Errorf("the capture holds no kernels: there is nothing to measure (capture with --trace=cuda, and CUDA graphs by node)")
-	}
-	list = list[:min(n, len(list))]
-	err := atomicfile.File(path, overTargets(force), func(to io.Writer) error {
-		_, err := io.WriteString(to, capture.TargetsYAML(list))
-		return err
-	})
-	if line := capture.NCUCommand(list); err == nil && line != "" && tell != nil {
-		_, err = fmt.Fprintln(tell, "\nMeasure these kernels with:\n"+line)
-	}
-	return err
 }
 
 func overTargets(force bool) atomicfile.Over {
@@ -313,4 +305,43 @@ func (f *reportFlags) someTrace(_ *cobra.Command, args []string) error {
 		return usage.Errorf("name a trace: explain report TRACE; or evidence: --ncu, --server-log, --prometheus, --evidence")
 	}
 	return nil
+}
+
+func (f *reportFlags) hasEvidence() bool {
+	return len(f.ncu)+len(f.serverLogs)+len(f.prometheus)+len(f.evidence) > 0
+}
+
+// evidenceFiles returns the evidence files that the flags name, and expands globs that the shell left.
+func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
+	var list []analyze.Evidence
+	for _, flag := range []struct {
+		name, kind string
+		paths      []string
+	}{
+		{"ncu", analyze.EvidenceNCU, f.ncu},
+		{"server-log", analyze.EvidenceServerLog, f.serverLogs},
+		{"prometheus", analyze.EvidencePrometheus, f.prometheus},
+		{"evidence", "", f.evidence},
+	} {
+		for _, p := range flag.paths {
+			if p == "" {
+				return nil, usage.Errorf("--%s: a file name is empty", flag.name)
+			}
+			paths, pattern := []string{p}, ""
+			if strings.ContainsAny(p, "*?[") {
+				found, err := filepath.Glob(p)
+				if err != nil {
+					return nil, usage.Errorf("--%s %s: %w", flag.name, p, err)
+				}
+				if len(found) == 0 {
+					return nil, usage.Errorf("--%s %s matches no file", flag.name, p)
+				}
+				paths, pattern = found, p
+			}
+			for _, path := range paths {
+				list = append(list, analyze.Evidence{Path: path, Kind: flag.kind, Pattern: pattern})
+			}
+		}
+	}
+	return list, nil
 }

@@ -73,7 +73,6 @@ type Run struct {
 
 func (f *Run) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVarP(&f.Out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
 	cmdenv.FormatFlag(cmd, &f.Format, output.Formats)
 	cmdenv.Force(fl, &f.force)
@@ -248,14 +247,9 @@ func (f *Run) capture(
 	if fetch.Remote(path) || !strings.EqualFold(filepath.Ext(path), ".json") || analyze.IsProfile(path) {
 		return digest(ctx, e, path, opt, &f.Analysis)
 	}
-	file, err := os.Open(path)
+	r, err := input.ReadReport(path)
 	if err != nil {
 		return nil, err
-	}
-	defer file.Close()
-	r, err := report.Read(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return analyze.OfReport(path, r)
 }

@@ -68,7 +68,6 @@ type partialFlags struct {
 
 func (f *partialFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the partial into this `FILE`; with --index into this folder")
 	fl.IntVar(&f.index, "index", -1, "analyse line `I` of the manifest, counted from 0")
 	fl.StringVar(&f.of, "of", "", "the manifest: a `FILE` with one trace in each line; # begins a comment")

@@ -37,7 +37,6 @@ type captureFlags struct {
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVarP(&f.Out, "out", "o", "",
 		"write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
 	fl.StringVar(&f.Out, "output-dir", "", "the same as --out")

@@ -26,7 +26,6 @@ importer, a full disk, a broken nsys. If resume fails, DIR.failed stays unchange
 		},
 	}
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVarP(&f.Out, "out", "o", "", "move it to this `DIR` (default: the folder that the capture was to write)")
 	f.registerReport(cmd, "define one step of the work by this `UNIT` (default: as in the capture's command)")
 	return cmd

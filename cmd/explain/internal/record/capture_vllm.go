@@ -76,7 +76,6 @@ type serverFlags struct {
 
 func (f *serverFlags) register(cmd *cobra.Command, out string) {
 	fl, s := cmd.Flags(), &f.server
-	fl.SortFlags = false
 	fl.StringVar(&s.Model, "model", "", "serve this `MODEL` (default $MODEL)")
 	fl.StringVar(&s.Mode, "mode", modeQuick, "how much to measure, a `MODE`: "+strings.Join(captureModes, ", "))
 	fl.StringVar(&s.Engine, "engine", capture.VLLM, "start this `ENGINE`: vllm or sglang")

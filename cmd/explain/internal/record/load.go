@@ -120,7 +120,6 @@ var loadFormats = []string{"text", "json"}
 
 func (f *loadFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringVar(&f.URL, "url", load.DefaultURL, "`ADDRESS` of the server")
 	fl.IntVar(&f.port, "port", 0, "`PORT` of a server on this machine, instead of --url")
 	fl.StringVar(&f.Model, "model", "", "`MODEL` to ask for (default: the first that the server lists)")

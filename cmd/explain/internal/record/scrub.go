@@ -69,10 +69,10 @@ IN is never changed. OUT appears whole or not at all; a file that is there stays
 			return scrub(cmd, e, args[0], out, names, force)
 		},
 	}
-	cmd.Flags().StringVarP(&out, "out", "o", "", "write the copy into this `FILE`, as OUT.sqlite does")
+	cmdenv.Force(cmd.Flags(), &force)
 	cmd.Flags().StringVar(&names, "names", names,
 		"hide names: `HOW` is keep, hash (ranges and threads), all (kernels too), hash:REGEX or all:REGEX")
-	cmdenv.Force(cmd.Flags(), &force)
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write the copy into this `FILE`, as OUT.sqlite does")
 	cmdenv.Complete(cmd, "names", []string{"keep", "hash", "all"})
 	return cmd
 }

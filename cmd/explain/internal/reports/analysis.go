@@ -3,11 +3,8 @@
 package reports
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -115,16 +112,9 @@ func One(ctx context.Context, in input.File, opt analyze.Options, bar *progress.
 		return nil, err
 	}
 	if in.Kind == input.Report {
-		b, err := input.ReadText(in.Path)
+		r, err := input.ReadReport(in.Path)
 		if err != nil {
 			return nil, err
-		}
-		r, err := report.Read(bytes.NewReader(b))
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, fmt.Errorf("%s is not valid JSON (%w); was it cut off?", in.Path, syntax)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", in.Path, err)
 		}
 		return &analyze.Result{Report: r}, nil
 	}

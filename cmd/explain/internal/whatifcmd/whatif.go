@@ -67,7 +67,6 @@ var formats = []string{"text", "md", "json"}
 
 func (f *flags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.SortFlags = false
 	fl.StringArrayVar(&f.remove, "remove", nil, "remove this work or these calls, a `SELECTOR`")
 	fl.StringArrayVar(&f.speedup, "speedup", nil, "make this work or these calls faster: `SELECTOR=2x`")
 	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls whose names match this `GLOB` no longer wait for the GPU")
