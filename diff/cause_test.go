@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/difftest"
@@ -471,5 +472,21 @@ func TestAKernelStandsApartFromAllOthers(t *testing.T) {
 		}
 		says(t, ofReports(t, base, head), x.there...)
 		says(t, ofReports(t, head, base), x.back...)
+	}
+}
+
+// TestSlowKernelsOfSomeStepsAreNotTheClocks by hand: 30 µs more of the host in every step, or half as much again of one
+// kernel, move the median of the steps, but it is in one of four that all kernels take 1.4 times as long. Of 39 whole
+// steps these are 9: 0.4 · 9 / 39 = 9.2 % over all steps, and back 1 / 1.092 - 1 = -8.5 %.
+func TestSlowKernelsOfSomeStepsAreNotTheClocks(t *testing.T) {
+	s := shortSubjects(t)[0]
+	slow := mutant.ScaleKernels(mutant.On{Every: 4}, "", 1.4)
+	for what, other := range map[string]mutant.Edit{
+		"host":   mutant.Stall(mutant.On{}, 30_000),
+		"kernel": mutant.ScaleKernels(mutant.On{}, biggest(s.base[0])[0], 1.5),
+	} {
+		head := s.head(t, what+" and some steps", []mutant.Edit{other, slow})
+		says(t, ofReports(t, s.base[0], head), what, "kernels of some steps slower, +9.2 % over all steps")
+		says(t, ofReports(t, head, s.base[0]), what, "kernels of some steps faster, -8.5 % over all steps")
 	}
 }

@@ -77,7 +77,7 @@ func (s *story) commonRows(class *comparison.AttributionRow, shift *kernelShift)
 	if shift.middle*d <= 0 || math.Abs(shift.ratio())*base < math.Abs(d)/2 {
 		return nil
 	}
-	what := s.shiftText(who, shift.ratio(), d/base)
+	what := s.shiftText(who, shift, d/base)
 	return append(list, comparison.AnswerRow{Delta: d, Part: comparison.AnswerKernels, What: what})
 }
 
@@ -130,13 +130,18 @@ const medianAlike = 0.005
 // shiftText says that these kernels changed alike, and whether the GPU's clock did. If only a few steps or one kind of
 // step changed, the clock is not the cause; nor need it be if the sides differ on purpose. together is the change of their
 // sum, -1 and up, from which the median kernel's can differ.
-func (s *story) shiftText(who string, shift, together float64) string {
+func (s *story) shiftText(who string, of *kernelShift, together float64) string {
+	shift := of.ratio()
 	word := more(shift, "slower", "faster")
 	if text := otherLengths(allTimes(s.parts.Base), allTimes(s.parts.Head)); text != "" {
 		return text
 	}
-	if !s.inMost() {
-		return fmt.Sprintf("%s of these steps %s, %s over all steps", who, word, unit.Change(shift))
+	if !s.inMost(of.names) {
+		which := "some"
+		if s.some() != nil {
+			which = "these"
+		}
+		return fmt.Sprintf("%s of %s steps %s, %s over all steps", who, which, word, unit.Change(shift))
 	}
 	text := fmt.Sprintf("%s %s, by %s", who, word, strings.TrimLeft(unit.Change(shift), "+-"))
 	if math.Abs(together-shift) > medianAlike {

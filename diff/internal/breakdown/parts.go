@@ -265,12 +265,27 @@ func unmoved(chosen *pairing.Chosen, base, head *side.Side, shift float64) *pair
 	return nil
 }
 
-// inMost reports whether the change is in most units: their median moved with the mean.
-func (s *story) inMost() bool {
+// inMost reports whether these kernels' change is in most units: their median moved with their mean, or that of the
+// units where the steps are not aligned.
+func (s *story) inMost(names map[string]bool) bool {
 	if s.some() != nil {
 		return false
 	}
 	c := s.parts.C
+	if c.Step != nil {
+		mean, median := 0.0, 0.0
+		for i := range c.Step.Rows {
+			r := &c.Step.Rows[i]
+			name := c.Step.NameOf(r.Name)
+			if r.HeadName != nil {
+				name += " → " + c.Step.NameOf(r.HeadName)
+			}
+			if r.Kind == comparison.RowFolded || r.Kind == comparison.RowPaired && names[name] {
+				mean, median = mean+r.HeadKernel-r.BaseKernel, median+r.KernelMedian
+			}
+		}
+		return median*mean > mean*mean*medianMoved
+	}
 	total, median := c.Attribution.TotalDelta, c.Row("unit.time.p50")
 	for _, r := range rowsOf(c.Primary, s.parts.Chosen.Kind) {
 		if r.Metric == "unit.time.p50" {
