@@ -41,7 +41,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 			Text: "budgets of unit metrics judge nothing: name a unit with --unit (explain doc unit)"})
 	}
 	c.Fill()
-	rules.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
+	c.Judged(rules.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase))
 	c.Answer.Notes = []string{"there is no baseline to compare with", wording.Count(c.Counts.GatesChecked, "budget") + " checked"}
 	if i := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Verdict == comparison.Fail }); i >= 0 {
 		c.Answer.Notes = []string{"budget of " + c.Gates[i].Metric + ": " + c.Gates[i].Reason, c.Answer.Notes[0]}

@@ -3,9 +3,11 @@ package diff
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/breakdown"
 	"github.com/nsys-llm/explain/diff/internal/noise"
@@ -85,7 +87,8 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 	return c, err
 }
 
-// compare compares captures. It does not change them.
+// compare compares captures, without changing them: it pairs the sides, decides their rows, judges these by the policy
+// and explains the result. Each room returns its part, and only this package writes it into the comparison.
 func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
@@ -95,49 +98,53 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 		Depth: comparison.DepthNone}
 	base = collapse(c, "base", base)
 	head = collapse(c, "head", head)
-	both := pairing.New(base, head,
-		pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device,
-			Study: opt.Study}, c)
-	x := &comparer{C: c, Opt: opt, Base: both.Base, Head: both.Head, sides: both,
-		noise: noise.NewDecider(c, both.Base, both.Head, opt.Policy, opt.Noise, opt.Seed)}
+	sides := pairing.New(base, head,
+		pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device, Study: opt.Study})
+	decider, ignored := noise.NewDecider(sides.Base, sides.Head, sides.Opt.Policy, opt.Noise, opt.Seed)
+	x := &comparer{C: c, Opt: opt, Base: sides.Base, Head: sides.Head, sides: sides, noise: decider}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
 	c.Unit.OverlapNeeded = pairing.OverlapNeeded
 	c.Identical = pairing.Identical(base, head)
-	c.Residue = append(c.Residue, pairing.Residue(x.Base, x.Head, opt.Policy.Environment)...)
+	c.Residue = ignored
 	evidence := pairing.EvidenceOnly(x.Base, x.Head)
 	switch {
 	case evidence:
-		x.noise.Policy = opt.Policy.ForEvidence()
-		both.Opt.Policy = x.noise.Policy
 		x.evidence()
-	case both.Check():
-		x.compare()
+	case sides.Check():
+		x.units()
 	default:
+		x.found()
 		x.totals()
 	}
 	if !evidence {
-		x.beside()
+		x.measured(true)
 	}
-	both.OnPurpose()
+	odd := decider.Odd()
+	c.Warnings = append(c.Warnings, odd...)
 	x.failedRequests()
 	acrossSides(c, base, head)
 	incomplete(c, base, head)
 	overhead(c, opt.Policy.Stats.MaxOverhead, base, head)
 	doubt(c)
-	c.Mix = both.Mix()
+	c.Mix = sides.Mix()
 	c.Ranks = compareRanks(x.Base, x.Head)
 	c.Comparable = c.Comparable || c.Identical // even without a unit: nothing differs
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	pairing.NameKernels(c.Kernels, x.Base, x.Head)
-	rules.All(x.noise, x.onlyNames, opt.Today)
+	c.Judged(rules.All(c, decider, x.onlyNames, opt.Today))
+	if len(odd) == 0 {
+		c.Warnings = append(c.Warnings, decider.Odd()...)
+	}
 	if len(opt.Study) > 0 {
 		x.unjudge()
 	}
-	parts := &breakdown.Parts{C: c, Base: x.Base, Head: x.Head, Chosen: both.Chosen(),
-		Limits: breakdown.Limits{MinShare: opt.MinShare, Top: opt.Top}, Floor: x.noise.Known.UnitFloor()}
-	parts.Answer()
+	parts := &breakdown.Parts{C: c, Base: x.Base, Head: x.Head, Chosen: sides.Chosen(),
+		Limits: breakdown.Limits{MinShare: opt.MinShare, Top: opt.Top}, Floor: decider.Known.UnitFloor()}
+	c.Answer, c.Attribution = parts.Answer()
+	c.Fill()
+	c.Cause = c.Answer.String()
 	if c.Study != nil {
 		x.price()
 	}
@@ -160,17 +167,70 @@ func (x *comparer) onlyNames() bool {
 	return pairing.OnlyNames(base, head)
 }
 
-// compare fills in the results for one kind of unit.
-func (x *comparer) compare() {
+// found takes over what the pairing found.
+func (x *comparer) found() {
+	c, f := x.C, x.sides.Found()
+	c.Comparable, c.Depth, c.Unit.Overlap = f.Comparable, f.Depth, f.Overlap
+	c.Reasons = append(c.Reasons, f.Reasons...)
+	c.Warnings = append(c.Warnings, f.Warnings...)
+	c.Residue = append(c.Residue, f.Residue...)
+}
+
+// rows decides the rows and the parts of the units.
+func (x *comparer) rows() {
+	c, found := x.C, x.noise.Rows(x.sides.Chosen(), x.C.Depth, x.C.Comparable)
+	c.Primary, c.Parts = found.Primary, found.Parts
+	c.Reasons = append(c.Reasons, found.Reasons...)
+}
+
+// units compares units of work.
+func (x *comparer) units() {
+	c := x.C
+	x.sides.Work()
+	x.found()
+	x.nameUnit()
+	for _, text := range pairing.Coverage(x.Base, x.Head) {
+		c.Refuse(comparison.LowCoverage, text)
+	}
+	x.rows()
+	limits := breakdown.Limits{MinShare: x.Opt.MinShare, Top: x.Opt.Top}
+	if c.Depth == comparison.DepthKernel {
+		x.kernels(limits)
+		c.Step = breakdown.Step(x.Base, x.Head)
+	}
+	c.Attribution = breakdown.Attribute(x.Base, x.Head, c.Depth, limits)
+	c.Distribution = breakdown.Distribution(x.Base, x.Head)
+	c.API = breakdown.APIRows(x.Base, x.Head)
+	c.Structure = breakdown.Structure(x.Base, x.Head, c.Depth)
+	c.Unjudged = breakdown.Unjudged(x.Base, x.Head)
+	if !c.Comparable && !c.Identical {
+		x.unsettle()
+	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
+		c.Reason(cmp.Or(row.Code, comparison.WideInterval), "unit.time.p50: "+row.Why)
+	}
+}
+
+// kernels decides the rows of kernels, and counts all compared kernels.
+func (x *comparer) kernels(limits breakdown.Limits) {
+	base, _ := x.Base.Merged()
+	head, _ := x.Head.Merged()
+	pairs, rest := pairing.KernelRows(x.Base, x.Head, limits.MinShare, limits.Top)
+	x.C.Kernels = x.noise.Kernels(base, head, pairs)
+	all := slices.Concat(pairs, rest)
+	x.C.Counts.KernelsCompared = int64(len(all))
+	x.C.Counts.KernelsPaired = int64(lists.Count(all, func(p pairing.Pair) bool { return p.Base >= 0 && p.Head >= 0 }))
+}
+
+// nameUnit describes the kind of unit that is compared.
+func (x *comparer) nameUnit() {
 	c := x.C
 	u, h := &x.Base.Captures[0].Report.Unit, &x.Head.Captures[0].Report.Unit
 	c.Unit.Kind, c.Unit.Name = u.Kind, u.Name
 	if u.Kind != h.Kind {
 		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
 	}
-	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.sides.Kind.Phase, pairing.Optional(
-		x.sides.Kind.Batch), pairing.Optional(x.sides.Kind.Tokens)
 	b, k := x.sides.Kind, x.sides.HeadKind()
+	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = b.Phase, pairing.Optional(b.Batch), pairing.Optional(b.Tokens)
 	switch {
 	case (k.Batch < 0) != (b.Batch < 0):
 		c.Unit.Batch = nil
@@ -183,30 +243,6 @@ func (x *comparer) compare() {
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
 	c.Unit.BaseGPU, c.Unit.HeadGPU = pairing.GPUs(x.Base, x.Head)
-	x.sides.Work()
-	for _, text := range pairing.Coverage(x.Base, x.Head) {
-		c.Refuse(comparison.LowCoverage, text)
-	}
-	x.noise.Rows(x.sides.Chosen())
-	if c.Depth == comparison.DepthKernel {
-		base, _ := x.Base.Merged()
-		head, _ := x.Head.Merged()
-		rows, rest := pairing.KernelRows(x.Base, x.Head, x.Opt.MinShare, x.Opt.Top)
-		x.noise.Kernels(base, head, rows, rest)
-	}
-	c.Attribution = breakdown.Attribute(x.Base, x.Head, c.Depth, breakdown.Limits{MinShare: x.Opt.MinShare, Top: x.Opt.Top})
-	if c.Depth == comparison.DepthKernel {
-		c.Step = breakdown.Step(x.Base, x.Head)
-	}
-	c.Distribution = breakdown.Distribution(x.Base, x.Head)
-	c.API = breakdown.APIRows(x.Base, x.Head)
-	c.Structure = breakdown.Structure(x.Base, x.Head, c.Depth)
-	c.Unjudged = breakdown.Unjudged(x.Base, x.Head)
-	if !c.Comparable && !c.Identical {
-		x.unsettle()
-	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
-		c.Reason(cmp.Or(row.Code, comparison.WideInterval), "unit.time.p50: "+row.Why)
-	}
 }
 
 // unitCoverage is the share of GPU compute time in units, averaged over captures; nil if unknown for one of them.

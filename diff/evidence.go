@@ -5,20 +5,19 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
 // evidence compares sides without a trace.
 func (x *comparer) evidence() {
 	c := x.C
-	c.Comparable = true
-	x.sides.Environment()
-	if text := pairing.OtherEvidence(x.Base, x.Head); text != "" {
-		c.Refuse(comparison.DifferentWork, text)
+	iterations := x.sides.CheckEvidence()
+	x.found()
+	if iterations {
+		x.nameUnit()
+		x.rows()
 	}
-	x.iterations()
-	x.noise.Measured(false)
+	x.measured(false)
 	if len(c.Primary) > 0 {
 		c.Depth = comparison.DepthEvidence
 	} else if c.Comparable {
@@ -29,39 +28,11 @@ func (x *comparer) evidence() {
 	}
 }
 
-// iterations compares the unit of work if logs detail iterations on both sides.
-func (x *comparer) iterations() {
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, c := range s.Captures {
-			if len(c.Kinds) == 0 {
-				return
-			}
-		}
-	}
-	// If kinds differ, the other numbers cannot be compared
-	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.sides.CommonKind() {
-		x.C.Reason(
-			comparison.DifferentWork,
-			"no kind of iteration occurs on both sides: "+x.sides.KindsText(),
-		)
-		return
-	}
-	if !x.sides.Choose() {
-		return
-	}
-	u := &x.Base.Captures[0].Report.Unit
-	x.C.Unit.Kind, x.C.Unit.Name = u.Kind, u.Name
-	x.C.Unit.Phase, x.C.Unit.Batch, x.C.Unit.Tokens = x.sides.Kind.Phase, pairing.Optional(
-		x.sides.Kind.Batch), pairing.Optional(x.sides.Kind.Tokens)
-	x.C.Unit.BaseN, x.C.Unit.HeadN = x.Base.Units(), x.Head.Units()
-	x.noise.Rows(x.sides.Chosen())
-}
-
-// beside compares the evidence beside the traces of both sides in the same way as evidence without traces.
-func (x *comparer) beside() {
-	rows := len(x.C.Primary)
-	x.noise.Measured(true)
-	if len(x.C.Primary) > rows && !x.C.Comparable && !x.C.Identical {
+// measured compares the numbers of the evidence: all of them, or beside traces those that no trace has.
+func (x *comparer) measured(beside bool) {
+	rows := x.noise.Measured(beside, len(x.C.Primary))
+	x.C.Primary = append(x.C.Primary, rows...)
+	if beside && len(rows) > 0 && !x.C.Comparable && !x.C.Identical {
 		x.unsettle()
 	}
 }

@@ -51,6 +51,22 @@ type Comparison struct {
 	Counts     Counts      `json:"counts"`
 }
 
+// Judgement is what the rules of a policy make of a comparison.
+type Judgement struct {
+	Policy     PolicyInfo
+	Gates      []Gate
+	Waivers    []WaiverUse
+	Verdict    Verdict
+	Checked    int64    // gates that judged a number
+	Resolution *float64 // as in [Comparison]
+}
+
+// Judged takes over a judgement.
+func (c *Comparison) Judged(j Judgement) {
+	c.Policy, c.Gates, c.Waivers, c.Verdict, c.Resolution = j.Policy, j.Gates, j.Waivers, j.Verdict, j.Resolution
+	c.Counts.GatesChecked = j.Checked
+}
+
 func (c *Comparison) Row(metric string) *Row {
 	if i := slices.IndexFunc(c.Primary, func(r Row) bool { return r.Metric == metric }); i >= 0 {
 		return &c.Primary[i]

@@ -18,8 +18,8 @@ import (
 
 // Parts are the parts of a comparison's change, of one kind of unit.
 type Parts struct {
-	C          *comparison.Comparison
-	Base, Head *side.Side // of the attributed kind of unit
+	C          *comparison.Comparison // is read, and never written
+	Base, Head *side.Side             // of the attributed kind of unit
 	Chosen     pairing.Chosen
 	Limits     Limits
 	Floor      float64 // change of the unit's time that noise alone rarely exceeds, a ratio of the base
@@ -30,26 +30,26 @@ type Parts struct {
 // split are the rows of the attribution.
 func (x *Parts) split() split { return x.C.Attribution.Rows }
 
-// Answer writes the comparison's result, once its gates stand: the number of the gate that decided, and what makes up
+// Answer returns the comparison's result, once its gates stand: the number of the gate that decided, and what makes up
 // that number's change. It takes the kind of unit of the headline or, if the headline has no kind, the one that
-// contributes most to the change; the attribution is set to the same kind.
-func (x *Parts) Answer() {
+// contributes most to the change; the attribution that it returns is of the same kind.
+func (x *Parts) Answer() (a comparison.Answer, by comparison.Attribution) {
 	c := x.C
 	x.names = &kernelNames{base: x.Base, head: x.Head}
-	a := &c.Answer
+	by = c.Attribution
 	switch {
 	case c.Identical:
 		a.Direction, a.Notes = comparison.Unchanged, []string{"every number that both sides have is equal"}
 	case !c.Comparable && len(c.Reasons) > 0:
 		a.Direction, a.Notes = comparison.NotComparable, []string{c.Reasons[0].Text}
 	case c.Depth == comparison.DepthEvidence:
-		ofEvidence(c)
+		a = ofEvidence(c)
 	case c.Row("unit.time.mean") == nil:
 		a.Notes = []string{"nothing could be compared"}
 	default:
-		x.answer()
+		by = x.answer(&a)
 	}
-	for _, text := range []string{lacksText(c), loadText(c)} {
+	for _, text := range []string{lacksText(c), loadText(c, a.Direction)} {
 		switch {
 		case text == "":
 		case a.Direction == comparison.NotComparable:
@@ -58,16 +58,16 @@ func (x *Parts) Answer() {
 			a.Notes = slices.Insert(a.Notes, 0, text)
 		}
 	}
-	c.Fill()
-	c.Cause = a.String()
+	return a, by
 }
 
-func (x *Parts) answer() {
-	c, a := x.C, &x.C.Answer
+// answer fills in the answer for units of work, and returns the attribution of the kind of unit that it is about.
+func (x *Parts) answer(a *comparison.Answer) comparison.Attribution {
+	c := x.C
 	stories := x.stories()
 	lead := stories[0]
 	a.Of = lead.some()
-	row := x.number(lead)
+	row := x.number(a, lead)
 	if lead.parts != nil {
 		lead.explain(a, lead.what == "" && (row == nil || row.Metric != comparison.MetricWork))
 	}
@@ -109,10 +109,12 @@ func (x *Parts) answer() {
 	if text := settling(c, min(len(x.Base.Captures), len(x.Head.Captures))); text != "" {
 		a.Notes = slices.Insert(a.Notes, 0, text)
 	}
+	by := c.Attribution
 	if lead.parts != x && lead.what == "" {
-		c.Attribution = lead.parts.C.Attribution
-		c.Attribution.Kind = lead.parts.Chosen.Kind.String()
+		by = lead.parts.C.Attribution
+		by.Kind = lead.parts.Chosen.Kind.String()
 	}
+	return by
 }
 
 // fewCaptures is the least number of captures a side that is advised if a change is large and uncertain.
@@ -142,8 +144,8 @@ func settling(c *comparison.Comparison, n int) string {
 // number fills in the number that decided, and returns its row, or nil if the gate judged another number. If a median
 // lies between two kinds of steps, or its change is not that of the mean, to which the causes add up, the mean is the
 // number, unless only the median changed for certain.
-func (x *Parts) number(lead *story) *comparison.Row {
-	c, a := x.C, &x.C.Answer
+func (x *Parts) number(a *comparison.Answer, lead *story) *comparison.Row {
+	c := x.C
 	row, gate := c.Headline()
 	if time := c.Row("unit.time.mean"); time != nil && gate != nil && gate.Verdict == comparison.Inconclusive ||
 		row != nil && row.Class == comparison.Unsettled && row.Unit != report.Nanoseconds {

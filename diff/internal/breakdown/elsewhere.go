@@ -100,8 +100,8 @@ func blockingCalls(s *side.Side, least float64) []string {
 	return names
 }
 
-// ofEvidence writes the result of a comparison of evidence: which numbers got worse, better, and are not settled.
-func ofEvidence(c *comparison.Comparison) {
+// ofEvidence is the result of a comparison of evidence: which numbers got worse, better, and are not settled.
+func ofEvidence(c *comparison.Comparison) (a comparison.Answer) {
 	const changed = comparison.Class("changed")
 	texts := map[comparison.Class][]string{}
 	for i := range c.Primary {
@@ -119,7 +119,6 @@ func ofEvidence(c *comparison.Comparison) {
 		}
 		texts[class] = append(texts[class], name)
 	}
-	a := &c.Answer
 	if row, _ := c.Headline(); row != nil {
 		a.OfRow(row, c.Verdict)
 	}
@@ -146,4 +145,5 @@ func ofEvidence(c *comparison.Comparison) {
 		}
 		a.Notes = []string{text}
 	}
+	return a
 }

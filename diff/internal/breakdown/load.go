@@ -28,7 +28,7 @@ func Running(c *comparison.Comparison) *comparison.Row {
 
 // loadText warns of sides whose logs or metrics show another load: their steps may be alike, and what the server did
 // besides is not. It is empty if they do not, if one is silent, or if that is studied.
-func loadText(c *comparison.Comparison) string {
+func loadText(c *comparison.Comparison, answer comparison.Direction) string {
 	r := Running(c)
 	if r == nil || c.Study != nil && slices.ContainsFunc(c.Study.Fields,
 		func(f comparison.StudyField) bool { return f.Name == "load" }) {
@@ -41,7 +41,7 @@ func loadText(c *comparison.Comparison) string {
 	}
 	text := fmt.Sprintf("the load differs, %s → %s requests running (%s): send the same load to both sides",
 		unit.Format(base, r.Unit), unit.Format(head, r.Unit), r.Metric)
-	if c.Answer.Direction == comparison.NotComparable {
+	if answer == comparison.NotComparable {
 		text += ", or leave it so on purpose: --study need not name it"
 	}
 	return text

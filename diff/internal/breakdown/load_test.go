@@ -15,24 +15,26 @@ func TestLoadText(t *testing.T) {
 	}{{128, 2, true}, {2, 128, true}, {0, 2, true}, {32, 48, true}, {32, 47, false}, {2, 3, false}, {0, 0, false}} {
 		c := &comparison.Comparison{Primary: []comparison.Row{{Metric: "unit.time.p50"},
 			{Metric: "serve.requests_running.p50", Unit: "1", Base: &x.base, Head: &x.head}}}
-		if got := loadText(c); (got != "") != x.warned {
+		if got := loadText(c, ""); (got != "") != x.warned {
 			t.Errorf("%v → %v: %q", x.base, x.head, got)
 		}
 	}
 	few, many := 2.0, 128.0
 	c := &comparison.Comparison{Primary: []comparison.Row{{Metric: "serve.requests_running.p50", Unit: "count", Base: &many, Head: &few}},
 		Reasons: []comparison.Reason{{Text: "the model differs"}}}
-	parts := &Parts{C: c}
-	parts.Answer()
-	if want := "Not comparable: the model differs; the load differs, 128 → 2 requests running (serve.requests_running.p50): " +
-		"send the same load to both sides, or leave it so on purpose: --study need not name it."; c.Cause != want {
-		t.Errorf("%q", c.Cause)
+	answer, _ := (&Parts{C: c}).Answer()
+	const want = "Not comparable: the model differs; the load differs, 128 → 2 requests running " +
+		"(serve.requests_running.p50): send the same load to both sides, or leave it so on purpose: " +
+		"--study need not name it."
+	if got := answer.String(); got != want {
+		t.Errorf("%q", got)
 	}
 	c.Study = &comparison.Study{Fields: []comparison.StudyField{{Name: "load"}}}
-	if got := loadText(c); got != "" {
+	if got := loadText(c, ""); got != "" {
 		t.Error(got)
 	}
-	if got := loadText(&comparison.Comparison{Primary: []comparison.Row{{Metric: "serve.requests_running.p50", Unit: "1"}}}); got != "" {
+	c.Primary = []comparison.Row{{Metric: "serve.requests_running.p50", Unit: "1"}}
+	if got := loadText(c, ""); got != "" {
 		t.Error(got)
 	}
 }

@@ -4,6 +4,8 @@ package difftest
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -257,7 +259,15 @@ func Judge(c *comparison.Comparison, base, head []*report.Report, rules []policy
 // JudgeBy judges a comparison whose rows stand by a policy, on a day.
 func JudgeBy(c *comparison.Comparison, base, head []*report.Report, p *policy.Policy, today time.Time) {
 	b, h := &side.Side{Captures: side.NewCaptures(base)}, &side.Side{Captures: side.NewCaptures(head)}
-	rules.All(noise.NewDecider(c, b, h, p, nil, 1), func() bool { return false }, today)
+	x, _ := noise.NewDecider(b, h, p, nil, 1)
+	c.Fill()
+	was, _ := json.Marshal(c)
+	judgement := rules.All(c, x, func() bool { return false }, today)
+	if is, _ := json.Marshal(c); !bytes.Equal(is, was) {
+		panic(fmt.Sprintf("rules wrote into the comparison:\n%s\n%s", was, is))
+	}
+	c.Judged(judgement)
+	c.Fill()
 }
 
 // JSON is a comparison as it is written.

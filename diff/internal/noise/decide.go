@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +46,7 @@ func (x *Decider) decide(row *comparison.Row, n significance.Number) {
 	v := x.Judge([]significance.Number{n}, f)[0]
 	x.Judged.rows[key(row)] = n
 	if v.Odd != nil {
-		x.warnOdd(oddText(v.Odd, x.Base, x.Head))
+		x.sayOdd(oddText(v.Odd, x.Base, x.Head))
 	}
 	row.Class, row.Why, row.Code = ClassOf(&v), x.Why(&n, &v, f), ""
 	if row.Class == comparison.Unsettled {
@@ -124,13 +123,16 @@ func oddText(o *significance.Odd, base, head *side.Side) string {
 		len(s.Captures)-1)
 }
 
-// warnOdd adds one warning per comparison about a capture that differs from its side, for the first row that shows it.
-func (x *Decider) warnOdd(text string) {
-	if !slices.ContainsFunc(x.C.Warnings, func(w comparison.Reason) bool { return w.Code == comparison.OddCapture }) {
-		x.C.Warnings = append(x.C.Warnings,
-			comparison.Reason{Code: comparison.OddCapture, Text: text + ": judged with it and without it; record one more"})
+// sayOdd keeps one warning about a capture that differs from its side, of the first row that shows it.
+func (x *Decider) sayOdd(text string) {
+	if x.odd == nil {
+		text += ": judged with it and without it; record one more"
+		x.odd = []comparison.Reason{{Code: comparison.OddCapture, Text: text}}
 	}
 }
+
+// Odd returns the warning about a capture that differs from its side, if a row that was decided so far shows one.
+func (x *Decider) Odd() []comparison.Reason { return x.odd }
 
 // overCapturesText explains a verdict over several captures a side.
 func overCapturesText(n *significance.Number, v *significance.Verdict, f Family) string {

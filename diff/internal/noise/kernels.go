@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -13,29 +14,21 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// Kernels adds the rows of kernels, counts all compared kernels, and decides the rows of those that both sides run. It
-// judges them together and limits false discoveries to the policy's share (Benjamini and Hochberg). A kernel whose run
-// count changed is a change if its time changed by more than the floor.
-func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
+// Kernels makes the rows of kernels, and decides those of kernels that both sides run. It judges them together and
+// limits false discoveries to the policy's share (Benjamini and Hochberg). A kernel whose run count changed is a change
+// if its time changed by more than the floor.
+func (x *Decider) Kernels(base, head []side.Work, pairs []pairing.Pair) []comparison.Kernel {
 	time, _ := x.Base.Mean(func(v *side.View) (float64, bool) { return v.Time.Mean, true })
-	for _, p := range slices.Concat(rows, rest) {
-		if p.Base >= 0 && p.Head >= 0 {
-			x.C.Counts.KernelsPaired++
-		}
-		x.C.Counts.KernelsCompared++
-	}
-	for _, p := range rows {
-		x.C.Kernels = append(x.C.Kernels, pairing.KernelRow(base, head, p, time))
-	}
+	rows := lists.Map(pairs, func(p pairing.Pair) comparison.Kernel { return pairing.KernelRow(base, head, p, time) })
 	var numbers []significance.Number
 	var place []int // by number: the row
-	for i, p := range rows {
-		if p.Base < 0 || p.Head < 0 || x.C.Kernels[i].Why != "" {
+	for i, p := range pairs {
+		if p.Base < 0 || p.Head < 0 || rows[i].Why != "" {
 			continue
 		}
 		b, h := base[p.Base], head[p.Head]
 		if unsteady(x.Base, b.Name) || unsteady(x.Head, h.Name) {
-			x.C.Kernels[i].Why = "the report does not say how it varies on this GPU"
+			rows[i].Why = "the report does not say how it varies on this GPU"
 			continue
 		}
 		n := x.Known.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, significance.Mean)
@@ -48,11 +41,12 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 	}
 	f := Many(x.Policy.Stats.FDR)
 	for i, v := range x.Judge(numbers, f) {
-		k := &x.C.Kernels[place[i]]
+		k := &rows[place[i]]
 		if kernelRow(k, &numbers[i], &v, x.Why(&numbers[i], &v, f)) {
 			x.Judged.kernels[kernelKey(k)] = numbers[i]
 		}
 	}
+	return rows
 }
 
 // kernelRow fills in the verdict of a row, and reports whether the number decided it.

@@ -45,20 +45,20 @@ const (
 	maxNCURows  = 20 // kernels with the longest time on the base
 )
 
-// Measured adds the rows of the numbers that both sides measured. Beside traces, whose metrics have rows, it adds those
-// of logs, load runs and Nsight Compute alone.
-func (x *Decider) Measured(beside bool) {
+// Measured decides the rows of the numbers that both sides measured, if the comparison has so many rows before. Beside
+// traces, whose metrics have rows, it returns those of logs, load runs and Nsight Compute alone.
+func (x *Decider) Measured(beside bool, before int) (rows []comparison.Row) {
 	evidence := func(m *report.Metric) bool {
 		return !beside || strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")
 	}
 	known := map[string]bool{}
 	add := func(n number, l report.Labels) {
 		known[n.id] = true
-		if len(x.C.Primary) >= maxMeasured {
+		if before+len(rows) >= maxMeasured {
 			return
 		}
 		if row, ok := x.measuredRow(n, l); ok {
-			x.C.Primary = append(x.C.Primary, row)
+			rows = append(rows, row)
 		}
 	}
 	for _, n := range numbers() {
@@ -78,6 +78,7 @@ func (x *Decider) Measured(beside bool) {
 			add(number{m.ID, stat, ""}, report.Labels{})
 		}
 	}
+	return rows
 }
 
 // compares reports whether a metric describes the served load. Metrics per unit of work have rows of their own, and

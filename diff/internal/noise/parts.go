@@ -28,25 +28,25 @@ const overUnits = "t interval over units"
 
 // partRows judges the parts of one kind of unit if the reports list them: over units with one capture a side, over
 // the captures' means with several.
-func (x *Decider) partRows(u *units) {
+func (x *Decider) partRows(u *units) []comparison.Part {
 	t := &partTimes{method: "t interval over captures", nb: len(u.base.Views), nh: len(u.head.Views), alpha: x.Policy.Stats.Alpha}
 	if t.nb == 1 && t.nh == 1 {
 		base, head, tied := partUnits(u.base.Views[0], u.head.Views[0], x.ties.between(u.base.Views, u.head.Views))
 		t.method, t.nb, t.nh, t.tied = overUnits, len(base), len(head), tied
 		if min(t.nb, t.nh) < significance.LeastUnits {
-			return
+			return nil
 		}
 		t.base, t.head = timesOf(u.base.Views[0].Parts(), base), timesOf(u.head.Views[0].Parts(), head)
 	} else {
 		t.base, t.head = partMeans(u.base.Views), partMeans(u.head.Views)
 		if min(t.nb, t.nh) < 2 || t.base == nil || t.head == nil {
-			return
+			return nil
 		}
 	}
 	rename(t.base, t.head, u)
 	parts := t.judge(u)
-	x.C.Parts = append(x.C.Parts, parts.list...)
 	x.parts[u.labels().String()] = parts
+	return parts.list
 }
 
 // partTimes are the times of parts, ns by unit or by capture, and how they are judged.
@@ -318,8 +318,8 @@ func (j *judgedParts) net(drifts bool) (share float64, text string) {
 
 // NetOfWork returns the sum of the parts that certainly changed over all work, as a share of the base's work. It adds
 // up every kind of unit that both sides run, each with the kinds that do nearly the same work. It is 0 if a side has
-// several captures or a report does not list these units.
-func (x *Decider) NetOfWork() (share float64, text string) {
+// several captures or a report does not list these units. rows are the primary rows, which say whether a kind drifts.
+func (x *Decider) NetOfWork(rows []comparison.Row) (share float64, text string) {
 	w := x.work
 	if w == nil || len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
 		return 0, ""
@@ -346,7 +346,7 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 		b.pool(common)
 		h.pool(common)
 		labels := u.labels().String()
-		drifts := slices.ContainsFunc(x.C.Primary, func(r comparison.Row) bool {
+		drifts := slices.ContainsFunc(rows, func(r comparison.Row) bool {
 			return r.Code == comparison.Code(significance.Drifting) && r.Labels.String() == labels
 		})
 		parts := (&partTimes{b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false, x.Policy.Stats.Alpha}).judge(u)

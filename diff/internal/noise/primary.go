@@ -21,13 +21,13 @@ const Negligible = pairing.LeastPart
 
 // Decider decides whether each change is real or noise.
 type Decider struct {
-	C          *comparison.Comparison
 	Base, Head *side.Side // for one kind of unit on one device
 	Policy     *policy.Policy
 
 	Known  Known  // of the noise
 	Judged Judged // so far
 
+	odd   []comparison.Reason    // the first row that a capture unlike the others of its side shows in, if any
 	kinds []pairing.Kind         // all kinds of unit of both sides
 	seed  uint64                 // of the bootstrap
 	ties  ties                   // of units
@@ -35,22 +35,21 @@ type Decider struct {
 	parts map[string]judgedParts // by the labels of their unit
 }
 
-// NewDecider uses the noise if it applies to all captures; if not, it ignores it and lists it as residue.
-func NewDecider(c *comparison.Comparison, base, head *side.Side, p *policy.Policy, noise *Noise, seed uint64) *Decider {
-	d := &Decider{C: c, Base: base, Head: head, Policy: p, seed: seed, ties: ties{}, parts: map[string]judgedParts{},
+// NewDecider uses the noise if it applies to all captures; if not, it ignores it and returns it as residue.
+func NewDecider(base, head *side.Side, p *policy.Policy, noise *Noise, seed uint64) (*Decider, []comparison.Residue) {
+	d := &Decider{Base: base, Head: head, Policy: p, seed: seed, ties: ties{}, parts: map[string]judgedParts{},
 		Judged: Judged{rows: map[string]significance.Number{}, kernels: map[string]significance.Number{}},
 		Known:  Known{noise: noise, floor: p.Stats.Floor, otherRun: side.BetweenRuns(base, head)}}
 	if noise == nil {
-		return d
+		return d, nil
 	}
 	for _, x := range slices.Concat(base.Captures, head.Captures) {
 		if ok, why := noise.Applies(x.Report, p.Environment); !ok {
-			c.Residue = append(c.Residue, comparison.Residue{Field: "noise", Base: why, Head: why, Soft: true})
 			d.Known.noise = nil
-			break
+			return d, []comparison.Residue{{Field: "noise", Base: why, Head: why, Soft: true}}
 		}
 	}
-	return d
+	return d, nil
 }
 
 // primary describes one primary row.
@@ -117,15 +116,26 @@ type units struct {
 	device     string // one of several; empty: the device that is compared
 }
 
-// Rows adds the primary rows: all of them for the chosen kind of unit, and for each other judged kind those that show
-// whether it got slower. Each row is decided by itself, because the median and the mean of one kind are nearly equal,
-// and its parts and counts only show where to look. Gates correct for the number of kinds. A kind has no row if a side
-// has fewer than three units of it.
-func (x *Decider) Rows(chosen pairing.Chosen) {
+// Found is what the units of two sides show: their primary rows, their parts, and why they are not conclusive.
+type Found struct {
+	Primary []comparison.Row
+	Parts   []comparison.Part
+	Reasons []comparison.Reason
+}
+
+// Rows decides the primary rows: all of them for the chosen kind of unit, and for each other judged kind those that
+// show whether it got slower. Each row is decided by itself, because the median and the mean of one kind are nearly
+// equal, and its parts and counts only show where to look. Gates correct for the number of kinds. A kind has no row if
+// a side has fewer than three units of it. The number of kernels has one only at the depth of kernels, and the whole
+// workload only if the sides are comparable.
+func (x *Decider) Rows(chosen pairing.Chosen, depth comparison.Depth, comparable bool) (found Found) {
 	x.kinds = chosen.Kinds
 	for i, k := range chosen.Judged {
 		base, head := k.Of(x.Base, x.Head)
 		list, n := primaries(), min(base.Units(), head.Units())
+		if depth != comparison.DepthKernel {
+			list = slices.DeleteFunc(list, func(p primary) bool { return p.metric == "unit.kernels" })
+		}
 		if i > 0 {
 			if n < significance.LeastUnits {
 				continue // work.time includes them
@@ -136,29 +146,28 @@ func (x *Decider) Rows(chosen pairing.Chosen) {
 			list = slices.Insert(list, 2, p) // after median and mean
 		}
 		u := &units{kind: k.Name, base: base, head: head}
-		x.kindRows(u, list)
-		x.partRows(u)
+		found.Primary = append(found.Primary, x.kindRows(u, list)...)
+		found.Parts = append(found.Parts, x.partRows(u)...)
 	}
 	for _, d := range chosen.Devices { // the median of the chosen kind on the others
 		if d == chosen.Device {
 			continue
 		}
 		if base, head := pairing.On(x.Base, x.Head, d); base != nil {
-			x.kindRows(&units{chosen.Kind, base, head, strconv.FormatInt(d, 10)}, primaries()[:1])
+			u := &units{chosen.Kind, base, head, strconv.FormatInt(d, 10)}
+			found.Primary = append(found.Primary, x.kindRows(u, primaries()[:1])...)
 		}
 	}
-	if chosen.Whole {
-		x.workload()
+	if chosen.Whole && comparable {
+		x.workload(&found)
 	}
+	return found
 }
 
-// kindRows adds the rows in list for one kind of unit.
-func (x *Decider) kindRows(u *units, list []primary) {
+// kindRows decides the rows in list for one kind of unit.
+func (x *Decider) kindRows(u *units, list []primary) (rows []comparison.Row) {
 	for i := range list {
 		p := &list[i]
-		if p.metric == "unit.kernels" && x.C.Depth != comparison.DepthKernel {
-			continue
-		}
 		row, ok := u.row(p)
 		if !ok {
 			continue
@@ -169,8 +178,9 @@ func (x *Decider) kindRows(u *units, list []primary) {
 		}
 		x.decide(&row, n)
 		p.describe(&row, pairing.Shorter(u.base, u.head))
-		x.C.Primary = append(x.C.Primary, row)
+		rows = append(rows, row)
 	}
+	return rows
 }
 
 // describe marks a part of a unit (ns) that hardly changed as same, and a count without a better direction as added or

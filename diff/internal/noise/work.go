@@ -22,7 +22,7 @@ const missingShare = 0.05
 // pricedLeast is the share of the base's unit time that must be priced for a row of the whole.
 const pricedLeast = 0.5
 
-// workload adds the row work.time if there is more than one kind of unit: the time that the base's work would take at
+// workload finds the row work.time if there is more than one kind of unit: the time that the base's work would take at
 // the head's unit times. A capture of the base has n(k) units of kind k, which take t(k) on average:
 //
 //	base = Σ n(k) · t_base(k),   head = Σ n(k) · t_head(k)
@@ -35,8 +35,8 @@ const pricedLeast = 0.5
 // steps is then a loss and not different work.
 //
 // A phase that has a kind with too few units to judge gets a row of its own, over all of its kinds.
-func (x *Decider) workload() {
-	if len(x.kinds) < 2 || !x.C.Comparable {
+func (x *Decider) workload(found *Found) {
+	if len(x.kinds) < 2 {
 		return
 	}
 	w := &workload{kinds: x.kinds, base: x.Base, head: x.Head}
@@ -48,7 +48,7 @@ func (x *Decider) workload() {
 		list = append(list, &one)
 	}
 	for _, w := range list {
-		x.workRow(w)
+		x.workRow(w, found)
 	}
 }
 
@@ -106,14 +106,17 @@ func (w *workload) scarce() (list []string) {
 	return list
 }
 
-// workRow adds the row for all work, or for w.phase.
-func (x *Decider) workRow(w *workload) {
+// workRow finds the row for all work, or for w.phase.
+func (x *Decider) workRow(w *workload, found *Found) {
+	missing := func(text string) {
+		found.Reasons = append(found.Reasons, comparison.Reason{Code: comparison.MissingKind, Text: text})
+	}
 	row, ok := w.row()
 	if w.phase == "" && w.unpriced >= missingShare*w.total {
-		x.C.Reason(comparison.MissingKind, w.missing())
+		missing(w.missing())
 	}
 	if names, share := w.strange(); w.phase == "" && share >= missingShare {
-		x.C.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: it is unknown "+
+		missing(fmt.Sprintf("base has no units of %s, %s of head's unit time: it is unknown "+
 			"whether that is different work or the same work done worse", firstOf(names), unit.Percent(share)))
 	}
 	if !ok {
@@ -133,11 +136,11 @@ func (x *Decider) workRow(w *workload) {
 	x.decide(&row, n)
 	row.Why += "; " + w.shares()
 	if w.phase != "" {
-		x.C.Primary = append(x.C.Primary, row)
+		found.Primary = append(found.Primary, row)
 		return
 	}
 	x.work = w
-	x.C.Primary = append([]comparison.Row{row}, x.C.Primary...)
+	found.Primary = slices.Insert(found.Primary, 0, row)
 }
 
 // workload is the base's work and its prices.

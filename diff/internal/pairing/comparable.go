@@ -19,15 +19,34 @@ import (
 type Sides struct {
 	Opt        Options
 	Base, Head *side.Side
-	C          *comparison.Comparison
 	Kinds      []Kind    // of unit, on either side: the base's first
 	Main       *Kind     // kind whose change is attributed; nil if there is none
 	Kind       side.Kind // name of Main
 	Device     int64     // device that is compared, if there are several
 	Moved      string    // says that another device is the slowest on the head; else empty
 
+	found   Found
 	refused []string // fields that a study would have to name
 	at      int      // of the reason for the first of them
+}
+
+// Found says how far two sides can be compared, and what is in the way.
+type Found struct {
+	Comparable bool
+	Depth      comparison.Depth
+	Overlap    *float64 // the share of the work that both sides do, 0..1; nil if it is not known
+	Reasons    []comparison.Reason
+	Warnings   []comparison.Reason
+	Residue    []comparison.Residue // what differs and was not compared
+}
+
+func (f *Found) reason(code comparison.Code, text string) {
+	f.Reasons = append(f.Reasons, comparison.Reason{Code: code, Text: text})
+}
+
+func (f *Found) refuse(code comparison.Code, text string) {
+	f.Comparable = false
+	f.reason(code, text)
 }
 
 // LeastPart is the share of a unit below which a change of a part is negligible.
@@ -54,7 +73,7 @@ const gpuCount = "gpu count"
 // refuse notes the field that the newest reason refuses because no study names it.
 func (x *Sides) refuse(field string) {
 	if len(x.refused) == 0 {
-		x.at = len(x.C.Reasons) - 1
+		x.at = len(x.found.Reasons) - 1
 	}
 	if field == gpuCount {
 		field = "parallelism"
@@ -64,28 +83,36 @@ func (x *Sides) refuse(field string) {
 	}
 }
 
-// OnPurpose says with the first refusal how to compare sides that differ on purpose. It names every field that would be
-// refused, also those that are found only once the others are named.
-func (x *Sides) OnPurpose() {
+// Found returns what the checks so far found. The first refusal says how to compare sides that differ on purpose: it
+// names every field that would be refused, also those that are found only once the others are named.
+func (x *Sides) Found() Found {
 	if len(x.refused) == 0 {
-		return
+		return x.found
 	}
 	opt := x.Opt
 	for more := x.refused; len(more) > 0; {
 		opt.Study = slices.Concat(opt.Study, more)
-		next := New(x.Base.Captures, x.Head.Captures, opt, &comparison.Comparison{Depth: comparison.DepthNone})
+		next := New(x.Base.Captures, x.Head.Captures, opt)
 		if next.Check() {
 			next.Work()
 		}
 		more = next.refused
 	}
-	x.C.Reasons[x.at].Text += `; if they differ on purpose: "explain diff --study ` + strings.Join(opt.Study, ",") + ` BASE HEAD"`
+	found := x.found
+	found.Reasons = slices.Clone(found.Reasons)
+	found.Reasons[x.at].Text += fmt.Sprintf("; if they differ on purpose: \"explain diff --study %s BASE HEAD\"",
+		strings.Join(opt.Study, ","))
+	return found
 }
 
-// New pairs the captures of both sides for the comparison c.
-func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sides {
-	x := &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
+// New pairs the captures of both sides.
+func New(base, head []*side.Capture, opt Options) *Sides {
+	x := &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}}
+	if EvidenceOnly(x.Base, x.Head) {
+		x.Opt.Policy = opt.Policy.ForEvidence()
+	}
 	x.Kinds = matchKinds(x.Base, x.Head, opt.Study)
+	x.found = Found{Depth: comparison.DepthNone, Residue: residue(x.Base, x.Head, opt.Policy.Environment)}
 	return x
 }
 
@@ -93,37 +120,32 @@ func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sid
 // fields that cause it, is studied.
 func (x *Sides) differentWork(text string, causes ...string) {
 	if x.Opt.studied(comparison.StudyWork) || slices.ContainsFunc(causes, x.Opt.studied) {
-		x.C.Reason(comparison.DifferentWork, text)
+		x.found.reason(comparison.DifferentWork, text)
 		return
 	}
-	x.C.Refuse(comparison.DifferentWork, text)
+	x.found.refuse(comparison.DifferentWork, text)
 	x.refuse(comparison.StudyWork)
 }
 
 // Check verifies what every comparison needs: work on both sides, the same environment, a unit of work, and a kind of
 // unit that both sides have. It reports whether there is something to show, comparable or not.
 func (x *Sides) Check() bool {
-	x.C.Comparable = true
+	x.found.Comparable = true
 	empty := false
 	for _, s := range []struct {
 		name string
 		side *side.Side
 	}{{"base", x.Base}, {"head", x.Head}} {
 		for _, c := range s.side.Captures {
+			why := "holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)"
 			if c.EvidenceOnly() {
-				empty = true
-				x.C.Refuse(
-					comparison.EmptySide,
-					fmt.Sprintf(
-						"%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs",
-						s.name,
-						c.Report.Trace.Name,
-					),
-				)
-			} else if !c.HasGPUWork() {
-				empty = true
-				x.C.Refuse(comparison.EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.Report.Trace.Name))
+				why = "is evidence without a trace, and the other side is a trace: " +
+					"compare traces with traces, and logs with logs"
+			} else if c.HasGPUWork() {
+				continue
 			}
+			empty = true
+			x.found.refuse(comparison.EmptySide, fmt.Sprintf("%s: %s %s", s.name, c.Report.Trace.Name, why))
 		}
 	}
 	x.oneRun("base", x.Base)
@@ -131,15 +153,35 @@ func (x *Sides) Check() bool {
 	if text := otherRanks(x.Base, x.Head); text != "" {
 		x.differentWork(text, gpuCount)
 	}
-	x.Environment()
+	x.environment()
 	if empty {
 		return false
 	}
 	if text := lackUnits(x.Base, x.Head); text != "" {
-		x.C.Refuse(comparison.NoUnit, text)
+		x.found.refuse(comparison.NoUnit, text)
 		return false
 	}
-	return x.Choose()
+	return x.choose()
+}
+
+// CheckEvidence verifies what a comparison of sides without a trace needs: the same environment, and a kind of evidence
+// that both have. It reports whether both sides detail iterations, which are compared like units of work.
+func (x *Sides) CheckEvidence() bool {
+	x.found.Comparable = true
+	x.environment()
+	if text := otherEvidence(x.Base, x.Head); text != "" {
+		x.found.refuse(comparison.DifferentWork, text)
+	}
+	for _, c := range slices.Concat(x.Base.Captures, x.Head.Captures) {
+		if len(c.Kinds) == 0 {
+			return false
+		}
+	}
+	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.commonKind() { // the other numbers can be compared all the same
+		x.found.reason(comparison.DifferentWork, "no kind of iteration occurs on both sides: "+x.kindsText())
+		return false
+	}
+	return x.choose()
 }
 
 // otherRanks says how the numbers of ranks of the runs differ, which is different work. Reports of single captures state
@@ -187,9 +229,9 @@ func differing(a, b string) (string, string) {
 	return strings.Join(x, "; "), strings.Join(y, "; ")
 }
 
-// Environment compares the hard fields of all captures with those of the base's first capture. An unknown field matches
+// environment compares the hard fields of all captures with those of the base's first capture. An unknown field matches
 // any value.
-func (x *Sides) Environment() {
+func (x *Sides) environment() {
 	first := x.Base.Captures[0]
 	seen := map[string]bool{}
 	say := func(code comparison.Code, name, field, a, b string) {
@@ -207,10 +249,10 @@ func (x *Sides) Environment() {
 					b,
 				)
 			}
-			x.C.Refuse(code, text)
-			r := &x.C.Reasons[len(x.C.Reasons)-1]
+			x.found.refuse(code, text)
+			r := &x.found.Reasons[len(x.found.Reasons)-1]
 			r.Field, r.Base, r.Head = field, a, b
-			x.C.Residue = slices.DeleteFunc(x.C.Residue, func(r comparison.Residue) bool {
+			x.found.Residue = slices.DeleteFunc(x.found.Residue, func(r comparison.Residue) bool {
 				return r.Field == name || name == gpuCount && r.Field == "gpu"
 			})
 			if code == comparison.GraphCaptureMismatch { // no study needs that
@@ -242,7 +284,7 @@ func (x *Sides) Environment() {
 				}
 			}
 			if text := otherUnit(x.Opt.Policy, c.Report); text != "" {
-				x.C.Refuse(comparison.NoUnit, text)
+				x.found.refuse(comparison.NoUnit, text)
 			}
 		}
 	}
@@ -332,9 +374,9 @@ func clip(s string, most int) string {
 	return s
 }
 
-// Choose picks the kind of unit to attribute, among those that all captures have: of the phase with most time, the kind
+// choose picks the kind of unit to attribute, among those that all captures have: of the phase with most time, the kind
 // with most time. Time is the sum of both sides' shares of unit time.
-func (x *Sides) Choose() bool {
+func (x *Sides) choose() bool {
 	phases := map[string]float64{}
 	for i := range x.Kinds {
 		if k := &x.Kinds[i]; x.common(k) && x.Opt.asks(k) {
@@ -356,12 +398,12 @@ func (x *Sides) Choose() bool {
 		if x.Opt.Phase != "" || x.Opt.Batch != nil {
 			text = "no kind of unit of the requested phase and batch size occurs on both sides"
 		}
-		x.C.Refuse(comparison.DifferentWork, text+": "+x.KindsText())
+		x.found.refuse(comparison.DifferentWork, text+": "+x.kindsText())
 		return false
 	}
 	x.Kind = x.Main.Name
 	if !x.Main.Both() {
-		x.C.Refuse(comparison.MissingMetric, fmt.Sprintf(
+		x.found.refuse(comparison.MissingMetric, fmt.Sprintf(
 			"not every capture lists the parts of a unit of %s; analyse them again with this version", x.Kind))
 		return false
 	}

@@ -105,7 +105,7 @@ func (x *Sides) oneDevice() bool {
 		var text string
 		device = *want
 		if base, head, text = onDevice(x.Base, x.Head, device); text != "" {
-			x.C.Refuse(comparison.NoUnit, text)
+			x.found.refuse(comparison.NoUnit, text)
 			return false
 		}
 	} else {

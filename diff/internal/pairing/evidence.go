@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// KindsText names the kinds of unit that all captures of a side have, for both sides.
-func (x *Sides) KindsText() string {
+// kindsText names the kinds of unit that all captures of a side have, for both sides.
+func (x *Sides) kindsText() string {
 	return "base has " + kindsOf(x.Kinds, x.Base, func(k *Kind) []int { return k.Base }) + "; head has " +
 		kindsOf(x.Kinds, x.Head, func(k *Kind) []int { return k.Head })
 }
@@ -45,8 +45,8 @@ func EvidenceOnly(base, head *side.Side) bool {
 	return true
 }
 
-// OtherEvidence says that the sides have no kind of evidence in common; empty if they have one.
-func OtherEvidence(base, head *side.Side) string {
+// otherEvidence says that the sides have no kind of evidence in common; empty if they have one.
+func otherEvidence(base, head *side.Side) string {
 	kinds := func(s *side.Side) []string {
 		var list []string
 		for _, c := range s.Captures {
@@ -66,7 +66,7 @@ func OtherEvidence(base, head *side.Side) string {
 		strings.Join(b, ", "), strings.Join(h, ", "))
 }
 
-// CommonKind reports whether some kind of unit occurs in all captures.
-func (x *Sides) CommonKind() bool {
+// commonKind reports whether some kind of unit occurs in all captures.
+func (x *Sides) commonKind() bool {
 	return slices.ContainsFunc(x.Kinds, func(k Kind) bool { return x.common(&k) })
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/difftest"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -33,9 +32,9 @@ func without(r runs, name, instead string) runs {
 
 func chosen(t *testing.T, base, head []*report.Report) *pairing.Sides {
 	t.Helper()
-	x := pairing.New(side.NewCaptures(base), side.NewCaptures(head), pairing.Options{Policy: policy.Default()}, &comparison.Comparison{Comparable: true})
-	if !x.Choose() {
-		t.Fatalf("nothing to compare: %+v", x.C.Reasons)
+	x := pairing.New(side.NewCaptures(base), side.NewCaptures(head), pairing.Options{Policy: policy.Default()})
+	if !x.Check() {
+		t.Fatalf("nothing to compare: %+v", x.Found().Reasons)
 	}
 	return x
 }
@@ -229,8 +228,8 @@ func TestMoreOfTheSameIsOtherWork(t *testing.T) {
 		for _, sides := range [][2][]*report.Report{{kinds(whole, "aaaaaa"), kinds(c.head, "bbbbbb")}, {kinds(c.head, "bbbbbb"), kinds(whole, "aaaaaa")}} {
 			x := chosen(t, sides[0], sides[1])
 			x.Work()
-			if x.C.Comparable != c.same {
-				t.Errorf("%s: comparable %v, reasons %+v", name, x.C.Comparable, x.C.Reasons)
+			if found := x.Found(); found.Comparable != c.same {
+				t.Errorf("%s: comparable %v, reasons %+v", name, found.Comparable, found.Reasons)
 			}
 		}
 	}

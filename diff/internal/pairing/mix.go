@@ -37,9 +37,9 @@ func (x *Sides) Mix() []comparison.Mix {
 	return list[:min(len(list), maxMix)]
 }
 
-// Residue lists what differs between the sides and was not compared. It marks soft fields for a warning, unless one
+// residue lists what differs between the sides and was not compared. It marks soft fields for a warning, unless one
 // side does not state the field.
-func Residue(base, head *side.Side, env policy.Environment) (list []comparison.Residue) {
+func residue(base, head *side.Side, env policy.Environment) (list []comparison.Residue) {
 	add := func(name string, soft bool, of func(c *side.Capture) string) {
 		if b, h := base.Texts(of), head.Texts(of); b != h {
 			list = append(list,

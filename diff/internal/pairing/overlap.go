@@ -157,7 +157,7 @@ const hiddenRange = 2.0
 
 // Work checks that both sides do the same work, and sets the depth to which they can be compared.
 func (x *Sides) Work() {
-	x.C.Depth = comparison.DepthKernel
+	x.found.Depth = comparison.DepthKernel
 	hidden, all := 0, 0
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {
@@ -166,14 +166,14 @@ func (x *Sides) Work() {
 				hidden++
 			}
 			if !v.HasWork {
-				x.C.Depth = comparison.DepthUnit
+				x.found.Depth = comparison.DepthUnit
 			}
 		}
 	}
 	b, h := x.Base.Views[0], x.Head.Views[0]
 	if hidden > 0 && hidden < all {
-		x.C.Depth = comparison.DepthUnit
-		x.C.Reason(
+		x.found.Depth = comparison.DepthUnit
+		x.found.reason(
 			comparison.GraphCaptureMismatch,
 			fmt.Sprintf(
 				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are "+
@@ -187,7 +187,7 @@ func (x *Sides) Work() {
 		}
 		return
 	}
-	if x.C.Depth != comparison.DepthKernel {
+	if x.found.Depth != comparison.DepthKernel {
 		return
 	}
 	least := 1.0
@@ -196,21 +196,21 @@ func (x *Sides) Work() {
 			least = min(least, overlap(b.Work, v.Work))
 		}
 	}
-	x.C.Unit.Overlap = &least
+	x.found.Overlap = &least
 	if x.Base.Foreign() || x.Head.Foreign() {
-		x.C.Depth = comparison.DepthUnit
+		x.found.Depth = comparison.DepthUnit
 	}
 	switch {
 	case least >= OverlapNeeded:
-	case x.C.Comparable && tied(x.Base, x.Head) && !moreOfTheSame(b.Work, h.Work):
+	case x.found.Comparable && tied(x.Base, x.Head) && !moreOfTheSame(b.Work, h.Work):
 		text := func(list []side.Work) string {
 			return fmt.Sprintf("%.4g a unit (%s)", total(list), topCategories(list))
 		}
-		x.C.Residue = append(x.C.Residue, comparison.Residue{
+		x.found.Residue = append(x.found.Residue, comparison.Residue{
 			Field: fmt.Sprintf("kernels, %.0f %% of the compute time in common", 100*least), Base: text(b.Work), Head: text(h.Work)})
 	default:
 		if !x.Opt.studied(comparison.StudyWork) {
-			x.C.Depth = comparison.DepthUnit
+			x.found.Depth = comparison.DepthUnit
 		}
 		x.differentWork(
 			fmt.Sprintf(

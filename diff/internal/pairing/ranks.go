@@ -87,10 +87,10 @@ func (x *Sides) oneRun(name string, s *side.Side) {
 				flag = " --rank '" + rankInName + "'"
 			}
 		}
-		x.C.Refuse(comparison.OneRun, fmt.Sprintf("%s: %s are of the ranks %s of a run, not repeats of it: %s", name,
-			listed(list, ", "), strings.Join(ranks, ", "), merging(name, list, flag)))
+		x.found.refuse(comparison.OneRun, fmt.Sprintf("%s: %s are of the ranks %s of a run, not repeats of it: %s",
+			name, listed(list, ", "), strings.Join(ranks, ", "), merging(name, list, flag)))
 	} else if list := apart(s, twoGPUs); len(list) > 1 {
-		x.C.Warnings = append(x.C.Warnings, comparison.Reason{Code: comparison.OneRun, Text: fmt.Sprintf(
+		x.found.Warnings = append(x.found.Warnings, comparison.Reason{Code: comparison.OneRun, Text: fmt.Sprintf(
 			"%s: %s are of different GPUs of one machine within an hour, with collectives, and count as repeats. If they are ranks of one run: %s",
 			name, listed(list, ", "), merging(name, list, ""))})
 	}

@@ -190,7 +190,7 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	share, text := j.x.Net(s.row.Labels, s.verdict.Code == significance.Drifting)
 	if s.row.Metric == comparison.MetricWork {
 		mean = &s.row
-		share, text = j.x.NetOfWork()
+		share, text = j.x.NetOfWork(j.c.Primary)
 	}
 	least := max(s.number.Tolerance, s.verdict.Floor)
 	switch {

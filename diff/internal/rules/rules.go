@@ -18,62 +18,57 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows are final. It takes
-// metrics without a row from the reports.
+// judge applies the policy to a comparison whose rows are final. It takes metrics without a row from the reports.
 //
 // The verdict is the worst of what the gates count as: fail, then inconclusive, then warn, then pass. A gate of level
 // warn counts as warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is
 // inconclusive, and the policy says what it counts as: suspected, not confirmed. Every other inconclusive gate means
 // that something could not be compared. It counts as a pass only if the policy says so and some other gate was checked:
 // a comparison that answered nothing never passes.
-func (j *judge) judge() {
+func (j *judge) judge() comparison.Judgement {
 	c, p := j.c, j.p
-	report.Complete(&c.Overrides)
-	c.Policy = p.Info()
-	c.Gates = j.gates(p.Rules)
-	c.Waivers = j.waive()
-	c.Counts.GatesChecked = 0
-	c.Verdict = comparison.Pass
+	j.gates = j.judgeAll(p.Rules)
+	out := comparison.Judgement{Policy: p.Info(), Gates: j.gates, Waivers: j.waive(), Verdict: comparison.Pass,
+		Resolution: resolution(j.gates)}
+	atLeast := func(v comparison.Verdict) { out.Verdict = comparison.Worse(out.Verdict, v) }
 	settled := false
-	for i := range c.Gates {
-		g := &c.Gates[i]
+	for i := range j.gates {
+		g := &j.gates[i]
 		if g.Checked() {
-			c.Counts.GatesChecked++
+			out.Checked++
 		}
 		settled = settled || g.Verdict == comparison.Pass
 		g.CountsAs = p.Counts(g, j.rulings[i].onInconclusive)
-		c.Verdict = comparison.Worse(c.Verdict, g.CountsAs)
+		atLeast(g.CountsAs)
 	}
-	c.Resolution = resolution(c.Gates)
-	for i := range c.Waivers {
-		if c.Waivers[i].Warns() {
-			c.Verdict = comparison.Worse(c.Verdict, comparison.Warn)
-		}
+	if slices.ContainsFunc(out.Waivers, func(w comparison.WaiverUse) bool { return w.Warns() }) {
+		atLeast(comparison.Warn)
 	}
 	switch {
 	case j.first:
-		c.Verdict = comparison.Worse(c.Verdict, p.FirstRun(c.Counts.GatesChecked, j.noBase))
-		return
-	case c.Counts.GatesChecked == 0:
-		c.Verdict = comparison.Worse(c.Verdict, unanswered(c, p.Stats.OnNotComparable))
+		atLeast(p.FirstRun(out.Checked, j.noBase))
+		return out
+	case out.Checked == 0:
+		atLeast(j.unanswered(p.Stats.OnNotComparable))
 	}
 	if p.Changes() > 0 && !c.Identical && slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool {
 		return r.Code == comparison.MissingKind
 	}) {
-		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnMissing)
+		atLeast(p.Stats.OnMissing)
 	}
 	if !c.Comparable && !(c.Identical && settled) ||
 		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture) ||
 			c.Has(comparison.HighOverhead)) {
-		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
+		atLeast(p.Stats.OnNotComparable)
 	}
+	return out
 }
 
 // unanswered returns the least verdict of a comparison whose gates had nothing to judge: inconclusive, or a warning if
 // all gates only warn or if the policy says so for sides that are not comparable. It is never a pass.
-func unanswered(c *comparison.Comparison, onNotComparable comparison.Verdict) comparison.Verdict {
-	asked := slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.Level == comparison.LevelError })
-	if len(c.Gates) > 0 && !asked || !c.Comparable && onNotComparable == comparison.Warn {
+func (j *judge) unanswered(onNotComparable comparison.Verdict) comparison.Verdict {
+	asked := slices.ContainsFunc(j.gates, func(g comparison.Gate) bool { return g.Level == comparison.LevelError })
+	if len(j.gates) > 0 && !asked || !j.c.Comparable && onNotComparable == comparison.Warn {
 		return comparison.Warn
 	}
 	return comparison.Inconclusive
@@ -81,21 +76,23 @@ func unanswered(c *comparison.Comparison, onNotComparable comparison.Verdict) co
 
 // All judges a comparison whose rows are final by its policy; waivers are checked as of today. onlyNames reports whether
 // the kernels without a pair changed nothing but their names.
-func All(x *noise.Decider, onlyNames func() bool, today time.Time) {
-	j := &judge{c: x.C, p: x.Policy, x: x, of: &reports{base: x.Base, head: x.Head}, onlyNames: onlyNames, today: today}
-	j.judge()
+func All(c *comparison.Comparison, x *noise.Decider, onlyNames func() bool, today time.Time) comparison.Judgement {
+	j := &judge{c: c, p: x.Policy, x: x, of: &reports{base: x.Base, head: x.Head}, onlyNames: onlyNames, today: today}
+	return j.judge()
 }
 
 // Budgets judges the budgets of a comparison that has no base.
-func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase) {
+func Budgets(
+	c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase,
+) comparison.Judgement {
 	j := &judge{c: c, p: p, of: &reports{base: &side.Side{}, head: head}, onlyNames: func() bool { return false },
 		today: today, first: true, noBase: why}
-	j.judge()
+	return j.judge()
 }
 
 // judge holds the state of one judgement.
 type judge struct {
-	c         *comparison.Comparison
+	c         *comparison.Comparison // its rows are read, and nothing is written
 	p         *policy.Policy
 	x         *noise.Decider // of both sides; nil if there is no base
 	of        *reports
@@ -103,7 +100,8 @@ type judge struct {
 	today     time.Time
 	first     bool // no base: only budgets are judged
 	noBase    policy.NoBase
-	rulings   []ruling
+	gates     []comparison.Gate
+	rulings   []ruling        // by gate
 	means     map[string]bool // labels for which a rule judges the mean time
 }
 
@@ -174,7 +172,7 @@ func (s *subject) key(kind string) string {
 
 // gates selects numbers by the rules and judges each by the last rule that selects it. The gates are in the order of
 // the rules, then of the numbers; those of the policy's own rules come before those of its preset.
-func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
+func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 	selected := make([][]subject, len(rules))
 	last := map[string]int{}
 	from := &selector{c: j.c, of: j.of, x: j.x}

@@ -25,8 +25,8 @@ func (j *judge) waive() []comparison.WaiverUse {
 		expired := j.today.After(w.Expires)
 		names := w.Match.Compile()
 		covered, applied, exceeded, open := 0, int64(0), false, false
-		for k := range j.c.Gates {
-			g := &j.c.Gates[k]
+		for k := range j.gates {
+			g := &j.gates[k]
 			if !slices.Contains(w.Rules, g.Rule) || !w.Match.Empty() && !names.Covers(g.Labels, j.rulings[k].also...) {
 				continue
 			}
