@@ -9,41 +9,31 @@ import (
 	"strings"
 )
 
-// Error is a panic that was caught.
-type Error struct {
-	What string // that explain was doing: "explain diff", "tool compare"
-	Text string // what the panic said, one line of at most mostText runes
-	At   string // where, kernels.go:139; empty if no frame of explain was found
-}
-
-func (e Error) Error() string {
-	text := "internal error in " + e.What + ", please report: " + e.Text
-	if e.At != "" {
-		text += " (" + e.At + ")"
-	}
-	return text
-}
-
+// mostText is how many runes of what a panic said are told, in one line.
 const mostText = 200
 
-// Caught is deferred by what may panic, and makes a panic the error of that function.
+// Caught is deferred by what may panic, and makes a panic the error of that function. what is what explain was doing:
+// "explain diff", "tool compare".
 func Caught(what string, err *error) {
 	p := recover()
 	if p == nil {
 		return
 	}
 	text := []rune(strings.Join(strings.Fields(fmt.Sprint(p)), " "))
-	*err = Error{What: what, Text: string(text[:min(len(text), mostText)]), At: where()}
+	text = text[:min(len(text), mostText)]
+	*err = fmt.Errorf("internal error in %s, please report: %s%s", what, string(text), where())
 }
 
-// where is the place of the panic: the first frame above it that is of explain's own code.
+// where is the place of the panic, in brackets: the first frame above it that is of explain's own code. It is empty if
+// there is none.
 func where() string {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])]) // without Callers, where and Caught
 	for panicked := false; ; {
 		f, more := frames.Next()
 		if panicked && !strings.HasPrefix(f.Function, "runtime.") {
-			return path.Join(path.Base(path.Dir(filepath.ToSlash(f.File))), fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line))
+			file := filepath.ToSlash(f.File)
+			return fmt.Sprintf(" (%s:%d)", path.Join(path.Base(path.Dir(file)), path.Base(file)), f.Line)
 		}
 		panicked = panicked || f.Function == "runtime.gopanic"
 		if !more {
