@@ -320,16 +320,13 @@ func (b *bisection) likely(r bisect.Result) string {
 	case r.Creeps():
 		return "most likely several commits, " + unit.Percent(r.Several)
 	case r.Named():
-		return "most likely " + b.rangeText(r) + ", " + unit.Percent(r.Probability)
+		commits := history.Short(b.commit(r.First))
+		if r.First != r.Last {
+			commits += " to " + history.Short(b.commit(r.Last))
+		}
+		return "most likely " + commits + ", " + unit.Percent(r.Probability)
 	}
 	return "no commit stands out yet"
-}
-
-func (b *bisection) rangeText(r bisect.Result) string {
-	if r.First == r.Last {
-		return history.Short(b.commit(r.First))
-	}
-	return history.Short(b.commit(r.First)) + " to " + history.Short(b.commit(r.Last))
 }
 
 func (b *bisection) say(format string, args ...any) {

@@ -199,7 +199,7 @@ func (c *child) watchProgram() {
 				if program = programBelow(c.cmd.Process.Pid); program.pid > 0 {
 					c.seen.Store(true)
 				}
-			case !now.running() || !now.same(program):
+			case !now.running() || now.start != program.start: // another process with its pid
 				if c.within(deathDelay); c.running() {
 					close(c.left)
 				}

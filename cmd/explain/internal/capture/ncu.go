@@ -2,13 +2,21 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
+	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
 // Kernels selects the kernels that Nsight Compute measures.
@@ -103,3 +111,134 @@ func readHead(path string, most int64) ([]byte, error) {
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, most))
 }
+
+// Target is a kernel of a report that is worth measuring with Nsight Compute.
+type Target struct {
+	name  string
+	comm  bool
+	share *float64 // of the kernel time
+	total float64  // ns
+	count int64
+}
+
+// Targets returns the kernels of a report that have metrics of their own, those with the most time first.
+func Targets(r *report.Report) []Target {
+	x := report.NewIndex(r)
+	comm := map[string]bool{}
+	kernels := x.Table("kernels", "kernels")
+	for i := range kernels.Len() {
+		if kernels.Str(i, "category") == "comm" {
+			comm[kernels.Str(i, "kernel_name")] = true
+		}
+	}
+	all, _ := x.Value("kernel.total_time", nil)
+	var list []Target
+	for _, m := range x.Metrics("kernel.total_time") {
+		name, ok := m.Labels["kernel"]
+		if !ok || len(m.Labels) != 1 || m.Value == nil {
+			continue
+		}
+		t := Target{name: name, comm: comm[name], total: *m.Value, count: m.N}
+		if all > 0 {
+			t.share = new(t.total / all)
+		}
+		list = append(list, t)
+	}
+	lists.Sort(list, func(a, b Target) int { return cmp.Compare(b.total, a.total) })
+	return list
+}
+
+// Launches that Nsight Compute skips before it measures, and measurements of each kernel.
+const (
+	skipLaunches = 100
+	perKernel    = 5
+)
+
+// Planned returns a run of Nsight Compute over n kernels that are not known yet.
+func (k Kernels) Planned(n int) *Kernels {
+	k.Names, k.Skip, k.Count = "KERNELS", skipLaunches, int64(perKernel*n)
+	return &k
+}
+
+// Choose sets the kernels with the most time, at most top of them. It leaves out collectives: ncu runs a kernel several
+// times, and a collective on one rank alone would wait forever. It returns false if no kernel is left.
+func (k *Kernels) Choose(list []Target, top int) bool {
+	var names []string
+	launches := int64(0)
+	for _, t := range list {
+		if !t.comm && len(names) < top {
+			names = append(names, nameExpression(t.name))
+			launches += t.count
+		}
+	}
+	k.Names = "^(" + strings.Join(names, "|") + ")$"
+	k.Count = min(int64(perKernel*len(names)), launches)
+	k.Skip = min(skipLaunches, (launches-k.Count)/2)
+	return len(names) > 0
+}
+
+// cast matches a cast before a number, which only some versions print.
+var cast = pattern.New(`\\\([A-Za-z_][A-Za-z0-9_: ]*\\\)(-?[0-9])`)
+
+// longestTarget is how many characters of a name are matched.
+const longestTarget = 2000
+
+// nameExpression returns a regular expression that matches a name as any version of ncu prints it. Characters that a
+// terminal cannot show match any character.
+func nameExpression(name string) string {
+	text := []rune(name)
+	rest := ""
+	if len(text) > longestTarget {
+		text, rest = text[:longestTarget], ".*"
+	}
+	for i, r := range text {
+		if render.Visible(string(r)) != string(r) {
+			text[i] = 0
+		}
+	}
+	quoted := strings.ReplaceAll(regexp.QuoteMeta(string(text)), "\x00", ".")
+	return cast().ReplaceAllString(quoted, `(\([^()]*\))?$1`) + rest
+}
+
+// TargetsYAML returns the list in the form of llm-perf-opt's extract-top-kernels, below the ncu command. Names are
+// untrusted text: they stand in double quotes, with everything but plain ASCII escaped.
+func TargetsYAML(list []Target) string {
+	var b strings.Builder
+	b.WriteString("# Kernels with most time, as explain report --ncu-targets found them. To measure them:\n#\n")
+	line := cmp.Or(NCUCommand(list), "(nothing: all of them are kernels of collective communication)")
+	b.WriteString("#   " + line + "\n#\n")
+	if comm := lists.Count(list, func(t Target) bool { return t.comm }); comm > 0 {
+		fmt.Fprintf(&b,
+			"# The command leaves out %d of collective communication: run again on one rank, they would wait for "+
+				"the others forever.\n", comm)
+	}
+	b.WriteString("kernels:\n")
+	for i, t := range list {
+		share := "unknown"
+		if t.share != nil {
+			share = strconv.FormatFloat(*t.share*100, 'f', 1, 64) + "%"
+		}
+		fmt.Fprintf(&b, "- name: %s\n  regex: %s\n  description: %s\n", strconv.QuoteToASCII(t.name),
+			strconv.QuoteToASCII("^"+regexp.QuoteMeta(t.name)+"$"),
+			strconv.QuoteToASCII(fmt.Sprintf("Kernel #%d - %s of GPU time, %d calls", i+1, share, t.count)))
+	}
+	return b.String()
+}
+
+// NCUCommand returns the ncu command as one line for a shell; empty if there is nothing to measure.
+func NCUCommand(list []Target) string {
+	k := Kernels{NCU: "ncu", Set: "full"}
+	if !k.Choose(list, len(list)) {
+		return ""
+	}
+	words := k.Command("ncu.csv")
+	for i, word := range words {
+		if strings.HasPrefix(word, "regex:") {
+			words[i] = shellQuote(word)
+		}
+	}
+	return strings.Join(words, " ") + " python your_server.py"
+}
+
+// shellQuote quotes for a POSIX shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -42,7 +42,7 @@ var (
 func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	full, err := exec.LookPath(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w: %s", path, errNotInstalled, remedy(runtime.GOOS))
+		return nil, fmt.Errorf("%s %w: %s", path, ErrNotInstalled, remedy(runtime.GOOS))
 	}
 	if err := refuse(runtime.GOOS); err != nil {
 		return nil, err
@@ -90,11 +90,8 @@ func refuse(goos string) error {
 	return nil
 }
 
-// NotInstalled reports whether FindNsys failed because there is no nsys.
-func NotInstalled(err error) bool { return errors.Is(err, errNotInstalled) }
-
-// errNotInstalled is wrapped by FindNsys if it found no nsys.
-var errNotInstalled = errors.New("is not installed here, or not on PATH")
+// ErrNotInstalled is wrapped by FindNsys if it found no nsys.
+var ErrNotInstalled = errors.New("is not installed here, or not on PATH")
 
 // Newest returns the version that plans assume if no nsys is installed.
 func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026, minor: 1} }

@@ -30,7 +30,7 @@ func (j *Job) target(port int) *phase {
 	p := &phase{argv: j.Program, ready: w.Ready, limit: w.ReadyTimeout, send: j.Send}
 	p.load.Open, p.load.Shut = func(context.Context) error { return nil }, func() error { return nil }
 	if s := j.Server; s != nil {
-		p.load.URL, p.load.Model = address(port), s.Model
+		p.load.URL, p.load.Model = fmt.Sprintf("http://127.0.0.1:%d", port), s.Model
 		p.argv, p.env, p.ready = s.Command(port), s.Env(), p.load.URL+"/health"
 	}
 	return p

@@ -100,8 +100,6 @@ func FreePort(want int) (int, error) {
 	return addr.Port, nil
 }
 
-func address(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
-
 // Load is the input of a Sender.
 type Load struct {
 	URL      string

@@ -54,9 +54,6 @@ func processOf(pid int) process {
 
 func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// same reports whether p and q are the same process.
-func (p process) same(q process) bool { return p.pid == q.pid && p.start == q.start }
-
 func (p process) running() bool { return p.state != 0 && p.state != 'Z' && p.state != 'X' }
 
 // String returns a readable name of a process.

@@ -107,7 +107,10 @@ func (s *Server) sent() yaml.MapSlice {
 func (s *Server) sender(run *capture.Run, version string) capture.Sender {
 	return func(ctx context.Context, l *capture.Load) error {
 		opt := s.Load
-		opt.URL, opt.Model, opt.Version = l.URL, s.modelAsked(), version
+		opt.URL, opt.Version = l.URL, version
+		if s.Argument("--served-model-name") == "" { // else the server is asked for its name
+			opt.Model = s.Model
+		}
 		if l.Requests > 0 {
 			opt.Requests, opt.Warmup = l.Requests, 0
 		}
@@ -145,12 +148,4 @@ func (s *Server) Argument(flag string) string {
 		}
 	}
 	return ""
-}
-
-// modelAsked is the model's name in requests: empty if the server may call it otherwise, and is asked.
-func (s *Server) modelAsked() string {
-	if s.Argument("--served-model-name") != "" {
-		return ""
-	}
-	return s.Model
 }

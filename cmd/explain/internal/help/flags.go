@@ -26,7 +26,13 @@ func flagError(cmd *cobra.Command, err error) error {
 			(cmd.Name() == "diff" || cmd.Name() == "gate") {
 			return usage.Errorf("%w; --%[3]s is a flag of explain report, and %[2]s takes its folders, one a side: explain TRACE --%[3]s … --out DIR", err, cmd.Name(), name)
 		}
-		if near := nearest(cmd, name); near != "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if near := Nearest(name, names); near != "" {
 			return usage.Errorf("%w; did you mean --%s?", err, near)
 		}
 	}
@@ -46,17 +52,6 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage.Errorf("%s: %w", name, value.Unwrap())
 	}
 	return usage.Error{Err: err}
-}
-
-// nearest is the visible flag of a command that is fewest edits from a name.
-func nearest(cmd *cobra.Command, name string) string {
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, f.Name)
-		}
-	})
-	return Nearest(name, names)
 }
 
 // Nearest returns the name of a list with the fewest edits from a name: at most two, or it contains the name. It

@@ -15,6 +15,7 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,7 +135,7 @@ func (o *Options) fill() (base string, err error) {
 		o.Mode = DefaultMode
 	}
 	switch {
-	case o.Mode != "" && !isMode(o.Mode):
+	case o.Mode != "" && !slices.Contains(Modes, o.Mode):
 		return bad("--load-mode %s is unknown; it is prefill, decode or mixed", o.Mode)
 	case o.PromptTokens < 0 || o.PromptTokens > maxTokens || o.OutputTokens < 0 || o.OutputTokens > maxTokens:
 		return bad("a number of tokens is between 1 and %d", maxTokens)

@@ -55,7 +55,8 @@ const (
 	decodeTokens  = 200
 )
 
-func isMode(s string) bool { return s == "prefill" || s == "decode" || s == "mixed" }
+// Modes are the request mixes.
+var Modes = []string{"prefill", "decode", DefaultMode}
 
 // ofMode returns the i-th prompt of a documented request mix.
 func ofMode(mode string, i int) prompt {

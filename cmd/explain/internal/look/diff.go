@@ -144,7 +144,10 @@ func (f *diffFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error 
 		return err
 	}
 	if f.out != "" {
-		if err := output.WriteOver(cmd.Context(), f.out, output.Comparison(c, f.pages(base, head)), f.force); err != nil {
+		pages := diffrender.Links{
+			Base: output.PageBeside(base[0].Path, f.out), Head: output.PageBeside(head[0].Path, f.out),
+		}
+		if err := output.WriteOver(cmd.Context(), f.out, output.Comparison(c, pages), f.force); err != nil {
 			return err
 		}
 		if f.open {
@@ -295,11 +298,6 @@ func (f *diffFlags) compare(
 		err = writeSteps(f.perfetto, f.force, reports[0], reports[len(base)], c)
 	}
 	return c, err
-}
-
-// pages returns links to the HTML reports of both sides, if they exist beside the inputs.
-func (f *diffFlags) pages(base, head []input.File) diffrender.Links {
-	return diffrender.Links{Base: output.PageBeside(base[0].Path, f.out), Head: output.PageBeside(head[0].Path, f.out)}
 }
 
 func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {

@@ -208,7 +208,7 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 			path = trace
 		}
 		if strings.HasSuffix(path, ".partial") || !fetch.Remote(path) && readPartial(path, false) == nil {
-			list = append(list, fileSource(path))
+			list = append(list, merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 			continue
 		}
 		c, err := f.capture(ctx, e, path, opt)
@@ -223,11 +223,7 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 		}
 		known = append(known, ranks)
 		var b bytes.Buffer
-		p := merge.NewWriter(&b)
-		if err := p.Capture(c); err != nil {
-			return nil, err
-		}
-		if err := p.Close(); err != nil {
+		if err := writePartial(&b, c); err != nil {
 			return nil, err
 		}
 		list = append(list, merge.Source{Name: fetch.Shown(path),
@@ -252,8 +248,4 @@ func (f *Run) capture(
 		return nil, err
 	}
 	return analyze.OfReport(path, r)
-}
-
-func fileSource(path string) merge.Source {
-	return merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }

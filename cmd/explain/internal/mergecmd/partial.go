@@ -106,13 +106,7 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 		c.Name = f.name
 	}
 	var size counter
-	err = atomicfile.File(out, over, func(w io.Writer) error {
-		p := merge.NewWriter(io.MultiWriter(w, &size))
-		if err := p.Capture(c); err != nil {
-			return err
-		}
-		return p.Close()
-	})
+	err = atomicfile.File(out, over, func(w io.Writer) error { return writePartial(io.MultiWriter(w, &size), c) })
 	if err == nil && !f.analysis.Quiet && !atomicfile.Stdout(out) {
 		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n", render.Visible(out), float64(size)/1000)
 	}
@@ -124,6 +118,14 @@ type counter int64
 func (c *counter) Write(b []byte) (int, error) {
 	*c += counter(len(b))
 	return len(b), nil
+}
+
+func writePartial(w io.Writer, c *merge.Capture) error {
+	p := merge.NewWriter(w)
+	if err := p.Capture(c); err != nil {
+		return err
+	}
+	return p.Close()
 }
 
 // digest analyses a trace, and fetches it first if needed.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -143,9 +144,9 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		if !f.DryRun {
 			return nil, err
 		}
-		r.Unusable = "nsys is not installed here"
-		if !capture.NotInstalled(err) {
-			r.Unusable = err.Error()
+		r.Unusable = err.Error()
+		if errors.Is(err, capture.ErrNotInstalled) {
+			r.Unusable = "nsys is not installed here"
 		}
 		f.Nsys = capture.Newest()
 	}

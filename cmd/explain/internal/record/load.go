@@ -84,7 +84,7 @@ func (f *requestFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.Warmup, "warmup-requests", load.DefaultWarmup, "send `N` requests before, which are not measured")
 	f.Temperature = load.DefaultTemperature
 	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
-	cmdenv.Complete(cmd, "load-mode", []string{"prefill", "decode", "mixed"})
+	cmdenv.Complete(cmd, "load-mode", load.Modes)
 }
 
 // complete reads the dataset, and returns an error for requests that cannot be sent.
