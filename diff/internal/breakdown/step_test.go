@@ -93,6 +93,24 @@ func TestStepReplaced(t *testing.T) {
 	}
 }
 
+// TestPlacesAreOfTheKernel: embed at #0 and norm at #1 take 10 longer, gemm at #2 is replaced by gemm2, 30 longer, and
+// log is new behind it. Each has the place of its own, and a hiccup of gemm2 is no other kernel's.
+func TestPlacesAreOfTheKernel(t *testing.T) {
+	base := sequence(0, position("embed", 0, 0, 0, 20), position("norm", 20, 0, 0, 20), position("gemm", 40, 0, 0, 20))
+	head := sequence(0, position("embed", 0, 0, 0, 30), position("norm", 30, 0, 0, 30), position("gemm2", 60, 0, 0, 50),
+		position("log", 110, 0, 0, 10))
+	head.Hiccups = []side.Hiccup{{Position: 2, Part: 1, Unit: 7, Excess: 300}}
+	s := stepBetween(t, base, head, map[string]string{"gemm2": "gemm"})
+	for id, want := range map[string][2]string{
+		"embed": {"at #0"}, "norm": {"at #1"}, "log": {"at #3"}, "other": {},
+		"gemm → gemm2": {"at #2", "in 1 hiccup in 10 steps, up to 300 ns"},
+	} {
+		if got := [2]string{kernelPlaces(s, id, 10), kernelHiccups(s, id, 10)}; got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
+		}
+	}
+}
+
 // TestTooDifferentSteps are not laid beside each other.
 func TestTooDifferentSteps(t *testing.T) {
 	if of := pairing.Positions(sequence(0, position("a", 0, 0, 0, 1), position("b", 1, 0, 0, 1), position("c", 2, 0, 0, 1)),

@@ -193,9 +193,12 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 
 // isOf reports whether a row is of a kernel, or of one side of a replacement, by its id.
 func isOf(o *comparison.Step, r *comparison.StepRow, id string) bool {
-	base, head, _ := strings.Cut(id, " → ")
+	base, head, replaced := strings.Cut(id, " → ")
+	if !replaced {
+		head = base
+	}
 	name := o.NameOf(r.Name)
-	return name == base || name != "" && (name == head || o.NameOf(r.HeadName) == head)
+	return name != "" && (name == base || name == head || o.NameOf(r.HeadName) == head)
 }
 
 // kernelHiccups says in how many runs a kernel takes longer than in the others, if these hold at least half of its
