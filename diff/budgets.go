@@ -35,10 +35,9 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	if n := opt.Policy.Changes(); n > 0 {
 		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", wording.Count(n, "rule"))
 	}
-	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
+	c.Reason(comparison.NoBaseline, text)
 	if len(s.Captures[0].Kinds) == 0 {
-		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.NoUnit,
-			Text: "budgets of unit metrics judge nothing: name a unit with --unit (explain doc unit)"})
+		c.Reason(comparison.NoUnit, "budgets of unit metrics judge nothing: name a unit with --unit (explain doc unit)")
 	}
 	c.Fill()
 	c.Judged(rules.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase))

@@ -17,8 +17,8 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 	var kept []*side.Capture
 	for _, x := range captures {
 		warn := func(code comparison.Code, text string, other *side.Capture) {
-			c.Warnings = append(c.Warnings, comparison.Reason{Code: code, Text: fmt.Sprintf("%s: %s and %s are %s",
-				name, other.Report.Trace.Name, x.Report.Trace.Name, text)})
+			c.Warn(code, fmt.Sprintf("%s: %s and %s are %s",
+				name, other.Report.Trace.Name, x.Report.Trace.Name, text))
 		}
 		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return copied(k, x) }); at >= 0 {
 			warn(comparison.SameCapture, "the same capture, which counts once", kept[at])
@@ -59,17 +59,15 @@ func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	}
 	switch {
 	case len(same) > 0 && len(same) == len(base) && len(same) == len(head):
-		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.SameCapture,
-			Text: "head is a copy of base, not a second capture, and shows no change"})
+		c.Reason(comparison.SameCapture, "head is a copy of base, not a second capture, and shows no change")
 	case len(same) > 0:
-		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.SameCapture,
-			Text: strings.Join(same, ", ") + " is on both sides: name each capture on one"})
+		c.Reason(comparison.SameCapture, strings.Join(same, ", ")+" is on both sides: name each capture on one")
 	case session && pairing.SameTime(base[0], head[0]):
-		c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.OneSession,
-			Text: "base and head cover the same time of one session, and every number that both have is equal: they are one capture, copied with other names"})
+		c.Warn(comparison.OneSession, "base and head cover the same time of one session, and every number "+
+			"that both have is equal: they are one capture, copied with other names")
 	case session:
-		c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.OneSession,
-			Text: "base and head are windows of one session: one run at two times is compared, not two programs"})
+		c.Warn(comparison.OneSession, "base and head are windows of one session: one run at two times is compared, "+
+			"not two programs")
 	}
 }
 
@@ -86,41 +84,33 @@ const (
 // be missing once, as information: nsys writes it for most captures of programs that outlive it.
 func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	messages, apart := 0.0, []string(nil)
-	for _, s := range []struct {
-		name     string
-		captures []*side.Capture
-	}{{"base", base}, {"head", head}} {
-		for _, x := range s.captures {
-			name := s.name + ": " + x.Report.Trace.Name
-			n, _ := x.Value("quality.lost_data_messages", nil)
-			messages += n
-			if what := whatIsMissing(x); len(what) > 0 {
-				c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.IncompleteCapture,
-					Text: name + ": " + strings.Join(what, ", ") + ": counts, busy times and launches are lower bounds"})
-			} else if v, _ := x.Value("quality.incomplete_units", nil); v > 0 {
-				c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.IncompleteCapture,
-					Text: name + ": " + unit.Percent(v) + " of the units miss events and are left out"})
-			}
-			for i := range x.Report.Warnings {
-				w := &x.Report.Warnings[i]
-				switch {
-				case w.Code == comparison.OtherRun:
-					if !slices.Contains(apart, s.name) {
-						apart = append(apart, s.name)
-					}
-				case slices.Contains(comparison.Doubts(), comparison.Code(w.Code)):
-					c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.Code(w.Code), Text: name + ": " + w.Text})
+	for of, x := range side.Each(base, head) {
+		name := of + ": " + x.Report.Trace.Name
+		n, _ := x.Value("quality.lost_data_messages", nil)
+		messages += n
+		if what := whatIsMissing(x); len(what) > 0 {
+			c.Reason(comparison.IncompleteCapture,
+				name+": "+strings.Join(what, ", ")+": counts, busy times and launches are lower bounds")
+		} else if v, _ := x.Value("quality.incomplete_units", nil); v > 0 {
+			c.Warn(comparison.IncompleteCapture, name+": "+unit.Percent(v)+" of the units miss events and are left out")
+		}
+		for i := range x.Report.Warnings {
+			w := &x.Report.Warnings[i]
+			switch {
+			case w.Code == comparison.OtherRun:
+				if !slices.Contains(apart, of) {
+					apart = append(apart, of)
 				}
+			case slices.Contains(comparison.Doubts(), comparison.Code(w.Code)):
+				c.Warn(comparison.Code(w.Code), name+": "+w.Text)
 			}
 		}
 	}
 	if len(apart) > 0 {
-		c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.OtherRun,
-			Text: strings.Join(apart, " and ") + ": what the log says may be of another run"})
+		c.Warn(comparison.OtherRun, strings.Join(apart, " and ")+": what the log says may be of another run")
 	}
 	if messages > 0 && !c.Has(comparison.IncompleteCapture) {
-		c.Warnings = append(c.Warnings, comparison.Reason{Code: "lost_data",
-			Text: "nsys says that events may be missing; no unit that is compared misses any"})
+		c.Warn("lost_data", "nsys says that events may be missing; no unit that is compared misses any")
 	}
 }
 
@@ -130,22 +120,15 @@ func overhead(c *comparison.Comparison, most float64, base, head []*side.Capture
 	if most <= 0 {
 		return
 	}
-	for _, s := range []struct {
-		name     string
-		captures []*side.Capture
-	}{{"base", base}, {"head", head}} {
-		for _, x := range s.captures {
-			name := s.name + ": " + x.Report.Trace.Name
-			switch o := x.Report.Capture.Overhead; {
-			case o == nil && !x.EvidenceOnly():
-				c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.HighOverhead,
-					Text: name + ": the cost of profiling was not measured, and the policy allows " + unit.Percent(most) +
-						": capture with --overhead"})
-			case o != nil && o.Ratio > most:
-				c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.HighOverhead,
-					Text: name + ": profiling cost " + unit.Percent(o.Ratio) + ", and the policy allows " + unit.Percent(most) +
-						" (max_overhead): record less, with --mode light or --trace cuda,nvtx"})
-			}
+	for of, x := range side.Each(base, head) {
+		name := of + ": " + x.Report.Trace.Name
+		switch o := x.Report.Capture.Overhead; {
+		case o == nil && !x.EvidenceOnly():
+			c.Warn(comparison.HighOverhead, name+": the cost of profiling was not measured, and the policy allows "+
+				unit.Percent(most)+": capture with --overhead")
+		case o != nil && o.Ratio > most:
+			c.Reason(comparison.HighOverhead, name+": profiling cost "+unit.Percent(o.Ratio)+", and the policy allows "+
+				unit.Percent(most)+" (max_overhead): record less, with --mode light or --trace cuda,nvtx")
 		}
 	}
 }

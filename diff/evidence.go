@@ -43,16 +43,11 @@ const mostFailures = 0.01
 
 // failedRequests withdraws the classes of latencies if too many requests of a side failed.
 func (x *comparer) failedRequests() {
-	for _, s := range []struct {
-		name string
-		side *side.Side
-	}{{"base", x.Base}, {"head", x.Head}} {
-		for _, c := range s.side.Captures {
-			if v, ok := c.Value("load.failure_ratio", nil); ok && v > mostFailures {
-				x.C.Reason(comparison.FailedRequests, fmt.Sprintf(
-					"%s: %s of the requests of %s failed: latencies are those of the others, and nothing follows from them",
-					s.name, unit.Percent(v), c.Report.Trace.Name))
-			}
+	for name, c := range side.Each(x.Base.Captures, x.Head.Captures) {
+		if v, ok := c.Value("load.failure_ratio", nil); ok && v > mostFailures {
+			x.C.Reason(comparison.FailedRequests, fmt.Sprintf(
+				"%s: %s of the requests of %s failed: latencies are those of the others, and nothing follows from them",
+				name, unit.Percent(v), c.Report.Trace.Name))
 		}
 	}
 	if !x.C.Has(comparison.FailedRequests) {

@@ -174,6 +174,6 @@ func missing(a *report.UnitAnchor, all []*report.Report) string {
 // sayApart adds to a comparison that could not be made that the sides have different units.
 func sayApart(c *comparison.Comparison, apart string) {
 	if apart != "" && !c.Comparable && !c.Identical {
-		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.DifferentWork, Text: apart})
+		c.Reason(comparison.DifferentWork, apart)
 	}
 }

@@ -109,6 +109,11 @@ func (c *Comparison) Reason(code Code, text string) {
 	c.Reasons = append(c.Reasons, Reason{Code: code, Text: text})
 }
 
+// Warn adds a warning.
+func (c *Comparison) Warn(code Code, text string) {
+	c.Warnings = append(c.Warnings, Reason{Code: code, Text: text})
+}
+
 // Refuse adds a reason why the sides are not comparable.
 func (c *Comparison) Refuse(code Code, text string) {
 	c.Comparable = false

@@ -16,15 +16,11 @@ const (
 // Distribution counts the units that both sides' reports list, in bins of unit.time, ns.
 func Distribution(onBase, onHead *side.Side) (d comparison.Distribution) {
 	base, head := onBase.UnitTimes(), onHead.UnitTimes()
-	for _, s := range []struct {
-		name string
-		side *side.Side
-	}{{"base", onBase}, {"head", onHead}} {
-		for i := range s.side.Views[:min(len(s.side.Views), maxCaptures)] {
-			if len(s.side.Views[i].Units) == 0 {
-				continue
+	for i, s := range []*side.Side{onBase, onHead} {
+		for _, v := range s.Views[:min(len(s.Views), maxCaptures)] {
+			if len(v.Units) > 0 {
+				d.Captures = append(d.Captures, captureUnits([]string{"base", "head"}[i], v))
 			}
-			d.Captures = append(d.Captures, captureUnits(s.name, s.side.Views[i]))
 		}
 	}
 	if len(base) < 2 || len(head) < 2 {

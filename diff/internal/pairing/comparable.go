@@ -132,21 +132,16 @@ func (x *Sides) differentWork(text string, causes ...string) {
 func (x *Sides) Check() bool {
 	x.found.Comparable = true
 	empty := false
-	for _, s := range []struct {
-		name string
-		side *side.Side
-	}{{"base", x.Base}, {"head", x.Head}} {
-		for _, c := range s.side.Captures {
-			why := "holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)"
-			if c.EvidenceOnly() {
-				why = "is evidence without a trace, and the other side is a trace: " +
-					"compare traces with traces, and logs with logs"
-			} else if c.HasGPUWork() {
-				continue
-			}
-			empty = true
-			x.found.refuse(comparison.EmptySide, fmt.Sprintf("%s: %s %s", s.name, c.Report.Trace.Name, why))
+	for name, c := range side.Each(x.Base.Captures, x.Head.Captures) {
+		why := "holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)"
+		if c.EvidenceOnly() {
+			why = "is evidence without a trace, and the other side is a trace: " +
+				"compare traces with traces, and logs with logs"
+		} else if c.HasGPUWork() {
+			continue
 		}
+		empty = true
+		x.found.refuse(comparison.EmptySide, fmt.Sprintf("%s: %s %s", name, c.Report.Trace.Name, why))
 	}
 	x.oneRun("base", x.Base)
 	x.oneRun("head", x.Head)

@@ -1,6 +1,7 @@
 package side
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,6 +200,21 @@ type Side struct {
 
 func NewCaptures(reports []*report.Report) []*Capture {
 	return lists.Map(reports, newCapture)
+}
+
+// Each yields the captures of the base and of the head, each with "base" or "head".
+func Each(base, head []*Capture) iter.Seq2[string, *Capture] {
+	return func(yield func(string, *Capture) bool) {
+		for i, c := range slices.Concat(base, head) {
+			name := "base"
+			if i >= len(base) {
+				name = "head"
+			}
+			if !yield(name, c) {
+				return
+			}
+		}
+	}
 }
 
 func (s *Side) Describe() comparison.Side {
