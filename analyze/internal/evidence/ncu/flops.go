@@ -1,6 +1,7 @@
 package ncu
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -163,10 +164,7 @@ func (c *counters) count(counter string, l *Launch) (float64, bool) {
 	if v, ok := c[everySecond][counter]; ok {
 		return v * *d * 1e-9, true
 	}
-	clock := l.Get(SMClockAchieved)
-	if clock == nil {
-		clock = l.Get(SMClock)
-	}
+	clock := cmp.Or(l.Get(SMClockAchieved), l.Get(SMClock))
 	if v, ok := c[everyCycle][counter]; ok && clock != nil {
 		return v * *clock * *d * 1e-9, true
 	}
@@ -228,10 +226,8 @@ func (p path) isPartOf(q path) bool {
 	if p.counter == q.counter {
 		return false
 	}
-	for _, t := range p.from {
-		if !slices.Contains(q.from, t) {
-			return false
-		}
+	if slices.ContainsFunc(p.from, func(t string) bool { return !slices.Contains(q.from, t) }) {
+		return false
 	}
 	in := func(part, whole string) bool { return whole == "" || part == whole }
 	return in(p.op, q.op) && in(p.to, q.to) && in(p.sparsity, q.sparsity)

@@ -167,51 +167,32 @@ func valid(line []byte) string { return string(bytes.ToValidUTF8(line, []byte("\
 // quote and the separator belongs to the field. It reports whether a quote was left open.
 func split(record string, separator byte, fields []string) ([]string, bool) {
 	fields = fields[:0]
-	for i := 0; ; i++ {
-		if i < len(record) && record[i] == '"' {
-			field, end, open := quoted(record, i+1)
-			if open {
+	for {
+		field, open := "", false
+		if strings.HasPrefix(record, `"`) {
+			if field, record, open = unquoted(record[1:]); open {
 				return append(fields, field), true
 			}
-			rest := end
-			for end < len(record) && record[end] != separator {
-				end++
-			}
-			fields = append(fields, field+record[rest:end])
-			i = end
-		} else {
-			end := i
-			for end < len(record) && record[end] != separator {
-				end++
-			}
-			fields = append(fields, record[min(i, len(record)):end])
-			i = end
 		}
-		if i >= len(record) {
-			return fields, false
+		end := strings.IndexByte(record, separator)
+		if end < 0 {
+			return append(fields, field+record), false
 		}
+		fields, record = append(fields, field+record[:end]), record[end+1:]
 	}
 }
 
-// quoted reads from after an opening quote. It returns the field, the index after the closing quote, and whether none
+// unquoted reads from after an opening quote. It returns the field, the text after the closing quote, and whether none
 // was found.
-func quoted(s string, start int) (field string, end int, open bool) {
-	var b []byte // nil while the field is a part of s as it stands
-	from := start
-	for i := start; i < len(s); i++ {
-		if s[i] != '"' {
-			continue
-		}
-		if i+1 < len(s) && s[i+1] == '"' {
-			b = append(b, s[from:i+1]...)
+func unquoted(s string) (field, rest string, open bool) {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] != '"':
+		case strings.HasPrefix(s[i+1:], `"`):
 			i++
-			from = i + 1
-			continue
+		default:
+			return strings.ReplaceAll(s[:i], `""`, `"`), s[i+1:], false
 		}
-		if b == nil {
-			return s[start:i], i + 1, false
-		}
-		return string(append(b, s[from:i]...)), i + 1, false
 	}
-	return s[start:], len(s), true
+	return s, "", true
 }

@@ -99,13 +99,7 @@ func (k *Kernel) Classification() string {
 	if sm == nil || dram == nil {
 		return "unknown"
 	}
-	switch side(*sm, *dram) {
-	case Compute:
-		return "compute_bound"
-	case Memory:
-		return "memory_bound"
-	}
-	return "balanced"
+	return map[Bound]string{Compute: "compute_bound", Memory: "memory_bound", Balanced: "balanced"}[side(*sm, *dram)]
 }
 
 // MoE reports whether the kernel is part of a mixture of experts, by its category or by the words that profilemate

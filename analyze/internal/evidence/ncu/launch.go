@@ -1,6 +1,7 @@
 package ncu
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -44,26 +45,19 @@ func (l *Launch) DRAMThroughput() *float64 {
 	if b, d := l.Bytes(), l.Get(Duration); b != nil && d != nil && *d > 0 {
 		return new(*b / *d * 1e9)
 	}
-	if v := l.Get(DRAMRate); v != nil {
-		return v
-	}
-	r, w := l.Get(DRAMReadRate), l.Get(DRAMWriteRate)
-	if r == nil || w == nil {
-		return nil
-	}
-	return new(*r + *w)
+	return cmp.Or(l.Get(DRAMRate), l.both(DRAMReadRate, DRAMWriteRate))
 }
 
 // Bytes are the bytes read from and written to device memory, as counted; nil if they were not.
-func (l *Launch) Bytes() *float64 {
-	if v := l.Get(DRAMBytes); v != nil {
-		return v
-	}
-	r, w := l.Get(DRAMRead), l.Get(DRAMWrite)
-	if r == nil || w == nil {
+func (l *Launch) Bytes() *float64 { return cmp.Or(l.Get(DRAMBytes), l.both(DRAMRead, DRAMWrite)) }
+
+// both is the sum of two fields; nil if one is not known.
+func (l *Launch) both(f, g Field) *float64 {
+	v, w := l.Get(f), l.Get(g)
+	if v == nil || w == nil {
 		return nil
 	}
-	return new(*r + *w)
+	return new(*v + *w)
 }
 
 func newLaunch(h *header, fields []string, id int64, folder string, keep func(string) string) *Launch {
@@ -80,18 +74,17 @@ func newLaunch(h *header, fields []string, id int64, folder string, keep func(st
 	if d, err := strconv.Atoi(cell(fields, h.device)); err == nil && d >= 0 && d < 1<<16 {
 		b.Device = d
 	}
-	b.Process = keep(process(cell(fields, h.process)))
+	b.Process = keep(programs().FindString(cell(fields, h.process)))
 	b.Grid, b.Block = keep(triple(cell(fields, h.grid))), keep(triple(cell(fields, h.block)))
-	if cc := cell(fields, h.cc); capability().MatchString(cc) {
-		b.CC = keep(cc)
-	}
+	b.CC = keep(capability().FindString(cell(fields, h.cc)))
 	return b
 }
 
 var (
 	capability = pattern.New(`^[0-9]{1,2}\.[0-9]$`)
 	dimensions = pattern.New(`^\(\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)$`)
-	programs   = pattern.New(`^(python[0-9.]{0,8}|vllm|sglang|tritonserver|trtllm-serve|a\.out)$`)
+	// programs are the names of processes that do not identify their user.
+	programs = pattern.New(`^(python[0-9.]{0,8}|vllm|sglang|tritonserver|trtllm-serve|a\.out)$`)
 )
 
 // triple is a grid or a block in ncu's notation, if the text is one.
@@ -101,14 +94,6 @@ func triple(s string) string {
 		return ""
 	}
 	return "(" + m[1] + ", " + m[2] + ", " + m[3] + ")"
-}
-
-// process is the name of a process if it is one of a short list that does not identify its user.
-func process(s string) string {
-	if programs().MatchString(s) {
-		return s
-	}
-	return ""
 }
 
 // set takes the value of one metric, if it belongs to a field or a counter. It reports whether a value was taken, and
@@ -184,14 +169,8 @@ func (l *Launch) merge(o *Launch) {
 		}
 	}
 	l.counts.merge(&o.counts)
-	for _, s := range []struct {
-		to   *string
-		from string
-	}{{&l.Grid, o.Grid}, {&l.Block, o.Block}, {&l.CC, o.CC}, {&l.Process, o.Process}, {&l.folder, o.folder}} {
-		if *s.to == "" {
-			*s.to = s.from
-		}
-	}
+	l.Grid, l.Block, l.CC = cmp.Or(l.Grid, o.Grid), cmp.Or(l.Block, o.Block), cmp.Or(l.CC, o.CC)
+	l.Process, l.folder = cmp.Or(l.Process, o.Process), cmp.Or(l.folder, o.folder)
 	if l.Device < 0 {
 		l.Device = o.Device
 	}

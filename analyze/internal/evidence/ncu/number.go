@@ -59,24 +59,17 @@ func decimalSign(cell string) (style, bool) {
 	if cell == "" || strings.Trim(cell, "0123456789.,") != "" {
 		return 0, false
 	}
-	dots, commas := strings.Count(cell, "."), strings.Count(cell, ",")
-	switch {
-	case dots == 1 && commas == 0, dots == 0 && commas == 1:
-		i := strings.IndexAny(cell, ".,")
-		sign := style(cell[i])
-		if len(cell)-i-1 != 3 || i > 3 || i == 0 || cell[0] == '0' {
+	for _, sign := range []style{point, comma} {
+		group, at := byte(other(sign)), strings.IndexByte(cell, byte(sign))
+		signs, groups := strings.Count(cell, string(rune(sign))), strings.Count(cell, string(rune(group)))
+		switch {
+		case signs == 1 && groups == 0 && (len(cell)-at-1 != 3 || at > 3 || at == 0 || cell[0] == '0'):
+			return sign, true
+		case signs > 1 && groups == 0 && grouped(cell, byte(sign)):
+			return other(sign), true
+		case signs == 1 && groups > 0 && grouped(cell[:at], group) && strings.LastIndexByte(cell, group) < at:
 			return sign, true
 		}
-	case dots > 1 && commas == 0 && grouped(cell, '.'):
-		return comma, true
-	case commas > 1 && dots == 0 && grouped(cell, ','):
-		return point, true
-	case dots == 1 && commas > 0 && grouped(cell[:strings.IndexByte(cell, '.')], ',') &&
-		strings.LastIndexByte(cell, ',') < strings.IndexByte(cell, '.'):
-		return point, true
-	case commas == 1 && dots > 0 && grouped(cell[:strings.IndexByte(cell, ',')], '.') &&
-		strings.LastIndexByte(cell, '.') < strings.IndexByte(cell, ','):
-		return comma, true
 	}
 	return 0, false
 }

@@ -1,6 +1,7 @@
 package ncu
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -175,12 +176,8 @@ func (r *reader) message(line string) {
 	if strings.HasPrefix(line, "==ERROR==") {
 		r.odd.errors++
 	}
-	if strings.Contains(line, "ERR_NVGPUCTRPERM") {
-		r.odd.permission = true
-	}
-	if strings.Contains(line, "No kernels were profiled") {
-		r.odd.noKernels = true
-	}
+	r.odd.permission = r.odd.permission || strings.Contains(line, "ERR_NVGPUCTRPERM")
+	r.odd.noKernels = r.odd.noKernels || strings.Contains(line, "No kernels were profiled")
 }
 
 // styleOf is how the file writes its numbers.
@@ -236,9 +233,6 @@ type parser struct {
 
 // keep is one copy of a text that many launches share: a substring would keep its whole line in memory.
 func (p *parser) keep(s string) string {
-	if s == "" {
-		return ""
-	}
 	if k, ok := p.kept[s]; ok {
 		return k
 	}
@@ -279,9 +273,7 @@ func (p *parser) wide(pg *page, h *header, fields []string, id int64) bool {
 	if b == nil {
 		return false
 	}
-	if !h.unitsRead && !p.odd.noUnits {
-		p.odd.noUnits = true
-	}
+	p.odd.noUnits = p.odd.noUnits || !h.unitsRead
 	taken := false
 	for _, i := range h.used {
 		c := h.columns[i]
@@ -301,9 +293,7 @@ func (p *parser) wide(pg *page, h *header, fields []string, id int64) bool {
 			p.gpus[d] = &Device{ID: d, CC: b.CC}
 			p.gpus[d].describe(h, fields, p.style)
 		}
-		if b.CC == "" {
-			b.CC = p.gpus[d].CC
-		}
+		b.CC = cmp.Or(b.CC, p.gpus[d].CC)
 	}
 	return taken
 }

@@ -1,6 +1,7 @@
 package ncu
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -56,21 +57,15 @@ func (d *Data) roof(id int) Roof {
 	}
 	for i := range d.Launches {
 		if l := &d.Launches[i]; l.Device == id && (r.Bandwidth == nil || r.flops[fp32] == nil) {
-			if r.Bandwidth == nil {
-				r.Bandwidth = product(l.Get(DRAMBytesPerCycle), l.Get(DRAMClock), 1)
-			}
-			if r.flops[fp32] == nil {
-				r.flops[fp32] = product(l.Get(FFMAPerCycle), l.Get(SMClockPeak), 2)
-			}
+			r.Bandwidth = cmp.Or(r.Bandwidth, product(l.Get(DRAMBytesPerCycle), l.Get(DRAMClock), 1))
+			r.flops[fp32] = cmp.Or(r.flops[fp32], product(l.Get(FFMAPerCycle), l.Get(SMClockPeak), 2))
 		}
 	}
 	known := peaks.Lookup(r.Name)
 	if known == nil {
 		return r
 	}
-	if r.Bandwidth == nil {
-		r.Bandwidth = peak(known.Bandwidth, known.Source)
-	}
+	r.Bandwidth = cmp.Or(r.Bandwidth, peak(known.Bandwidth, known.Source))
 	for t := range r.flops {
 		if v := known.Flops(ceiling[t]); v != nil && r.flops[t] == nil {
 			r.flops[t] = peak(*v, known.Source)
@@ -131,9 +126,5 @@ func (r *Roof) Attainable(k *Kernel) (rate *float64, memory bool) {
 		return nil, false
 	}
 	v := *k.Intensity * r.Bandwidth.Value
-	if v < top.Value {
-		return &v, true
-	}
-	v = top.Value
-	return &v, false
+	return new(min(v, top.Value)), v < top.Value
 }

@@ -35,7 +35,8 @@ func clockText(b []byte) (clock int64, year bool, rest []byte, ok bool) {
 	if part[0] < 1 || part[0] > 12 || part[1] < 1 || part[1] > 31 || part[2] > 23 || part[3] > 59 || part[4] > 60 {
 		return NoClock, false, b, false
 	}
-	clock = dayNumber(y, part[0], part[1])*86400 + part[2]*3600 + part[3]*60 + part[4]
+	day := time.Date(int(y), time.Month(part[0]), int(part[1]), 0, 0, 0, 0, time.UTC)
+	clock = day.Unix() + part[2]*3600 + part[3]*60 + part[4]
 	b = b[14:]
 	if len(b) > 1 && (b[0] == '.' || b[0] == ',') && isDigit(b[1]) {
 		for b = b[1:]; len(b) > 0 && isDigit(b[0]); b = b[1:] {
@@ -53,15 +54,6 @@ func fixed(b []byte) (v int64, ok bool) {
 		v = v*10 + int64(c-'0')
 	}
 	return v, true
-}
-
-// dayNumber is the day since 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is their
-// last. Every line of a log has a date.
-func dayNumber(year, month, day int64) int64 {
-	if month < 3 {
-		year, month = year-1, month+12
-	}
-	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
 }
 
 // calendar keeps the times of one file in order. Timestamps without a year start again in January. Libraries write

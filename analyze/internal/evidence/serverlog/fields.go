@@ -153,20 +153,14 @@ func after(b []byte, key string) ([]byte, bool) {
 
 // numberAfter is the decimal number that follows key in b.
 func numberAfter(b []byte, key string) (float64, bool) {
-	rest, ok := after(b, key)
-	if !ok {
-		return 0, false
-	}
+	rest, _ := after(b, key)
 	v, _, ok := decimal(bytes.TrimLeft(rest, " "))
 	return v, ok
 }
 
 // wholeAfter is the whole number that follows key in b.
 func wholeAfter(b []byte, key string) (int64, bool) {
-	rest, ok := after(b, key)
-	if !ok {
-		return 0, false
-	}
+	rest, _ := after(b, key)
 	v, _, ok := digits(bytes.TrimLeft(rest, " "))
 	return v, ok
 }

@@ -27,7 +27,9 @@ var forms = []form{
 	{lmdeployStats, lmdeploy},
 	{"Received request ", func(r *reader, m message) bool { return r.d.Requests.received(requestID(m.rest), r.last) }},
 	{"Added request ", func(r *reader, m message) bool { return r.d.Requests.added(requestID(m.rest), r.last, r.steps) }},
-	{"Finished request ", finished},
+	{"Finished request ", func(r *reader, m message) bool {
+		return r.d.Requests.finished(requestID(m.rest), r.last, false)
+	}},
 	{"Aborted request ", aborted},
 	{"Aborted request(s) ", aborted},
 	{"Prefill batch", func(r *reader, m message) bool { return batch(r, m, true) }},
@@ -133,9 +135,6 @@ func (r *reader) step(row Iteration, engine int32) {
 	r.d.Iterations.add(row, r.last, r.d.Year)
 }
 
-func finished(r *reader, m message) bool {
-	return r.d.Requests.finished(requestID(m.rest), r.last, false)
-}
 func aborted(r *reader, m message) bool {
 	return r.d.Requests.finished(requestID(m.rest), r.last, true)
 }

@@ -1,6 +1,7 @@
 package serverlog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -47,16 +48,18 @@ func ModelID(s string) string {
 	return strings.Join(parts, "/")
 }
 
-var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc",
-	"float8_e4m3fn", "float8_e5m2", "uint8", "int8", "fp4_e2m1", "nvfp4"}
-
-func dtype(s string) string {
-	s = strings.TrimPrefix(s, "torch.")
-	if slices.Contains(dtypes, s) {
+// listed is a word if a list has it, else empty.
+func listed(list []string, s string) string {
+	if slices.Contains(list, s) {
 		return s
 	}
 	return ""
 }
+
+var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc",
+	"float8_e4m3fn", "float8_e5m2", "uint8", "int8", "fp4_e2m1", "nvfp4"}
+
+func dtype(s string) string { return listed(dtypes, strings.TrimPrefix(s, "torch.")) }
 
 var quantizations = []string{"aqlm", "awq", "deepspeedfp", "tpu_int8", "fp8", "ptpc_fp8", "fbgemm_fp8", "fp_quant",
 	"modelopt", "modelopt_fp4", "modelopt_fp8", "modelopt_mixed", "marlin",
@@ -66,13 +69,10 @@ var quantizations = []string{"aqlm", "awq", "deepspeedfp", "tpu_int8", "fp8", "p
 	"w8a8_int8", "w4afp8", "qoq", "blockwise_int8", "squeezellm", "cpu_awq", "cpu_gptq"}
 
 func quantization(s string) string {
-	switch {
-	case slices.Contains(quantizations, s):
-		return s
-	case s == "", s == "None":
+	if s == "" || s == "None" {
 		return ""
 	}
-	return "other"
+	return cmp.Or(listed(quantizations, s), "other")
 }
 
 var attentionBackends = []string{"FLASH_ATTN", "FLASHINFER", "XFORMERS", "TRITON_ATTN", "TRITON_ATTN_VLLM_V1",
@@ -94,11 +94,7 @@ func attentionBackend(s string) string {
 	case "TRITON MLA":
 		s = "TRITON_MLA"
 	}
-	s = strings.TrimPrefix(s, "ATTENTIONBACKENDENUM.")
-	if slices.Contains(attentionBackends, s) {
-		return s
-	}
-	return ""
+	return listed(attentionBackends, strings.TrimPrefix(s, "ATTENTIONBACKENDENUM."))
 }
 
 var graphModes = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
@@ -108,10 +104,7 @@ var graphModes = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL
 func graphMode(s string) string {
 	s = strings.TrimPrefix(strings.Trim(s, "<> `"), "CUDAGraphMode.")
 	s, _, _ = strings.Cut(s, ":")
-	if slices.Contains(graphModes, s) {
-		return s
-	}
-	return ""
+	return listed(graphModes, s)
 }
 
 var specMethods = []string{"ngram", "eagle", "eagle3", "mtp", "deepseek_mtp", "medusa", "mlp_speculator", "draft_model",
@@ -123,10 +116,7 @@ func specMethod(s string) string {
 	if s == "" || s == "none" {
 		return ""
 	}
-	if slices.Contains(specMethods, s) {
-		return s
-	}
-	return "other"
+	return cmp.Or(listed(specMethods, s), "other")
 }
 
 var architectureEnds = []string{"ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification",
