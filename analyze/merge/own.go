@@ -101,13 +101,13 @@ func (s *rankSection) bubbles() {
 
 // experts compares the time of the experts' kernels between ranks.
 func (s *rankSection) experts() {
-	alone := s.run.onlyRanks()
+	in := s.run.perCapture()
 	var sum, most, n int64
 	worst := -1
 	for i := range s.run.ranks {
 		r := &s.run.ranks[i]
 		x := s.f.captures[r.capture].own.Experts
-		if !alone[r.capture] || x == nil {
+		if in[r.capture] > 1 || x == nil {
 			continue
 		}
 		r.experts = x
@@ -130,17 +130,14 @@ func (s *rankSection) experts() {
 	ratio := float64(most) / mean
 	s.out.put("ranks.expert_imbalance", nil, &ratio, n)
 	window := s.f.captures[s.run.ranks[worst].capture].window.Length
-	lost := float64(most) - mean
-	if lost < findShare*float64(window) {
+	lost := int64(math.Round(float64(most) - mean))
+	severity, ok := tellable(lost, window, false)
+	if !ok {
 		return
-	}
-	severity := report.Medium
-	if lost >= highShare*float64(window) {
-		severity = report.High
 	}
 	s.out.find("rank_experts", severity, fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", s.run.ranks[worst].label,
 		unit.Format(ratio, report.Ratio)),
-		[]report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}}, int64(math.Round(lost)), window,
+		[]report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}}, lost, window,
 		"Replicate the experts that most tokens go to, or place them anew (expert parallel load balancing).",
 		"Compare with the tokens that each expert got, if the server logs them: explain doc expert_load.")
 }

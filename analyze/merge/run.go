@@ -247,7 +247,7 @@ type stepTime struct{ number, ns int64 }
 // steps finds the steps of each rank: the kept units of its main kinds, on the device where they take most time. Of a
 // sampled run only the median of them is known, if a rank has a capture of its own.
 func (f *fold) steps(x *runFold) {
-	alone := x.onlyRanks()
+	in := x.perCapture()
 	for i := range x.ranks {
 		r := &x.ranks[i]
 		c := f.captures[r.capture]
@@ -268,7 +268,7 @@ func (f *fold) steps(x *runFold) {
 		r.steps, r.device = times[best], deviceKey{r.capture, best.device}
 		list := lists.Map(r.steps, func(s stepTime) int64 { return s.ns })
 		r.step = stat.Summarize(list)
-		if !f.sampled || !alone[r.capture] {
+		if !f.sampled || in[r.capture] > 1 {
 			continue
 		}
 		for i := range c.unit.Groups {
@@ -311,15 +311,11 @@ func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 	return times, middles, who
 }
 
-// onlyRanks returns the captures that hold a single rank.
-func (x *runFold) onlyRanks() map[int]bool {
+// perCapture is how many ranks each capture holds.
+func (x *runFold) perCapture() map[int]int {
 	n := map[int]int{}
 	for i := range x.ranks {
 		n[x.ranks[i].capture]++
 	}
-	only := map[int]bool{}
-	for c, k := range n {
-		only[c] = k == 1
-	}
-	return only
+	return n
 }

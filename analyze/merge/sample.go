@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -12,10 +13,7 @@ import (
 // head returns the head of the capture, with the numbers that decide whether it is kept whole among many.
 func (c *Capture) head() Head {
 	h := c.Head
-	pids := map[int64]bool{}
-	for _, t := range c.Tracks {
-		pids[t.PID] = true
-	}
+	pids := lists.Set(c.Tracks, func(t *ranks.Track) int64 { return t.PID })
 	h.Ranks, h.Kernels = int64(max(1, len(pids))), c.Own.Kernels
 	for i := range c.Report.Unit.Groups {
 		if g := &c.Report.Unit.Groups[i]; g.Main {
@@ -53,14 +51,14 @@ func (c *Capture) sample() *Capture {
 	r.Sections = slices.Clone(r.Sections)
 	for i := range r.Sections {
 		s := &r.Sections[i]
-		var tables []report.Table
+		tables := []report.Table{}
 		for k := range s.Tables {
 			id := s.ID + "/" + s.Tables[k].ID
 			if slices.Contains(sampleTables, id) && c.rules != nil && c.rules.tables[id] != nil {
 				tables = append(tables, cut(c.rules.tables[id], s.Tables[k], sampleRows))
 			}
 		}
-		s.Tables = append([]report.Table{}, tables...)
+		s.Tables = tables
 	}
 	out := &Capture{Head: c.Head, Report: &r, Own: c.Own, Counts: sampleCounts(c.Counts)}
 	out.Own.Steps = map[string]Step{}
@@ -69,9 +67,7 @@ func (c *Capture) sample() *Capture {
 			out.Own.Steps[g.ID] = s
 		}
 	}
-	for _, t := range c.Tracks {
-		out.Tracks = append(out.Tracks, t.Sample(c.Session))
-	}
+	out.Tracks = lists.Map(c.Tracks, func(t *ranks.Track) *ranks.Track { return t.Sample(c.Session) })
 	return out
 }
 

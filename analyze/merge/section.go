@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -168,7 +169,7 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 	s.energy()
 	causes := s.ranksOut()
 	s.chainsOut()
-	s.causesOut(causes)
+	s.out.table("rank_causes", causes, 0) // what late ranks did more than others
 	s.clocksOut()
 	s.stepsOut()
 	s.rolesOut()
@@ -198,10 +199,7 @@ func (s *rankSection) totals() {
 		}
 	} else {
 		s.out.put("ranks.missing", nil, nil, n)
-		highest := int64(-1)
-		for i := range s.run.ranks {
-			highest = max(highest, s.run.ranks[i].number)
-		}
+		highest := lists.Most(s.run.ranks, func(r rank) int64 { return r.number })
 		if gaps := s.run.missing(highest); gaps != "" && gaps != "rank 0" { // names may count from 1
 			s.out.warn("missing_ranks", "Missing: %s; the total number of ranks is unknown. Everything below covers the merged ranks.", gaps)
 		}

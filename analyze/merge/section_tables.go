@@ -21,7 +21,7 @@ func (s *rankSection) ranksOut() (causes [][]report.Cell) {
 		s.out.note("Only the %d ranks that others waited for longest have metrics of their own; the table has all %d.",
 			maxRankMetrics, len(s.run.ranks))
 	}
-	alone := s.run.onlyRanks()
+	in := s.run.perCapture()
 	for i := range s.run.ranks {
 		r := &s.run.ranks[i]
 		sum := &r.sum
@@ -30,7 +30,7 @@ func (s *rankSection) ranksOut() (causes [][]report.Cell) {
 		if r.step != nil {
 			step, device = report.F(r.step.P50), report.I(s.f.devices.number(r.device))
 		}
-		if alone[r.capture] {
+		if in[r.capture] == 1 {
 			kernel = report.I(s.f.captures[r.capture].own.Kernels)
 		}
 		if sum.Last > 0 {
@@ -76,11 +76,6 @@ func (s *rankSection) ranksOut() (causes [][]report.Cell) {
 	columns := s.out.table("ranks", rows, 0)
 	columns[slices.IndexFunc(columns, func(c report.Column) bool { return c.ID == "capture" })].Wide = len(s.f.captures) < 2
 	return causes
-}
-
-// causesOut lists what late ranks did more than others.
-func (s *rankSection) causesOut(causes [][]report.Cell) {
-	s.out.table("rank_causes", causes, 0)
 }
 
 // chainsOut reports at which ranks the waiting of others begins, and why.
@@ -227,6 +222,5 @@ func (s *rankSection) heat() {
 func (x *runFold) shown(n int) map[int]bool {
 	order := lists.Indexes[int](len(x.ranks))
 	lists.Sort(order, func(a, b int) int { return cmp.Compare(x.ranks[b].sum.Blame, x.ranks[a].sum.Blame) })
-	shown := lists.Set(order[:min(n, len(order))], func(i int) int { return i })
-	return shown
+	return lists.Set(order[:min(n, len(order))], func(i int) int { return i })
 }

@@ -3,6 +3,7 @@ package merge
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -20,17 +21,13 @@ type sectionFold struct {
 }
 
 func (f *sectionsFold) add(run *fold, at int, s *report.Section) {
-	var x *sectionFold
-	for _, o := range *f {
-		if o.ID == s.ID {
-			x = o
-		}
-	}
-	if x == nil {
-		x = &sectionFold{Section: *s, status: map[report.Status]int{}}
+	place := slices.IndexFunc(*f, func(o *sectionFold) bool { return o.ID == s.ID })
+	if place < 0 {
+		x := &sectionFold{Section: *s, status: map[report.Status]int{}}
 		x.Tables, x.Charts, x.Notes, x.Coverage = []report.Table{}, []report.Chart{}, []string{}, nil
-		*f = append(*f, x)
+		place, *f = len(*f), append(*f, x)
 	}
+	x := (*f)[place]
 	x.status[s.Status]++
 	x.why = cmp.Or(x.why, s.Reason)
 	for i := range s.Tables {
@@ -39,30 +36,18 @@ func (f *sectionsFold) add(run *fold, at int, s *report.Section) {
 		if rule == nil || s.ID == unitSection {
 			continue
 		}
-		var of *tableFold
-		for _, o := range x.merged {
-			if o.table.ID == t.ID {
-				of = o
-			}
+		k := slices.IndexFunc(x.merged, func(o *tableFold) bool { return o.table.ID == t.ID })
+		if k < 0 {
+			k, x.merged = len(x.merged), append(x.merged, newTableFold(&run.devices, rule, t))
 		}
-		if of == nil {
-			of = newTableFold(&run.devices, rule, t)
-			x.merged = append(x.merged, of)
-		}
-		of.add(at, t)
+		x.merged[k].add(at, t)
 	}
 }
 
 // cut reports whether a capture's table is cut.
 func (f sectionsFold) cut() bool {
-	for _, s := range f {
-		for _, t := range s.merged {
-			if t.cut > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	isCut := func(t *tableFold) bool { return t.cut > 0 }
+	return slices.ContainsFunc(f, func(s *sectionFold) bool { return slices.ContainsFunc(s.merged, isCut) })
 }
 
 // report returns the sections for which something was merged.

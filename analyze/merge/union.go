@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -56,13 +57,9 @@ type listing struct {
 }
 
 // heads returns the head of each capture once.
-func (l *listing) heads() (list []Head) {
-	for i := range l.entries {
-		if i == 0 || l.entries[i].Key != l.entries[i-1].Key {
-			list = append(list, l.entries[i].Head)
-		}
-	}
-	return list
+func (l *listing) heads() []Head {
+	list := lists.Map(l.entries, func(e entry) Head { return e.Head })
+	return slices.CompactFunc(list, func(a, b Head) bool { return a.Key == b.Key })
 }
 
 // If there are many captures, the first ones in each of these orders are kept whole.

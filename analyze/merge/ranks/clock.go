@@ -97,29 +97,22 @@ func (a *Aligned) compare(s *Set, points map[int][]point) {
 	}
 	every := (s.Len()-1)/maxPoints + 1
 	var ends []int64
-	for n := 0; n < s.Len(); n += every {
+	median := func(list []int, n int, end func(m int, call int32) int64) (at int64, ok bool) {
 		ends = ends[:0]
-		for _, k := range known {
+		for _, k := range list {
 			if c := s.Calls[k][n]; c >= 0 {
-				ends = append(ends, a.End(s.Members[k], c))
+				ends = append(ends, end(s.Members[k], c))
 			}
 		}
-		if len(ends) == 0 {
-			continue
-		}
-		base := order.Median(ends)
+		return order.Median(ends), len(ends) > 0
+	}
+	plain := func(m int, call int32) int64 { return a.Members[m].end(call) }
+	for n := 0; n < s.Len(); n += every {
+		base, ok := median(known, n, a.End)
 		for at, list := range own {
-			ends = ends[:0]
-			for _, k := range list {
-				if c := s.Calls[k][n]; c >= 0 {
-					ends = append(ends, a.Members[s.Members[k]].end(c))
-				}
+			if end, there := median(list, n, plain); ok && there {
+				points[at] = append(points[at], point{end, end - base})
 			}
-			if len(ends) == 0 {
-				continue
-			}
-			end := order.Median(ends)
-			points[at] = append(points[at], point{end, end - base})
 		}
 	}
 }

@@ -207,9 +207,8 @@ func (g *group) set() Set {
 
 // take adds a line whose calls are shifted against the seed's.
 func (g *group) take(l line, shift int) {
-	calls := make([]int32, len(g.seed.calls))
+	calls := slices.Repeat([]int32{-1}, len(g.seed.calls))
 	for n := range calls {
-		calls[n] = -1
 		if at := l.place(g.seed.number(n) + shift); at >= 0 {
 			calls[n] = l.calls[at]
 		}
@@ -345,10 +344,7 @@ func (g *group) steady(l *line, calls []int32) bool {
 // meet returns, by the seed's calls, the calls of a line that overlap them, and how far apart their ends are.
 func (g *group) meet(l *line, clock Line) (calls []int32, points []point) {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
-	calls = make([]int32, len(g.seed.calls))
-	for n := range calls {
-		calls[n] = -1
-	}
+	calls = slices.Repeat([]int32{-1}, len(g.seed.calls))
 	pairs := meeting(len(calls), len(l.calls), func(n, k int) (bool, int64) {
 		x, y := g.seed.calls[n], l.calls[k]
 		end := a.end(x)

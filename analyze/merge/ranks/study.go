@@ -36,14 +36,14 @@ type Result struct {
 	Ranks       []Rank // by member
 	Collectives int64
 	Unmatched   int64 // calls of members that are in no set
-	// Spread is how far apart the ends of a collective are, in ns: the median, the 99th percentile and the maximum,
-	// over collectives between known clocks.
-	SpreadP50, SpreadP99, SpreadMax int64
-	Compared                        int64   // collectives behind the spread
-	Every                           int64   // chains use all collectives (1), every second one (2), …
-	Chains                          []Chain // who makes whom wait, largest first
-	Waited                          float64 // ns that all members wait in the collectives that chains use
-	Heat                            []Heat  // by member
+	// Spread is how far apart the ends of a collective are, in ns: the median and the 99th percentile, over collectives
+	// between known clocks.
+	SpreadP50, SpreadP99 int64
+	Compared             int64   // collectives behind the spread
+	Every                int64   // chains use all collectives (1), every second one (2), …
+	Chains               []Chain // who makes whom wait, largest first
+	Waited               float64 // ns that all members wait in the collectives that chains use
+	Heat                 []Heat  // by member
 	// Next is, by member, in how many of the collectives in which it came last another member came next to last.
 	Next    []map[int]int64
 	Buckets []int64
@@ -60,9 +60,9 @@ const heatColumns = 100
 // clock. If the clocks of a set are unknown, it is the one that spent the least time, because all are released
 // together.
 func Study(a *Aligned, sets []Set) *Result {
-	r := &Result{Ranks: make([]Rank, len(a.Members)), Next: make([]map[int]int64, len(a.Members))}
-	st := &study{Aligned: a, Result: r, acts: map[string]int{}, excess: make([]map[int]float64, len(a.Members))}
-	st.numberActs()
+	r := &Result{Ranks: make([]Rank, len(a.Members))}
+	st := &study{Aligned: a, Result: r, acts: map[string]int{}}
+	st.begin()
 	st.layOut(sets)
 	st.waits = st.follow(sets)
 	for i := range sets {
@@ -92,10 +92,11 @@ type study struct {
 	count   [][]int64
 }
 
-func (st *study) numberActs() {
+// begin numbers the acts of the members.
+func (st *study) begin() {
 	for i := range st.Members {
-		list := lists.Map(st.Members[i].Acts, st.act)
-		st.actOf = append(st.actOf, list)
+		st.actOf = append(st.actOf, lists.Map(st.Members[i].Acts, st.act))
+		st.Next, st.excess = append(st.Next, map[int]int64{}), append(st.excess, map[int]float64{})
 	}
 }
 
@@ -189,7 +190,7 @@ func (st *study) set(s *Set) {
 		second := sorted[len(sorted)-2]
 		r.Blame += starts[last] - second
 		next := slices.IndexFunc(there, func(k int) bool { return k != last && starts[k] == second })
-		st.next(s.Members[last], s.Members[there[next]])
+		st.Next[s.Members[last]][s.Members[there[next]]]++
 		if more[last] == nil {
 			more[last] = map[int]float64{}
 		}
@@ -201,9 +202,6 @@ func (st *study) set(s *Set) {
 	for k := range own {
 		m, weight := s.Members[k], st.weightOf(s, k, own[k].N)
 		st.Ranks[m].Add(&own[k], weight)
-		if own[k].Told > 0 && st.excess[m] == nil {
-			st.excess[m] = map[int]float64{}
-		}
 		for act, ns := range more[k] {
 			st.excess[m][act] += ns * weight
 		}
@@ -310,14 +308,6 @@ func (st *study) since(m int, call int32, add func(act int, ns int64)) (known bo
 	return known
 }
 
-// next counts a collective in which two members came last and next to last.
-func (st *study) next(last, next int) {
-	if st.Next[last] == nil {
-		st.Next[last] = map[int]int64{}
-	}
-	st.Next[last][next]++
-}
-
 func (st *study) finish() {
 	for m, acts := range st.excess {
 		for act, ns := range acts {
@@ -330,7 +320,7 @@ func (st *study) finish() {
 	slices.Sort(st.spreads)
 	if n := len(st.spreads); n > 0 {
 		st.Compared = int64(n)
-		st.SpreadP50, st.SpreadP99, st.SpreadMax = st.spreads[n/2], st.spreads[n*99/100], st.spreads[n-1]
+		st.SpreadP50, st.SpreadP99 = st.spreads[n/2], st.spreads[n*99/100]
 	}
 	for m := range st.sum {
 		h := make(Heat, len(st.Buckets))

@@ -53,7 +53,7 @@ func TestStudy(t *testing.T) {
 	if !reflect.DeepEqual(r.Ranks, want) {
 		t.Errorf("\n%+v\nwant\n%+v", r.Ranks, want)
 	}
-	if slowest(r) != 2 || r.Collectives != 2 || r.Unmatched != 0 || r.SpreadMax != 0 || r.Compared != 2 {
+	if slowest(r) != 2 || r.Collectives != 2 || r.Unmatched != 0 || r.SpreadP99 != 0 || r.Compared != 2 {
 		t.Errorf("%+v", r)
 	}
 	// Two columns: rank 2 was 60 ns late in the first and early in the second.
