@@ -19,8 +19,7 @@ type Pinned struct {
 
 // Added is the result of an Add.
 type Added struct {
-	Runs     int // new runs
-	Known    int // runs that the store already had
+	Merged
 	Workload Workload
 	Pinned   bool // numbers of a reference commit were added
 	Near     bool // the time is the clock's, and the newest run of another commit is of the same minute
@@ -60,14 +59,9 @@ func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinn
 			}
 		}
 		for i := range rows {
-			id, fresh, err := c.run(ctx, &rows[i])
+			id, err := c.run(ctx, &rows[i], &out.Merged)
 			if err != nil {
 				return err
-			}
-			if fresh {
-				out.Runs++
-			} else {
-				out.Known++
 			}
 			for _, b := range beside {
 				n, err := c.pin(ctx, id, pinned.Commit, &b)
@@ -193,44 +187,50 @@ func (c *changes) clock(ctx context.Context, p *Place, workload string) (near bo
 	return p.Time.Sub(t) < time.Minute, nil
 }
 
-// run adds one run with its points, unless the store has it.
-func (c *changes) run(ctx context.Context, x *row) (id int64, fresh bool, err error) {
+// run adds one run with its points, unless the store has it, and counts it.
+func (c *changes) run(ctx context.Context, x *row, count *Merged) (id int64, err error) {
 	for _, about := range []struct{ table, id, text string }{
 		{"workloads", x.Workload, x.workload.text()}, {"epochs", x.Epoch, x.epoch.text()},
 	} {
 		if _, err := c.exec(ctx, "INSERT INTO "+about.table+" (id, about) VALUES (?, ?) ON CONFLICT DO NOTHING", about.id, about.text); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 	}
 	rows, err := c.tx.QueryContext(ctx, c.s.sql.query("SELECT commit_id FROM runs WHERE capture = ? AND repository = ? AND commit_id <> ? LIMIT 1"),
 		x.Capture, x.Repository, x.Commit)
 	if err != nil {
-		return 0, false, c.s.fail(err)
+		return 0, c.s.fail(err)
 	}
 	others, err := collect(rows, one[string])
 	if err != nil {
-		return 0, false, c.s.fail(err)
+		return 0, c.s.fail(err)
 	}
 	if len(others) > 0 {
-		return 0, false, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, others[0], x.Commit)
+		return 0, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, others[0], x.Commit)
 	}
-	id, fresh, err = c.insert(ctx, "INSERT INTO runs (run_key, repository, branch, commit_id, at, workload, epoch, capture, name, report) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	id, fresh, err := c.insert(ctx, "INSERT INTO runs (run_key, repository, branch, commit_id, at, workload, epoch, "+
+		"capture, name, report) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		[]any{x.Key, x.Repository, x.Branch, x.Commit, x.Time.Unix(), x.Workload, x.Epoch, x.Capture, x.Name, x.report},
 		"SELECT id FROM runs WHERE run_key = ?", x.Key)
-	if err != nil || !fresh {
-		return id, fresh, err
+	if err != nil {
+		return 0, err
 	}
+	if !fresh {
+		count.Known++
+		return id, nil
+	}
+	count.Runs++
 	for i := range x.points {
 		m, err := c.metric(ctx, &x.points[i])
 		if err != nil {
-			return 0, false, err
+			return 0, err
 		}
-		if _, err := c.exec(ctx, "INSERT INTO points (metric, run, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", m, id, x.points[i].value); err != nil {
-			return 0, false, err
+		const add = "INSERT INTO points (metric, run, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+		if _, err := c.exec(ctx, add, m, id, x.points[i].value); err != nil {
+			return 0, err
 		}
 	}
-	return id, true, nil
+	return id, nil
 }
 
 // metric returns the id of a point's metric.

@@ -35,8 +35,9 @@ type Checks struct {
 	Borders []Border    `json:"borders"` // the newest first
 	Open    int         `json:"open"`    // changes for the worse that are not accepted and still there
 	Warned  int         `json:"warned"`  // creeps for the worse, and borders with Warn
-	Store   string      `json:"-"`
 	Tool    report.Tool `json:"tool"`
+
+	workloads, epochs map[string]Workload // by id
 }
 
 // Checked is a checked series, without its nights.
@@ -82,18 +83,12 @@ type Moved struct {
 
 // Found is one change of the level of one series.
 type Found struct {
-	Repository string        `json:"repository"`
-	Branch     string        `json:"branch"`
-	Workload   string        `json:"workload"`
-	Metric     string        `json:"metric"`
-	Labels     report.Labels `json:"labels"`
-	Kind       string        `json:"kind"`
-	Unit       string        `json:"unit"`
-	Pinned     *string       `json:"pinned"`
-	Before     Night         `json:"before"` // the last night of the old level
-	After      Night         `json:"after"`  // the first night of the new one
-	FoundAt    time.Time     `json:"found_at"`
-	Ratio      float64       `json:"ratio"` // of the levels, new over old
+	Number
+	Pinned  *string   `json:"pinned"`
+	Before  Night     `json:"before"` // the last night of the old level
+	After   Night     `json:"after"`  // the first night of the new one
+	FoundAt time.Time `json:"found_at"`
+	Ratio   float64   `json:"ratio"` // of the levels, new over old
 	// LevelBefore and LevelAfter are the levels before and after the change, in Unit or as ratio to Pinned.
 	LevelBefore float64 `json:"level_before"`
 	LevelAfter  float64 `json:"level_after"`
@@ -123,12 +118,6 @@ type Commit struct {
 	Subject string `json:"subject"` // hostile text
 }
 
-// Name returns the name of the number that changed, and of its kind of unit.
-func (f *Found) Name() string {
-	s := Series{Metric: f.Metric, Labels: f.Labels, Kind: f.Kind}
-	return s.Of()
-}
-
 // CheckOptions are the choices of [Store.Check].
 type CheckOptions struct {
 	Filter  Filter
@@ -140,7 +129,7 @@ type CheckOptions struct {
 
 // Check looks for changes in the series of the runs that a filter selects.
 func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
-	out := &Checks{Schema: ChecksSchema, Series: []Checked{}, Changes: []Found{}, Borders: []Border{}, Store: s.name,
+	out := &Checks{Schema: ChecksSchema, Series: []Checked{}, Changes: []Found{}, Borders: []Border{},
 		Tool: report.Tool{Name: "explain"}}
 	if len(o.Metrics) == 0 {
 		o.Metrics = []string{StepTime}
@@ -149,12 +138,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 	if err != nil {
 		return nil, err
 	}
-	epochs, err := s.Epochs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	workloads, err := s.Workloads(ctx)
-	if err != nil {
+	if out.workloads, out.epochs, err = s.environments(ctx); err != nil {
 		return nil, err
 	}
 	for _, metric := range o.Metrics {
@@ -167,7 +151,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 			x := &list[i]
 			checked := x.checked(o.Change)
 			out.Series = append(out.Series, checked)
-			out.Borders = append(out.Borders, checked.borders(epochs)...)
+			out.Borders = append(out.Borders, checked.borders(out.epochs)...)
 			if c := checked.Creep; c != nil && x.Worse(c.PerYear) {
 				out.Warned++
 			}
@@ -190,13 +174,9 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 				out.Changes = append(out.Changes, found)
 			}
 		}
-		out.Borders = append(out.Borders, successions(out.Series[first:], workloads)...)
+		out.Borders = append(out.Borders, successions(out.Series[first:], out.workloads)...)
 	}
-	for i := range out.Borders {
-		if out.Borders[i].Warn {
-			out.Warned++
-		}
-	}
+	out.Warned += lists.Count(out.Borders, func(b Border) bool { return b.Warn })
 	lists.Sort(out.Borders, func(a, b Border) int { return b.After.Time.Compare(a.After.Time) })
 	lists.Sort(out.Changes, func(a, b Found) int { return b.After.Time.Compare(a.After.Time) })
 	return out, nil
@@ -323,11 +303,10 @@ func (s *Series) found(told *change.Told, k int) Found {
 	changes := told.Changes
 	c := changes[k]
 	before := s.before(c.At)
-	f := Found{Repository: s.Repository, Branch: s.Branch, Workload: s.Workload, Metric: s.Metric, Labels: s.Labels,
-		Kind: s.Kind, Unit: s.Unit,
-		Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At], FoundAt: s.Nights[c.Found].Time,
-		Ratio: math.Exp(c.Shift), P: c.P,
-		Worse: s.Worse(c.Shift), Rows: []comparison.AnswerRow{}, Attribution: []comparison.AttributionRow{}, Commits: []Commit{}, Owners: []string{}}
+	f := Found{Number: s.Number, Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At],
+		FoundAt: s.Nights[c.Found].Time, Ratio: math.Exp(c.Shift), P: c.P, Worse: s.Worse(c.Shift),
+		Rows: []comparison.AnswerRow{}, Attribution: []comparison.AttributionRow{},
+		Commits: []Commit{}, Owners: []string{}}
 	f.LevelAfter = math.Exp(told.Levels[c.At])
 	f.LevelBefore = f.LevelAfter / f.Ratio
 	if f.Before.Commit != f.After.Commit {
@@ -417,7 +396,7 @@ func (x *Series) explain(ctx context.Context, s *Store, changes []change.Change,
 func (f *Found) answer(of *comparison.Answer) *comparison.Answer {
 	a := *of
 	change, from, to := f.Ratio-1, f.LevelBefore, f.LevelAfter
-	a.Metric, a.Change, a.From, a.To, a.Unit, a.Of, a.Notes = f.Name(), &change, &from, &to, f.Unit, nil, nil
+	a.Metric, a.Change, a.From, a.To, a.Unit, a.Of, a.Notes = f.Of(), &change, &from, &to, f.Unit, nil, nil
 	if f.Pinned != nil {
 		a.Unit = report.Ratio
 	}

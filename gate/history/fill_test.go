@@ -29,7 +29,7 @@ func (s *Store) FillForTest(ctx context.Context, r *report.Report, p Place, n in
 				}
 				x.points = append(x.points, q)
 			}
-			if _, _, err := c.run(ctx, &x); err != nil {
+			if _, err := c.run(ctx, &x, &Merged{}); err != nil {
 				return err
 			}
 		}

@@ -42,15 +42,11 @@ func TestPageOfManyRuns(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	o := history.CheckOptions{Today: now, Causes: true}
-	c, err := s.Check(ctx, o)
+	c, err := s.Check(ctx, history.CheckOptions{Today: now, Causes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.Page(ctx, c, history.PageOptions{CheckOptions: o})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := c.Page(nil)
 	var size counted
 	if err := render.HTML(&size, d, render.HTMLOptions{Title: "explain: history"}); err != nil {
 		t.Fatal(err)

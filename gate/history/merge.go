@@ -11,17 +11,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// Merged is the result of a Merge.
+// Merged is the result of a Merge: new runs, and those that the store already had.
 type Merged struct{ Runs, Known int }
 
 // Merge adds everything that another store has. Existing runs stay as they are: merging twice changes nothing, and
 // stores merged in any order have the same content. Merge adds everything or nothing.
 func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
-	workloads, err := from.Workloads(ctx)
-	if err != nil {
-		return nil, err
-	}
-	epochs, err := from.Epochs(ctx)
+	workloads, epochs, err := from.environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,14 +33,9 @@ func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 				return err
 			}
 			x.workload, x.epoch = workloads[x.Workload], epochs[x.Epoch]
-			id, fresh, err := c.run(ctx, x)
+			id, err := c.run(ctx, x, out)
 			if err != nil {
 				return err
-			}
-			if fresh {
-				out.Runs++
-			} else {
-				out.Known++
 			}
 			for k := range pins {
 				if _, err := c.pin(ctx, id, pins[k].commit, &pins[k].point); err != nil {

@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -180,7 +179,7 @@ func changeBlocks(f *Found) []doc.Block {
 		tone, state = doc.Bad, "worse"
 	}
 	h := doc.Heading{Level: 2, ID: "change-" + f.After.Commit,
-		Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Name()), ", "+state)}
+		Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Of()), ", "+state)}
 	var fields doc.Fields
 	fields.Add("Commits", doc.Code(Short(f.Before.Commit)), " → ", doc.Code(Short(f.After.Commit)),
 		", "+f.After.Time.Format(time.DateOnly)+", found "+f.FoundAt.Format(time.DateOnly))
@@ -220,24 +219,10 @@ func levelSpans(f *Found) []doc.Span {
 		text))
 }
 
-// PageOptions are the choices of [Store.Page].
-type PageOptions struct {
-	CheckOptions
-	// Link returns the address of the report of a run; empty: no link.
-	Link func(r *Run) string
-}
-
 // Page returns the history as one page: each change with its cause over the nights of its series, then other series.
-func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Document, error) {
+// link returns the address of the report of a run, empty for no link; nil: no links.
+func (c *Checks) Page(link func(r *Run) string) doc.Document {
 	d := checkHead(c)
-	workloads, err := s.Workloads(ctx)
-	if err != nil {
-		return d, err
-	}
-	epochs, err := s.Epochs(ctx)
-	if err != nil {
-		return d, err
-	}
 	drawn := make([]*Checked, 0, len(c.Series))
 	for i := range c.Series {
 		if c.Series[i].Nights > 0 {
@@ -256,23 +241,23 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 		for k, x := range drawn {
 			if f.of(x) && !shown[x] {
 				shown[x] = true
-				d.Add(chart(x, c, "series-"+strconv.Itoa(k+1), &o))
+				d.Add(chart(x, c, "series-"+strconv.Itoa(k+1), link))
 			}
 		}
 	}
 	d.Add(borderBlocks(c)...)
 	for i, x := range drawn {
-		d.Add(seriesBlocks(x, c, shown[x], i+1, workloads[x.Workload], epochs, &o)...)
+		d.Add(seriesBlocks(x, c, shown[x], i+1, link)...)
 	}
 	d.Add(doc.P(doc.Text("How a change is found, and how often that is wrong: ").With(doc.Muted), doc.Code("explain doc change-points")))
-	return d, nil
+	return d
 }
 
 // newest returns the time of the newest night.
 func newest(c *Checked) time.Time { return c.Series.Nights[len(c.Series.Nights)-1].Time }
 
 // seriesBlocks returns the blocks of a page about one series.
-func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
+func seriesBlocks(x *Checked, c *Checks, shown bool, n int, link func(r *Run) string) []doc.Block {
 	id := "series-" + strconv.Itoa(n)
 	title := doc.Spans(doc.Name(x.Of()), ", "+x.Branch)
 	if x.Repository != "" {
@@ -285,11 +270,11 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs m
 			noise += "; " + text
 		}
 	}
-	blocks = append(blocks, doc.P(workloadSpans(w)), doc.P(noise))
+	blocks = append(blocks, doc.P(workloadSpans(c.workloads[x.Workload])), doc.P(noise))
 	if !shown {
-		blocks = append(blocks, chart(x, c, id, o))
+		blocks = append(blocks, chart(x, c, id, link))
 	}
-	return append(blocks, nightTable(&x.Series, o), doc.Fold("", "Environments", epochList(&x.Series, epochs)))
+	return append(blocks, nightTable(&x.Series, link), doc.Fold("", "Environments", epochList(&x.Series, c.epochs)))
 }
 
 // workloadSpans are the fields of a workload or of an environment with their values.
@@ -299,7 +284,7 @@ func workloadSpans(w Workload) []doc.Span {
 
 // chart draws the newest nights: grey dots, red from a change for the worse on; the level as steps, with its noise; the
 // changes with commit and date, and the borders of environments.
-func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
+func chart(x *Checked, c *Checks, id string, link func(r *Run) string) doc.Chart {
 	nights := x.Series.Nights
 	from := max(0, len(nights)-drawnNights)
 	d := doc.Chart{ID: id, Title: x.Of(), Kind: "trend", Unit: x.Unit, XTitle: "Night"}
@@ -330,11 +315,11 @@ func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
 		value := unit.Format(n.followed(), d.Unit)
 		points.Add(day, n.followed())
 		points.Words, points.Tones = append(points.Words, day+", "+Short(n.Commit)+": "+value), append(points.Tones, tone)
-		link := ""
-		if o.Link != nil && len(n.Runs) > 0 {
-			link = o.Link(&n.Runs[0])
+		address := ""
+		if link != nil && len(n.Runs) > 0 {
+			address = link(&n.Runs[0])
 		}
-		points.Links = append(points.Links, link)
+		points.Links = append(points.Links, address)
 		level.Add(day, math.Exp(x.told.Levels[i]))
 	}
 	d.Series = slices.DeleteFunc([]doc.Series{points, level, borders, changes}, func(s doc.Series) bool { return len(s.Values) == 0 })
@@ -353,7 +338,7 @@ func (c *Checks) at(x *Checked, n *Night) *Found {
 
 // of reports whether a change is one of the series.
 func (f *Found) of(x *Checked) bool {
-	return f.Repository == x.Repository && f.Branch == x.Branch && f.Workload == x.Workload && f.Name() == x.Of()
+	return f.Repository == x.Repository && f.Branch == x.Branch && f.Workload == x.Workload && f.Of() == x.Of()
 }
 
 // moved describes which fields of the environment changed at a night.
@@ -373,7 +358,7 @@ func (c *Checks) moved(x *Checked, n *Night) string {
 }
 
 // nightTable lists the newest nights, with links to their reports.
-func nightTable(x *Series, o *PageOptions) doc.Block {
+func nightTable(x *Series, link func(r *Run) string) doc.Block {
 	t := doc.Table{ID: "nights", Columns: doc.Cols("Time", "Commit", ">Value", ">Ratio to the reference", ">Captures",
 		"Report")}
 	for i := len(x.Nights) - 1; i >= max(0, len(x.Nights)-listedNights); i-- {
@@ -384,8 +369,8 @@ func nightTable(x *Series, o *PageOptions) doc.Block {
 		}
 		var links []doc.Span
 		for k := range n.Runs {
-			if o.Link != nil {
-				links = append(links, doc.Link(strconv.Itoa(k+1), o.Link(&n.Runs[k])))
+			if link != nil {
+				links = append(links, doc.Link(strconv.Itoa(k+1), link(&n.Runs[k])))
 			}
 		}
 		t.Row(n.Time.Format("2006-01-02 15:04"), doc.Code(Short(n.Commit)), unit.Format(n.Value, x.Unit), ratio,
@@ -438,10 +423,7 @@ func (s *Series) Line(n int) string {
 	if len(nights) == 0 {
 		return ""
 	}
-	var values []float64
-	for i := range nights {
-		values = append(values, nights[i].followed())
-	}
+	values := followed(nights)
 	first, last := values[0], values[len(values)-1]
 	ends := unit.Format(nights[0].Value, s.Unit) + " → " + unit.Format(nights[len(nights)-1].Value, s.Unit)
 	if s.Pinned != nil {

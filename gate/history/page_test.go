@@ -33,8 +33,8 @@ func TestSparkline(t *testing.T) {
 // TestLineHoldsTheNewestNights: 32 nights, of which the two oldest took ten times as long and are no longer shown; the last
 // took 480 µs after 29 of 400 µs.
 func TestLineHoldsTheNewestNights(t *testing.T) {
-	s := history.Series{Unit: "ns", Nights: []history.Night{{Value: 4e6}, {Value: 4e6}}}
-	if got := (&history.Series{Unit: "ns"}).Line(30); got != "" {
+	s := history.Series{Number: history.Number{Unit: "ns"}, Nights: []history.Night{{Value: 4e6}, {Value: 4e6}}}
+	if got := (&history.Series{Number: history.Number{Unit: "ns"}}).Line(30); got != "" {
 		t.Errorf("no nights: %q", got)
 	}
 	for range 29 {
@@ -46,7 +46,8 @@ func TestLineHoldsTheNewestNights(t *testing.T) {
 	}
 	ratio := func(v float64) *float64 { return &v }
 	pinned := strings.Repeat("a", 40)
-	s = history.Series{Unit: "ns", Pinned: &pinned, Nights: []history.Night{{Value: 400_000, Ratio: ratio(1)}, {Value: 1, Ratio: ratio(1.5)}}}
+	s = history.Series{Number: history.Number{Unit: "ns"}, Pinned: &pinned,
+		Nights: []history.Night{{Value: 400_000, Ratio: ratio(1)}, {Value: 1, Ratio: ratio(1.5)}}}
 	if got, want := s.Line(30), "▁█ 1.000 → 1.500 of aaaaaaaaaa (+50.0 %, 2 nights)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -16,16 +16,21 @@ import (
 	"github.com/nsys-llm/explain/gate/history/change"
 )
 
-// Series is one number of one workload over the nights of a branch.
+// Number is what a series follows: one number of one workload on a branch.
+type Number struct {
+	Repository string        `json:"repository"`
+	Branch     string        `json:"branch"`
+	Workload   string        `json:"workload"`
+	Metric     string        `json:"metric"`
+	Labels     report.Labels `json:"labels"`
+	Kind       string        `json:"kind"` // kind of unit; empty: the whole capture
+	Unit       string        `json:"unit"`
+}
+
+// Series is a number over the nights.
 type Series struct {
-	Repository string           `json:"repository"`
-	Branch     string           `json:"branch"`
-	Workload   string           `json:"workload"`
-	Metric     string           `json:"metric"`
-	Labels     report.Labels    `json:"labels"`
-	Kind       string           `json:"kind"` // kind of unit; empty: the whole capture
-	Unit       string           `json:"unit"`
-	Better     report.Direction `json:"better"`
+	Number
+	Better report.Direction `json:"better"`
 	// Pinned is the commit that ratios refer to; null: changes are sought in the numbers themselves
 	Pinned  *string `json:"pinned"`
 	LeftOut int     `json:"left_out"`
@@ -90,9 +95,9 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		k := key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
 		m := byKey[k]
 		if m == nil {
-			m = &seriesMaker{readings: map[int64]reading{}, Series: Series{Repository: e.run.Repository,
-				Branch: e.run.Branch, Workload: e.run.Workload, Metric: e.metric, Labels: labelsOf(e.labels),
-				Kind: e.kind, Unit: e.unit, Better: e.better}}
+			m = &seriesMaker{readings: map[int64]reading{}, Series: Series{Better: e.better,
+				Number: Number{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload,
+					Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit}}}
 			byKey[k] = m
 		}
 		if _, ok := m.readings[e.run.id]; !ok {
@@ -218,14 +223,14 @@ func (m *seriesMaker) reference(nights [][]reading) string {
 }
 
 // Of returns the name of the series within its workload: unit.time.p50 of decode/32.
-func (s *Series) Of() string {
+func (n *Number) Of() string {
 	switch {
-	case s.Kind != "":
-		return s.Metric + " of " + s.Kind
-	case len(s.Labels) > 0:
-		return s.Metric + " of " + s.Labels.String()
+	case n.Kind != "":
+		return n.Metric + " of " + n.Kind
+	case len(n.Labels) > 0:
+		return n.Metric + " of " + n.Labels.String()
 	}
-	return s.Metric
+	return n.Metric
 }
 
 // Worse reports whether a change of the level is for the worse.
@@ -335,30 +340,17 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 		}
 	}
 	l.Value = median(l.Nights)
-	var off []float64
-	for i := range l.Nights {
-		off = append(off, math.Log(l.Nights[i].followed()/l.Value))
-	}
+	off := lists.Map(l.Nights, func(n Night) float64 { return math.Log(n.followed() / l.Value) })
 	if len(off) >= 3 {
-		l.Spread = typical(off)
+		l.Spread = order.Spread(off)
 	}
 	return l
 }
 
 // median is that of some nights.
-func median(nights []Night) float64 {
-	values := make([]float64, len(nights))
-	for i := range nights {
-		values[i] = nights[i].followed()
-	}
-	return order.Median(values)
-}
+func median(nights []Night) float64 { return order.Median(followed(nights)) }
 
-// typical is the standard deviation of a normal distribution whose values are as far from 0, by their median. It
-// changes the list.
-func typical(values []float64) float64 {
-	for i, v := range values {
-		values[i] = math.Abs(v)
-	}
-	return 1.4826 * order.Median(values)
+// followed are the numbers of some nights in which changes are sought.
+func followed(nights []Night) []float64 {
+	return lists.Map(nights, func(n Night) float64 { return n.followed() })
 }

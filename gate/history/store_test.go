@@ -87,7 +87,8 @@ func TestAddTwiceChangesNothing(t *testing.T) {
 		p := night(1)
 		p.Tags = []string{"v1"}
 		pinned := &history.Pinned{Commit: historytest.Commit(99), Reports: []*report.Report{beside}}
-		for i, want := range []history.Added{{Runs: 2, Pinned: true}, {Known: 2}} {
+		for i, want := range []history.Added{{Merged: history.Merged{Runs: 2}, Pinned: true},
+			{Merged: history.Merged{Known: 2}}} {
 			got, err := s.Add(context.Background(), p, []*report.Report{a, b, a}, pinned, now)
 			if err != nil {
 				t.Fatal(err)

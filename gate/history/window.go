@@ -317,7 +317,7 @@ func (s *Series) nightly(from, to int) float64 {
 	for i := range steps {
 		steps[i] -= middle
 	}
-	return typical(steps) / math.Sqrt2
+	return order.Spread(steps) / math.Sqrt2
 }
 
 // mostSpenders bounds the commits that are listed for a budget.

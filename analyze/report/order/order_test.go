@@ -13,3 +13,10 @@ func TestMedian(t *testing.T) {
 		t.Errorf("of none: %g, want 0", got)
 	}
 }
+
+// The sizes are 1, 2 and 4.
+func TestSpread(t *testing.T) {
+	if got := Spread([]float64{-4, 1, 2}); got != 2*1.4826 {
+		t.Errorf("%g, want %g", got, 2*1.4826)
+	}
+}

@@ -292,7 +292,6 @@ func (f *finder) prepare() {
 	for _, i := range at[max(0, len(at)-leastAfter-mostAfter) : len(at)-leastAfter] {
 		l.work = append(l.work, f.value(i))
 	}
-	slices.Sort(l.work)
 	m := order.Median(l.work)
 	f.y, f.sum = f.y[:0], append(f.sum[:0], 0)
 	for _, i := range at {
@@ -407,8 +406,7 @@ func (f *finder) typicalLevel(at []int) float64 {
 	for _, i := range at {
 		l.work = append(l.work, f.value(i))
 	}
-	slices.Sort(l.work)
-	m, sum := order.Median(l.work), 0.0
+	m, sum := order.Median(l.work), 0.0 // the list is sorted from here on
 	for _, v := range l.work {
 		sum += min(max(v-m, -2*l.scale), 2*l.scale)
 	}

@@ -106,7 +106,6 @@ func (l *learner) levels(f *finder) {
 		}
 		m := f.value(l.at[i])
 		if len(l.work) > 0 {
-			slices.Sort(l.work)
 			m = order.Median(l.work)
 		}
 		for k := i; k < j; k++ {
@@ -116,14 +115,10 @@ func (l *learner) levels(f *finder) {
 	l.scale = l.typical(l.res)
 }
 
-// typical is 1.4826 times the median absolute value: the standard deviation of a normal distribution.
+// typical is the spread of values.
 func (l *learner) typical(values []float64) float64 {
-	l.work = l.work[:0]
-	for _, v := range values {
-		l.work = append(l.work, math.Abs(v))
-	}
-	slices.Sort(l.work)
-	return 1.4826 * order.Median(l.work)
+	l.work = append(l.work[:0], values...)
+	return order.Spread(l.work)
 }
 
 // clip bounds the residual of a night.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -116,10 +117,7 @@ func (n *Noise) Error(nights int) float64 {
 // creep returns the common slope of all stretches since the last border; nil if it is not certain and large enough, or
 // if one more step explains the nights as well.
 func (f *finder) creep() *Creep {
-	from := max(0, len(f.raw)-creepNights)
-	for _, b := range f.o.Breaks {
-		from = max(from, b)
-	}
+	from := sinceBreak(f, creepNights)
 	var sxx, sxy, total float64
 	var x, y []float64
 	for i := from; i < len(f.raw); {
@@ -174,6 +172,11 @@ func (l *learner) stepFits(y []float64, than float64) bool {
 	return false
 }
 
+// sinceBreak returns the first of the newest nights since the last border, at most so many.
+func sinceBreak(f *finder, nights int) int {
+	return max(len(f.raw)-nights, lists.Most(f.o.Breaks, func(at int) int { return at }))
+}
+
 // levels returns the level of each night's stretch, plus the effects of its machine and its day.
 func (f *finder) levels() []float64 {
 	out := make([]float64, len(f.raw))
@@ -190,10 +193,7 @@ func (f *finder) levels() []float64 {
 // twoLevels finds two levels that the newest nights alternate between: the medians of three nights fall in two groups
 // with few between them.
 func (f *finder) twoLevels() *Flips {
-	from := max(0, len(f.raw)-memory)
-	for _, b := range f.o.Breaks {
-		from = max(from, b)
-	}
+	from := sinceBreak(f, memory)
 	var y []float64
 	for i := from + 2; i < len(f.raw); i++ {
 		y = append(y, order.Median([]float64{f.value(i - 2), f.value(i - 1), f.value(i)}))

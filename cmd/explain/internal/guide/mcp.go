@@ -90,7 +90,8 @@ func (c captures) History(ctx context.Context, path string) (changes []mcp.Level
 	}
 	for i := range checks.Changes {
 		f := &checks.Changes[i]
-		changes = append(changes, mcp.LevelChange{Number: f.Name(), Commit: f.After.Commit, Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
+		changes = append(changes, mcp.LevelChange{Number: f.Of(), Commit: f.After.Commit,
+			Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
 			Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect})
 	}
 	var text strings.Builder

@@ -41,31 +41,29 @@ func (f *checkFlags) register(e *cmdenv.Env, cmd *cobra.Command) {
 }
 
 // check finds the changes and the commits that caused them.
-func (f *checkFlags) check(
-	cmd *cobra.Command, e *cmdenv.Env, s *history.Store,
-) (*history.Checks, history.CheckOptions, error) {
+func (f *checkFlags) check(cmd *cobra.Command, e *cmdenv.Env, s *history.Store) (*history.Checks, error) {
 	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
 	var err error
 	if o.Change.Least, err = cmdenv.Share(f.least); err != nil {
-		return nil, o, usage.Errorf("--least %s: a share such as 2%%", f.least)
+		return nil, usage.Errorf("--least %s: a share such as 2%%", f.least)
 	}
 	if o.Today, err = e.Today(); err != nil {
-		return nil, o, err
+		return nil, err
 	}
 	owners := ""
 	if f.codeowners != "" {
 		b, err := os.ReadFile(f.codeowners)
 		if err != nil {
-			return nil, o, usage.Errorf("--codeowners: %w", err)
+			return nil, usage.Errorf("--codeowners: %w", err)
 		}
 		owners = string(b)
 	}
 	c, err := s.Check(cmd.Context(), o)
 	if err != nil {
-		return nil, o, err
+		return nil, err
 	}
 	if err := f.known(cmd, s); err != nil {
-		return nil, o, err
+		return nil, err
 	}
 	c.Tool.Version = e.Version
 	for i := range c.Changes {
@@ -81,7 +79,7 @@ func (f *checkFlags) check(
 		}
 		x.Owners = append(x.Owners, gitfile.Owners(owners, files)...)
 	}
-	return c, o, nil
+	return c, nil
 }
 
 // known refuses a metric that no run of the history has; a history without runs knows none and refuses none.
@@ -121,7 +119,7 @@ has too few nights to show a change of 5 %.`,
 				return err
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
-				c, _, err := f.check(cmd, e, s)
+				c, err := f.check(cmd, e, s)
 				if err != nil {
 					return err
 				}
@@ -173,11 +171,11 @@ that the store keeps.`,
 				return err
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
-				c, o, err := f.check(cmd, e, s)
+				c, err := f.check(cmd, e, s)
 				if err != nil {
 					return err
 				}
-				return f.page(cmd, e, s, c, o, out, link)
+				return writePage(cmd, e, c, out, link)
 			})
 		},
 	}
@@ -188,19 +186,14 @@ that the store keeps.`,
 	return cmd
 }
 
-func (f *checkFlags) page(
-	cmd *cobra.Command, e *cmdenv.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out, link string,
-) error {
-	opt := history.PageOptions{CheckOptions: o}
+func writePage(cmd *cobra.Command, e *cmdenv.Env, c *history.Checks, out, link string) error {
+	var linked func(r *history.Run) string
 	if link != "" {
-		opt.Link = func(r *history.Run) string {
+		linked = func(r *history.Run) string {
 			return strings.NewReplacer("{commit}", r.Commit, "{key}", r.Key, "{name}", url.PathEscape(r.Name)).Replace(link)
 		}
 	}
-	d, err := s.Page(cmd.Context(), c, opt)
-	if err != nil {
-		return err
-	}
+	d := c.Page(linked)
 	files := []output.File{
 		{Name: "index.html", Write: func(w io.Writer) error { return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"}) }},
 		{Name: "check.json", Write: func(w io.Writer) error { return cmdenv.JSON(w, c) }},
@@ -208,6 +201,6 @@ func (f *checkFlags) page(
 	if err := output.Write(cmd.Context(), out, files); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json\n", render.Visible(out))
+	_, err := fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json\n", render.Visible(out))
 	return err
 }
