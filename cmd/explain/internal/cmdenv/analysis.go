@@ -1,6 +1,7 @@
 package cmdenv
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -50,8 +51,7 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)
 	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work"+where)
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
-	fl.StringVar(&f.PhaseMap, "phase-map", "", PhaseMapHelp+where)
-	fl.StringVar(&f.KernelMap, "kernel-map", "", KernelMapHelp+where)
+	RegisterMaps(cmd, &f.PhaseMap, &f.KernelMap, where)
 	fl.StringVar(&f.memory, "max-memory", "",
 		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps its columns in $TMPDIR (default: half of the machine's memory)")
 	quiet := "print nothing but errors"
@@ -60,6 +60,14 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	}
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, quiet)
 	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "print progress on standard error")
+}
+
+// RegisterMaps adds the flags that name a phase map and a kernel map, and appends where to their help.
+func RegisterMaps(cmd *cobra.Command, phases, kernels *string, where string) {
+	cmd.Flags().StringVar(phases, "phase-map", "",
+		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
+	cmd.Flags().StringVar(kernels, "kernel-map", "",
+		"set the categories of kernels from a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""+where)
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
@@ -69,10 +77,7 @@ func (f *AnalysisFlags) changed(name string) bool { return f.given != nil && f.g
 
 // Options returns the options of an analysis; traces is how many of them run at once.
 func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
-	opt := analyze.Options{Version: e.Version, Unit: f.Unit, Getenv: e.Getenv}
-	if f.Unit == "" {
-		opt.Unit = f.policyUnit
-	}
+	opt := analyze.Options{Version: e.Version, Unit: cmp.Or(f.Unit, f.policyUnit), Getenv: e.Getenv}
 	if f.Quiet && f.Verbose {
 		return opt, usage.Errorf("--quiet and --verbose exclude each other")
 	}
@@ -97,12 +102,6 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 	opt.MaxMemory, err = memoryOf(f.memory, traces)
 	return opt, err
 }
-
-// PhaseMapHelp is the help of --phase-map.
-const PhaseMapHelp = "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"
-
-// KernelMapHelp is the help of --kernel-map.
-const KernelMapHelp = "set the categories of kernels from a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
 
 // readMap reads the file of a flag such as --phase-map; nil if there is none.
 func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -119,12 +120,7 @@ func Metric(name string) (m analyze.MetricInfo, statistic string, found bool) {
 
 // MetricText describes a metric in a few lines.
 func MetricText(m analyze.MetricInfo, statistic string) string {
-	labels := slices.Clone(m.Labels)
-	for i, l := range labels {
-		if l == "" {
-			labels[i] = "–"
-		}
-	}
+	labels := lists.Map(m.Labels, func(l string) string { return cmp.Or(l, "–") })
 	scale := m.Scale
 	if m.Stats {
 		scale += " with statistics"

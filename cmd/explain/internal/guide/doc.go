@@ -149,11 +149,8 @@ func nearest(root *cobra.Command, name string) string {
 }
 
 // names are those of pages, as written, and of findings, metrics and rows of tables.
-func names(written func(docs.Page) string) (list []string) {
-	for _, p := range docs.Pages() {
-		list = append(list, written(p))
-	}
-	return slices.Concat(list, analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words())
+func names(written func(docs.Page) string) []string {
+	return slices.Concat(lists.Map(docs.Pages(), written), analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words())
 }
 
 // flagNotes are the help of a flag, given with or without its dashes; commands with the same help text share one note.

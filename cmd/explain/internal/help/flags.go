@@ -39,19 +39,19 @@ func flagError(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		name := "--" + value.GetFlag().Name + " " + value.GetValue()
-		switch value.GetFlag().Value.Type() {
-		case "int", "int64", "uint64":
-			return usage.Errorf("%s: not a whole number", name)
-		case "float64":
-			return usage.Errorf("%s: not a number", name)
-		case "duration":
-			return usage.Errorf("%s: not a time; write it with its unit, such as 1.5s or 200ms", name)
-		case "bool":
-			return usage.Errorf("%s: true or false", name)
+		if text := wrongValue[value.GetFlag().Value.Type()]; text != "" {
+			return usage.Errorf("%s: %s", name, text)
 		}
 		return usage.Errorf("%s: %w", name, value.Unwrap())
 	}
 	return usage.Error{Err: err}
+}
+
+// wrongValue says what is wrong with a value that is none of a type of flags.
+var wrongValue = map[string]string{
+	"int": "not a whole number", "int64": "not a whole number", "uint64": "not a whole number",
+	"float64": "not a number", "bool": "true or false",
+	"duration": "not a time; write it with its unit, such as 1.5s or 200ms",
 }
 
 // Nearest returns the name of a list with the fewest edits from a name: at most two, or it contains the name. It

@@ -29,23 +29,19 @@ func Contexts(parent context.Context, cause error) (soft, hard context.Context, 
 	signal.Notify(broken, syscall.SIGPIPE)
 	stopped := make(chan struct{})
 	go func() {
-		asked := 0
-		parentDone := parent.Done()
-		for {
+		for asked, parentDone := false, parent.Done(); ; {
 			select {
 			case <-signals:
-				asked++
+				if asked {
+					giveUp(cause)
+				}
+				asked = true
 			case <-parentDone: // where main hears the signal too, it is the same one
 				parentDone = nil
-				end(cause)
-				continue
 			case <-stopped:
 				return
 			}
 			end(cause)
-			if asked > 1 {
-				giveUp(cause)
-			}
 		}
 	}()
 	return soft, hard, func() {

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -124,11 +124,7 @@ func upTo(most int, s string) string {
 	if len(s) <= most {
 		return s
 	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // short returns a number with seven significant digits, so that 1/3 does not take 18 bytes; whole numbers stay whole.
@@ -139,9 +135,6 @@ func short(v *float64) any {
 	case *v == math.Trunc(*v) && math.Abs(*v) < 1e15:
 		return int64(*v)
 	}
-	r, err := strconv.ParseFloat(strconv.FormatFloat(*v, 'g', 7, 64), 64)
-	if err != nil {
-		return nil
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(*v, 'g', 7, 64), 64)
 	return r
 }

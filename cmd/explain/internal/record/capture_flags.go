@@ -71,13 +71,10 @@ func (f *captureFlags) registerReport(cmd *cobra.Command, unit string) {
 	fl.StringVar(&f.NsysName, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
 	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
 	fl.StringVar(&f.Unit, "unit", "", unit)
-	fl.StringVar(&f.PhaseMap, "phase-map", "", cmdenv.PhaseMapHelp)
-	fl.StringVar(&f.KernelMap, "kernel-map", "", cmdenv.KernelMapHelp)
+	cmdenv.RegisterMaps(cmd, &f.PhaseMap, &f.KernelMap, "")
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
 	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.MarkFlagFilename("phase-map", "json")
-	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
 // runID returns the name of the run: the one that the user set, else one made from the time.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
@@ -65,10 +66,8 @@ func Defaults() string {
 
 // Complete completes the beginning of a rule of --fail-on: a metric and the colon before its threshold.
 func Complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	list := []string{"structure:error"}
-	for _, id := range cmdenv.MetricIDs() {
-		list = append(list, id+":")
-	}
+	list := lists.Map(cmdenv.MetricIDs(), func(id string) string { return id + ":" })
+	list = append([]string{"structure:error"}, list...)
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
@@ -146,12 +145,10 @@ func NoiseText(name string, b []byte) (*diff.Noise, error) {
 
 // MetricFacts returns the properties of all metrics, which rules are checked with.
 func MetricFacts() []policy.MetricFacts {
-	var list []policy.MetricFacts
-	for _, m := range analyze.Metrics() {
-		list = append(list, policy.MetricFacts{
+	return lists.Map(analyze.Metrics(), func(m analyze.MetricInfo) policy.MetricFacts {
+		return policy.MetricFacts{
 			ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better),
 			Scale: report.Scale(m.Scale), Stats: m.Stats, Labels: m.Labels,
-		})
-	}
-	return list
+		}
+	})
 }
