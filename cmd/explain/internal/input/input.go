@@ -4,18 +4,22 @@ package input
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -261,4 +265,90 @@ func objectHead(path string) []byte {
 		return nil
 	}
 	return head
+}
+
+// AsTyped names a file in an error as the user did: of two captures called trace.sqlite, the folder says which.
+func AsTyped(err error, path string) error {
+	if wrong, ok := errors.AsType[*analyze.InputError](err); ok && wrong.File == filepath.Base(path) {
+		wrong.File = path
+	}
+	return err
+}
+
+// Plain returns the text of an error; errors about missing, unreadable or wrong files are in plain words.
+func Plain(err error) string {
+	text := err.Error()
+	at, ok := errors.AsType[*fs.PathError](err)
+	if !ok {
+		return text
+	}
+	said := ""
+	switch {
+	case errors.Is(at.Err, fs.ErrNotExist):
+		said = at.Path + ": does not exist; check the path"
+	case errors.Is(at.Err, fs.ErrPermission):
+		said = at.Path + ": you may not read or write it; check its permissions"
+	case errors.Is(at.Err, syscall.EISDIR):
+		said = at.Path + ": is a folder; name a file"
+	default:
+		return text
+	}
+	return strings.Replace(text, at.Error(), said, 1)
+}
+
+// Spool copies standard input into a file if an argument is -, since a capture is read more than once, and puts the
+// name of the file, stdin, into the arguments. remove deletes it.
+func Spool(ctx context.Context, in io.Reader, args []string) (remove func(), err error) {
+	at := slices.Index(args, "-")
+	switch {
+	case at < 0:
+		return func() {}, nil
+	case slices.Contains(args[at+1:], "-"):
+		return func() {}, usage.Errorf("- is named twice, and there is one standard input")
+	}
+	path, remove, err := fetch.File(ctx, "-", in)
+	if err != nil {
+		return func() {}, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		return remove, usage.Errorf("- is standard input, and nothing came in")
+	}
+	args[at] = path
+	return remove, nil
+}
+
+// RunIn returns the captures or partials in a folder; nil if it holds fewer than two, or is the folder of one
+// capture or report.
+func RunIn(path string) []string {
+	for _, name := range []string{"report.json", "comparison.json", CapturedTrace} {
+		if Exists(filepath.Join(path, name)) {
+			return nil
+		}
+	}
+	if list := capturesIn(path); len(list) > 1 {
+		return list
+	}
+	return nil
+}
+
+// capturesIn returns the partials in a folder, else its exported captures, else those of nsys: of the first of these
+// that it holds several of, else of the first that it holds one of.
+func capturesIn(path string) (found []string) {
+	entries, _ := os.ReadDir(path)
+	for _, ends := range [][]string{{".partial"}, {".sqlite", ".sqlite.gz", ".sqlite.zst"}, {".nsys-rep"}} {
+		var list []string
+		for _, e := range entries {
+			named := func(end string) bool { return strings.HasSuffix(e.Name(), end) }
+			if !e.IsDir() && slices.ContainsFunc(ends, named) {
+				list = append(list, filepath.Join(path, e.Name()))
+			}
+		}
+		if len(list) > 1 {
+			return list
+		}
+		if found == nil {
+			found = list
+		}
+	}
+	return found
 }

@@ -1,10 +1,14 @@
 package input
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -54,5 +58,82 @@ func TestNamesTellFilesApart(t *testing.T) {
 				t.Errorf("%v: %q, want %q", c.paths, r.Trace.Name, c.want[i])
 			}
 		}
+	}
+}
+
+func TestAsTyped(t *testing.T) {
+	err := fmt.Errorf("base: %w", &analyze.InputError{File: "trace.sqlite", What: "does not exist"})
+	got := AsTyped(err, "run-1/trace.sqlite")
+	if !strings.Contains(errors.Unwrap(got).Error(), "run-1/trace.sqlite: does not exist") {
+		t.Errorf("%v", got)
+	}
+	got = AsTyped(&analyze.InputError{File: "inner.sqlite", What: "is cut"}, "run-1/trace.zip")
+	if !strings.HasPrefix(got.Error(), "inner.sqlite: ") {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	_, missing := os.ReadFile("no/such.yml")
+	_, folder := os.ReadFile(t.TempDir())
+	for want, err := range map[string]error{
+		"policy: no/such.yml: does not exist; check the path": fmt.Errorf("policy: %w", missing),
+		": is a folder; name a file":                          folder,
+		"another":                                             errors.New("another"),
+	} {
+		if got := Plain(err); !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestSpool(t *testing.T) {
+	args := []string{"a.sqlite", "-"}
+	remove, err := Spool(t.Context(), strings.NewReader("content"), args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(args[1])
+	if err != nil || string(b) != "content" || filepath.Base(args[1]) != "stdin" || args[0] != "a.sqlite" {
+		t.Errorf("%q, %v, %v", b, err, args)
+	}
+	remove()
+	if _, err := os.Stat(filepath.Dir(args[1])); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	for want, args := range map[string][]string{"named twice": {"-", "-"}, "nothing came in": {"-"}} {
+		remove, err := Spool(t.Context(), strings.NewReader(""), args)
+		remove()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// Several captures in a folder are a run; one is not, nor is the folder of a report or of a capture.
+func TestRunIn(t *testing.T) {
+	for _, x := range []struct {
+		files []string
+		want  int
+	}{
+		{[]string{"r0.sqlite", "r1.sqlite.zst", "notes.txt"}, 2},
+		{[]string{"r0.sqlite"}, 0},
+		{[]string{"r0.sqlite", "r1.sqlite", "report.json"}, 0},
+		{[]string{"r0.sqlite", CapturedTrace}, 0},
+		{[]string{"r0.sqlite", "r1.sqlite", "a.partial", "b.partial", "c.partial"}, 3},
+		{[]string{"r0.nsys-rep", "r1.nsys-rep", "r0.sqlite"}, 2},
+	} {
+		dir := t.TempDir()
+		for _, name := range x.files {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := RunIn(dir); len(got) != x.want {
+			t.Errorf("%v: %v, want %d", x.files, got, x.want)
+		}
+	}
+	if got := RunIn(filepath.Join(t.TempDir(), "none")); got != nil {
+		t.Errorf("a folder that is not there: %v", got)
 	}
 }

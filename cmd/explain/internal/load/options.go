@@ -1,6 +1,6 @@
 // Package load drives a server that speaks OpenAI's completions API, and measures what its clients see.
 //
-// A run has these phases, in order: wait until the server is healthy (health.go); ask for its model; send warm-up
+// A run has these phases, in order: wait until the server is healthy; ask for its model; send warm-up
 // requests; send the measured ones when they are due (run.go, schedule.go), each read as it streams in (client.go,
 // sse.go); compute (analyze/loadfile). Latency counts from the moment a request was due, so that a server
 // that holds up the load cannot hide it. Failed requests are not retried.
