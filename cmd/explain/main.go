@@ -82,7 +82,6 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 	cmd.SetErr(e.Err)
 	ran, err := cmd.ExecuteContextC(ctx)
 	err = limit.FullText(err)
-	var wrong usage.Error
 	var answer cmdenv.Exit
 	switch {
 	case err == nil:
@@ -92,7 +91,7 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(e.Err, "explain: interrupted; nothing was written")
 		return cmdenv.Input
-	case errors.As(err, &wrong), errors.Is(err, analyze.ErrOptions):
+	case errors.As(err, new(usage.Error)), errors.Is(err, analyze.ErrOptions):
 		fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")))
 		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
 		return cmdenv.Usage

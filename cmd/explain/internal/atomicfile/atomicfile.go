@@ -199,17 +199,6 @@ type Over struct {
 	Force  bool                            // any regular file
 }
 
-// mine reports whether a regular file may be replaced.
-func (o Over) mine(path string, info os.FileInfo) (bool, error) {
-	switch {
-	case o.Force || info.Size() == 0:
-		return true, nil
-	case o.Own != nil:
-		return o.Own(path)
-	}
-	return Begins(path, o.Begins)
-}
-
 // Begins reports whether a file begins with a text, blanks left out. The error is of one that is there and cannot be
 // read.
 func Begins(path, text string) (bool, error) {
@@ -267,14 +256,19 @@ func (o Over) look(path string) (to string, node io.WriteCloser, err error) {
 		return "", nil, failed(path, err)
 	case info.IsDir():
 		return "", nil, usage.Errorf("%s is a folder; name a file", path)
-	case info.Mode().IsRegular() && !o.Force && info.Mode().Perm()&0o200 == 0:
+	case !info.Mode().IsRegular() || o.Force:
+		return to, nil, nil
+	case info.Mode().Perm()&0o200 == 0:
 		return "", nil, usage.Errorf("%s is read-only: name another file, or replace it with --force", path)
-	case info.Mode().IsRegular() && !o.Force && o.Begins == "" && o.Own == nil:
+	case o.Begins == "" && o.Own == nil:
 		return "", nil, usage.Errorf("%s exists: name another file, or replace it with --force", path)
-	case !info.Mode().IsRegular():
+	case info.Size() == 0:
 		return to, nil, nil
 	}
-	switch ours, err := o.mine(to, info); {
+	if o.Own == nil {
+		o.Own = func(path string) (bool, error) { return Begins(path, o.Begins) }
+	}
+	switch ours, err := o.Own(to); {
 	case err != nil:
 		return "", nil, failed(path, err)
 	case !ours:

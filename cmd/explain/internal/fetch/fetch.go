@@ -143,8 +143,7 @@ func (h *heard) Close() error {
 
 // hide removes the address from an error of net/http.
 func hide(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

@@ -208,7 +208,7 @@ func newAck(e *cmdenv.Env) *cobra.Command {
 		Long: `ack keeps that the change at a commit is known and accepted, why, and until when, like a waiver of a
 policy. "explain history check" names it and does not fail for it until the day has passed.`,
 		Example: `  explain history ack 3f2a91c --store history.db --reason 'fp8 rollout, #412' --expires 2026-12-31`,
-		Args:    oneCommit,
+		Args:    cmdenv.Args(1, 1, "name one commit: explain history ack COMMIT, or the beginning of it, or a tag"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" || expires == "" {
 				return usage.Errorf("say why and until when: --reason 'fp8 rollout' --expires 2026-12-31")
@@ -228,13 +228,6 @@ policy. "explain history check" names it and does not fail for it until the day 
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT`: why the change is accepted")
 	cmd.Flags().StringVar(&expires, "expires", "", "the last `DAY` of the acceptance: 2026-12-31")
 	return cmd
-}
-
-func oneCommit(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage.Errorf("name one commit: %s COMMIT, or the beginning of it, or a tag", cmd.CommandPath())
-	}
-	return nil
 }
 
 func newMerge(e *cmdenv.Env) *cobra.Command {

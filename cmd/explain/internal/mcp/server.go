@@ -123,7 +123,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			}
 		}
 	}()
-	to := &agent{cancel: map[string]context.CancelFunc{}, out: json.NewEncoder(out)}
+	to := &agent{out: json.NewEncoder(out)}
 	to.out.SetEscapeHTML(false)
 	var running sync.Mutex // held by the tool that runs
 	var tools sync.WaitGroup
@@ -173,8 +173,8 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // agent is who asks: what is sent to it, and its questions that wait or run.
 type agent struct {
-	mu     sync.Mutex                    // guards the fields below
-	cancel map[string]context.CancelFunc // by ids of questions
+	cancel sync.Map   // by ids of questions
+	mu     sync.Mutex // guards out
 	out    *json.Encoder
 }
 
@@ -195,17 +195,11 @@ func (a *agent) begin(ctx context.Context, req request) (context.Context, func()
 	if json.Unmarshal(req.Params, &p) == nil && p.Meta.Token != nil {
 		ctx = context.WithValue(ctx, progressKey{}, a.progress(p.Meta.Token))
 	}
-	a.questions(func(of map[string]context.CancelFunc) { of[string(req.ID)] = cancel })
+	a.cancel.Store(string(req.ID), cancel)
 	return ctx, func() {
-		a.questions(func(of map[string]context.CancelFunc) { delete(of, string(req.ID)) })
+		a.cancel.Delete(string(req.ID))
 		cancel()
 	}
-}
-
-func (a *agent) questions(do func(map[string]context.CancelFunc)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	do(a.cancel)
 }
 
 // notified cancels the question that a notification names. No answer to it is sent any more.
@@ -216,11 +210,10 @@ func (a *agent) notified(req request) {
 	if req.Method != "notifications/cancelled" || json.Unmarshal(req.Params, &p) != nil {
 		return
 	}
-	a.questions(func(of map[string]context.CancelFunc) {
-		if cancel := of[string(p.ID)]; cancel != nil {
-			cancel()
-		}
-	})
+	question, _ := a.cancel.Load(string(p.ID))
+	if cancel, ok := question.(context.CancelFunc); ok {
+		cancel()
+	}
 }
 
 type progressKey struct{}

@@ -145,16 +145,14 @@ func digest(
 
 // place returns the trace to analyse and the file to write.
 func (f *partialFlags) place(args []string) (trace, out string, err error) {
-	if f.out == "" {
+	switch {
+	case f.out == "":
 		return "", "", usage.Errorf("--out is missing: say where the partial goes")
-	}
-	if f.index < 0 {
-		if f.of != "" {
-			return "", "", usage.Errorf("--of names a manifest, and --index a line of it")
-		}
+	case f.index < 0 && f.of != "":
+		return "", "", usage.Errorf("--of names a manifest, and --index a line of it")
+	case f.index < 0:
 		return args[0], f.out, nil
-	}
-	if f.of == "" {
+	case f.of == "":
 		return "", "", usage.Errorf("--index %d is a line of a manifest: name it with --of FILE", f.index)
 	}
 	list, err := readManifest(f.of)
@@ -190,8 +188,7 @@ func readManifest(path string) ([]string, error) {
 func overPartial(force bool) atomicfile.Over {
 	return atomicfile.Over{Force: force, Own: func(path string) (bool, error) {
 		err := readPartial(path, false)
-		var unread *fs.PathError
-		if errors.As(err, &unread) {
+		if errors.As(err, new(*fs.PathError)) {
 			return false, err
 		}
 		return err == nil, nil

@@ -42,8 +42,7 @@ func New(err io.Writer, quiet, verbose bool) *Bar {
 	p := &Bar{err: err, verbose: verbose, live: !quiet && !verbose && IsTerminal(err), start: time.Now(),
 		done: make(chan struct{}), began: map[string]time.Time{}}
 	if p.live {
-		p.ended.Add(1)
-		go p.draw()
+		p.ended.Go(p.draw)
 	}
 	return p
 }
@@ -81,7 +80,6 @@ func (p *Bar) line(stage string, count int64, now time.Time) string {
 }
 
 func (p *Bar) draw() {
-	defer p.ended.Done()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -138,12 +136,9 @@ func NewLoad(err io.Writer, quiet, verbose bool) *Load {
 
 // Update shows the progress of the load.
 func (p *Load) Update(at load.Progress) {
-	text := at.Stage
-	if text == "wait" {
-		text = "waiting for the server (--health-timeout)"
-	}
+	text := "waiting for the server (--health-timeout)"
 	if at.Stage != "wait" {
-		text += fmt.Sprintf(": %d", at.Done)
+		text = fmt.Sprintf("%s: %d", at.Stage, at.Done)
 		if at.Total > 0 {
 			text += fmt.Sprintf(" of %d", at.Total)
 		}

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -35,13 +36,10 @@ func All(
 		defer stop[i]()
 	}
 	lean := report.Lean{Reads: reads}
-	slots := make(chan struct{}, Parallel)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(Parallel)
 	for i, in := range inputs {
-		slots <- struct{}{}
-		wg.Add(1)
-		go func() {
-			defer func() { <-slots; wg.Done() }()
+		group.Go(func() error {
 			opt := opt
 			opt.NoDetails = i < whole
 			if list[i], errs[i] = One(each[i], in, opt, bar); errs[i] != nil {
@@ -51,9 +49,10 @@ func All(
 			} else if i < whole && len(inputs) > manyInputs {
 				lean.Compared(list[i].Report)
 			}
-		}()
+			return nil
+		})
 	}
-	wg.Wait()
+	_ = group.Wait()
 	for _, err := range errs { // the first that is not a consequence of another
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return nil, err

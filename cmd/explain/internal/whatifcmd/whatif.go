@@ -136,14 +136,11 @@ func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
 	opt.Progress = bar.Update
 	res, err := analyze.WhatIf(cmd.Context(), path, scenarios, opt)
 	bar.Stop()
-	var none *analyze.NoUnitError
-	switch {
-	case errors.As(err, &none):
-		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(none.Error())); err != nil {
-			return err
-		}
+	if none, ok := errors.AsType[*analyze.NoUnitError](err); ok {
+		fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(none.Error()))
 		return cmdenv.Exit(cmdenv.Inconclusive)
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	switch f.format {
