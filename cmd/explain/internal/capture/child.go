@@ -115,8 +115,7 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	c.cmd.Stdout, c.cmd.Stderr = out, out
 	c.cmd.Env = slices.Concat(os.Environ(), []string{keepEnviron}, env, []string{marker})
 	if err := start(c.cmd); err != nil {
-		var not *exec.Error
-		if errors.As(err, &not) || errors.Is(err, os.ErrNotExist) {
+		if errors.As(err, new(*exec.Error)) || errors.Is(err, os.ErrNotExist) {
 			err = fmt.Errorf("%s is not installed here, or not on PATH", argv[0])
 		}
 		return nil, fail(err)
@@ -163,10 +162,8 @@ func (c *child) code() int {
 	return -1
 }
 
-// failure describes how the child ended, with the last line of its log. It is valid only after the end.
-func (c *child) failure() error { return c.failureOf(c.name) }
-
-func (c *child) failureOf(name string) error {
+// failure describes how the child, called name, ended, with the last line of its log. It is valid only after the end.
+func (c *child) failure(name string) error {
 	how := fmt.Sprintf("ended with exit code %d", c.code())
 	if c.record.Signal != "" {
 		how = "was ended by a signal (" + c.record.Signal + ")"
@@ -259,7 +256,7 @@ func (b *book) tool(ctx context.Context, name string, argv []string, most time.D
 		return context.Cause(ctx)
 	}
 	if c.code() != 0 {
-		return c.failure()
+		return c.failure(c.name)
 	}
 	return nil
 }
@@ -402,11 +399,10 @@ func (c *child) watched(parent context.Context, work func(context.Context) error
 		cancel(c.gone())
 	}()
 	err := work(ctx)
-	var gone *goneError
 	if err == nil && parent.Err() == nil && !c.running() && c.code() != 0 {
 		return c.gone()
 	}
-	if err == nil || errors.As(err, &gone) || parent.Err() != nil {
+	if err == nil || errors.As(err, new(*goneError)) || parent.Err() != nil {
 		return err
 	}
 	// A dying server breaks its connections before it is gone: wait for the real reason.
@@ -439,5 +435,5 @@ func (c *child) gone() error {
 			list(remaining(c.cmd.Process.Pid)), when)
 		return &goneError{withWords(err, c.log)}
 	}
-	return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)}
+	return &goneError{fmt.Errorf("%w (%s)", c.failure(c.name), when)}
 }

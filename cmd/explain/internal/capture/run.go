@@ -126,7 +126,7 @@ func (r *Run) Profile(j *Job) error {
 	// nsys ends the program then
 	timed := j.Window.Duration > 0 && time.Since(c.start) >= j.Window.Delay+j.Window.Duration
 	if c.code() != 0 && !r.Interrupted && !timed {
-		r.Program = c.failureOf("the program")
+		r.Program = c.failure("the program")
 		r.Note(r.Program.Error() + " (its trace is kept)")
 	}
 	return r.export(j.Nsys)
@@ -179,7 +179,7 @@ func (j *Job) nothingLeft(c *child, interrupted bool) error {
 	case interrupted:
 		return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
 	case c.code() != 0:
-		return c.failure()
+		return c.failure(c.name)
 	case j.Window.NVTX != "":
 		return fmt.Errorf("nothing was recorded: the NVTX range %q never began; check its name and domain (NAME@DOMAIN, NAME@*)", j.Window.NVTX)
 	case j.Window.Delay > 0:

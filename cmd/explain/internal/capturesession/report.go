@@ -73,8 +73,7 @@ func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Resul
 	defer stop()
 	opt.Progress = update
 	res, err := analyze.Run(ctx, run.SQLite(), opt)
-	var input *analyze.InputError
-	if !errors.As(err, &input) || len(opt.Evidence) == 0 {
+	if !errors.As(err, new(*analyze.InputError)) || len(opt.Evidence) == 0 {
 		return res, err
 	}
 	// A report with less evidence is better than none: leave out one piece of it, then all.

@@ -66,6 +66,14 @@ func Format(format string, formats []string) error {
 	return nil
 }
 
+// Given returns the first of some flags that was given; empty if none was.
+func Given(cmd *cobra.Command, flags []string) string {
+	if i := slices.IndexFunc(flags, cmd.Flags().Changed); i >= 0 {
+		return flags[i]
+	}
+	return ""
+}
+
 // FormatFlag adds --format to a command that prints text if none is given.
 func FormatFlag(cmd *cobra.Command, format *string, formats []string) {
 	cmd.Flags().StringVar(format, "format", "",

@@ -51,8 +51,7 @@ a flag. Other words are searched in the text of all pages.`,
 	}
 	cmd.AddCommand(newMetrics(e), newSchema(e))
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 			if found := flagNotes(cmd.Root(), unknown.GetSpecifiedName()); len(found) > 0 {
 				return printNotes(e.Out, found)
 			}

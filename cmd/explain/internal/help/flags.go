@@ -16,8 +16,7 @@ import (
 // flagError returns a clear error about a flag: for an unknown one the nearest name, for an invalid value the expected
 // form.
 func flagError(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
 		if side, own, ok := strings.Cut(name, "-"); ok && (side == "base" || side == "head") && strings.HasSuffix(own, "log") {
 			name = "server-log"
@@ -36,8 +35,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			return usage.Errorf("%w; did you mean --%s?", err, near)
 		}
 	}
-	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		name := "--" + value.GetFlag().Name + " " + value.GetValue()
 		if text := wrongValue[value.GetFlag().Value.Type()]; text != "" {
 			return usage.Errorf("%s: %s", name, text)

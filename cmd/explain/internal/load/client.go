@@ -216,9 +216,7 @@ func isBroken(err error) bool {
 }
 
 func isTLS(err error) bool {
-	var verify *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	return errors.As(err, &verify) || errors.As(err, &record)
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError))
 }
 
 // certificateRemedy ends a sentence about a certificate that this machine does not trust.
@@ -335,16 +333,14 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 // trusted.
 func isFinal(err error) bool {
 	var dns *net.DNSError
-	var verify *tls.CertificateVerificationError
-	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &verify)
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, new(*tls.CertificateVerificationError))
 }
 
 // reason describes why a request to the server failed.
 func reason(err error) string {
 	var op *net.OpError
-	var dns *net.DNSError
 	switch {
-	case errors.As(err, &dns):
+	case errors.As(err, new(*net.DNSError)):
 		return "its host name is not known; look at --url"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "it accepts connections and does not answer"

@@ -155,8 +155,7 @@ func parseEvent(data []byte) (e event, ok bool) {
 	}
 	var c completion
 	c.Usage.Input, c.Usage.Output = -1, -1
-	var wrongType *json.UnmarshalTypeError
-	if err := json.Unmarshal(data, &c); err != nil && !errors.As(err, &wrongType) {
+	if err := json.Unmarshal(data, &c); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return e, false
 	}
 	for i := range c.Choices {

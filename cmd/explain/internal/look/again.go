@@ -28,7 +28,7 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 				break
 			}
 		}
-		if input.Exists(filepath.Join(path, input.CapturedTrace)) && f.analyses(cmd) != "" {
+		if input.Exists(filepath.Join(path, input.CapturedTrace)) && cmdenv.Given(cmd, ofAnAnalysis) != "" {
 			return false, nil
 		}
 	}
@@ -37,7 +37,7 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 	if !comparing && !strings.HasPrefix(schema, "explain.report/") {
 		return false, nil
 	}
-	if flag := f.analyses(cmd); flag != "" {
+	if flag := cmdenv.Given(cmd, ofAnAnalysis); flag != "" {
 		return true, usage.Errorf("--%s is about an analysis, and %s is the result of one: name the trace", flag, file)
 	}
 	if comparing && f.perfetto != "" {
@@ -77,13 +77,3 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 var ofAnAnalysis = []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map", "ncu",
 	"server-log", "prometheus", "evidence", "top", "all-rows", "no-kernel-percentiles",
 	"no-nvtx-kernel-map", "nvtx-coverage-warn-threshold", "print-schema", "out"}
-
-// analyses returns the first given flag that only an analysis can serve; empty if there is none.
-func (f *reportFlags) analyses(cmd *cobra.Command) string {
-	for _, name := range ofAnAnalysis {
-		if cmd.Flags().Changed(name) {
-			return name
-		}
-	}
-	return ""
-}

@@ -285,10 +285,8 @@ var ofOneCapture = []string{"ncu", "server-log", "prometheus", "evidence", "perf
 
 // runReport makes one report of the captures of a run.
 func (f *reportFlags) runReport(cmd *cobra.Command, e *cmdenv.Env, captures []string) error {
-	for _, name := range ofOneCapture {
-		if cmd.Flags().Changed(name) {
-			return usage.Errorf("--%s is about one capture, and %d are named", name, len(captures))
-		}
+	if flag := cmdenv.Given(cmd, ofOneCapture); flag != "" {
+		return usage.Errorf("--%s is about one capture, and %d are named", flag, len(captures))
 	}
 	run := mergecmd.Run{Analysis: f.AnalysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.top, Apart: true}
 	if err := run.Report(cmd, e, captures); err != nil {

@@ -1,2 +1,0 @@
-// Package output holds what explain writes: the formats of a report, and the folders of reports and comparisons.
-package output
