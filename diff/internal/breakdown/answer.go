@@ -25,10 +25,8 @@ type Parts struct {
 	Floor      float64 // change of the unit's time that noise alone rarely exceeds, a ratio of the base
 
 	names *kernelNames
+	fused *fused // nil until it is asked for
 }
-
-// split are the rows of the attribution.
-func (x *Parts) split() split { return x.C.Attribution.Rows }
 
 // Answer returns the comparison's result, once its gates stand: the number of the gate that decided, and what makes up
 // that number's change. It takes the kind of unit of the headline or, if the headline has no kind, the one that

@@ -32,7 +32,7 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		}
 		return []comparison.AnswerRow{row}
 	}
-	if shift, ok := common(s.parts.Base, s.parts.Head); ok && !s.inOneCategory(class, shift.middle) {
+	if shift, ok := s.common(); ok && !s.inOneCategory(class, shift.middle) {
 		if list := s.commonRows(class, &shift); list != nil {
 			return list
 		}
@@ -169,28 +169,29 @@ func (s *story) shiftText(who string, of *kernelShift, together float64) string 
 // replacements share a row.
 func (s *story) kernelRows(keep func(r *comparison.AttributionRow, delta float64) bool) []comparison.AnswerRow {
 	deltas, joined := map[string]float64{}, map[string]bool{}
-	a, kernels := &s.parts.C.Attribution, s.parts.C.Kernels
-	for i := range a.Rows {
-		if a.Rows[i].Kind == comparison.KindKernel {
-			deltas[a.Rows[i].ID] = a.Rows[i].Delta
+	f, kernels := s.parts.fuse(), s.parts.C.Kernels
+	of := f.of
+	for i := range f.rows {
+		if f.rows[i].Kind == comparison.KindKernel {
+			deltas[f.rows[i].ID] = f.rows[i].Delta
 		}
 	}
-	of := map[string]*comparison.Kernel{}
 	for i := range kernels {
-		k := &kernels[i]
-		of[kernelID(k)] = k
-		if k.SplitOf != nil {
-			joined[kernelID(k)] = true
+		if kernels[i].SplitOf != nil {
+			joined[kernelID(&kernels[i])] = true
 		}
 	}
 	var list []comparison.AnswerRow
-	rows := recharged(a.Rows, of)
+	rows := recharged(f.rows, of)
 	for i := range rows {
 		r := &rows[i]
 		if r.Kind != comparison.KindKernel || r.Category == side.Communication || joined[r.ID] || r.Delta == 0 {
 			continue
 		}
 		row := s.kernelRow(r, of[r.ID])
+		if x := f.places[r.ID]; x != nil {
+			row = x.cause(r, s.parts.names)
+		}
 		if k := of[r.ID]; k != nil && k.BaseName != nil && k.HeadName != nil {
 			if n := splits(kernels, k); n > 1 {
 				row.What = fmt.Sprintf("kernel %s%s%d kernels, %s among them", s.parts.names.shown(comparison.Value(k.BaseName)), splitWord, n,

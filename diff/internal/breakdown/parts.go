@@ -33,7 +33,7 @@ const (
 // ownEvidence reports whether the kernels alone show a change of compute time: all of them shifted alike, or one that
 // makes up a large enough part of the change is known to have changed.
 func (s *story) ownEvidence(d float64) bool {
-	if shift, ok := common(s.parts.Base, s.parts.Head); ok && shift.middle*d > 0 {
+	if shift, ok := s.common(); ok && shift.middle*d > 0 {
 		return true
 	}
 	return slices.ContainsFunc(s.parts.C.Kernels, func(k comparison.Kernel) bool {
@@ -186,10 +186,11 @@ func callText(api []comparison.API, d float64) []string {
 	return texts
 }
 
-// common finds a shift that most kernels share. ok is false unless kernels with commonShare of the compute time changed
-// by that much, within a quarter of it, and not because one kernel takes that share. One kernel may stand apart.
-func common(base, head *side.Side) (x kernelShift, ok bool) {
-	x = shifted(base, head)
+// common finds a shift that most kernels share, but for those of a replacement. ok is false unless kernels with
+// commonShare of the compute time changed by that much, within a quarter of it, and not because one kernel takes that
+// share. One kernel may stand apart.
+func (s *story) common() (x kernelShift, ok bool) {
+	x = shifted(s.parts.Base, s.parts.Head, s.parts.fuse().taken)
 	return x, math.Abs(x.middle) >= commonLeast && len(x.names) >= commonKinds && x.alike >= commonShare &&
 		x.rest >= commonRest
 }
@@ -205,7 +206,8 @@ type kernelShift struct {
 // ratio is the shift as a relative change.
 func (x *kernelShift) ratio() float64 { return math.Expm1(x.middle) }
 
-func shifted(onBase, onHead *side.Side) kernelShift {
+// shifted leaves out the pairs of these names.
+func shifted(onBase, onHead *side.Side, but map[string]bool) kernelShift {
 	base, _ := onBase.Merged()
 	head, _ := onHead.Merged()
 	type change struct {
@@ -215,11 +217,10 @@ func shifted(onBase, onHead *side.Side) kernelShift {
 	var list []change
 	sum, most, largest, apart := 0.0, 0.0, 0.0, 0.0 // largest is 0 if the kernel with most time is not alike
 	for _, p := range pairing.Kernels(base, head) {
-		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
-		if b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 && h.Count > 0 {
+		b, h, name := pairing.At(base, p.Base), pairing.At(head, p.Head), pairing.PairName(base, head, p)
+		if b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 && h.Count > 0 && !but[name] {
 			sum, most = sum+b.Time, max(most, b.Time)
-			ln := math.Log(h.Time / h.Count / (b.Time / b.Count))
-			list = append(list, change{ln, b.Time, pairing.PairName(base, head, p)})
+			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time, name})
 		}
 	}
 	x := kernelShift{names: map[string]bool{}}
@@ -257,7 +258,8 @@ func unmoved(chosen *pairing.Chosen, base, head *side.Side, shift float64) *pair
 		if !k.Both() || k.Name == chosen.Kind {
 			continue
 		}
-		x := shifted(k.Of(base, head))
+		onBase, onHead := k.Of(base, head)
+		x := shifted(onBase, onHead, nil)
 		if len(x.names) > 0 && math.Abs(x.middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
 			return k
 		}
@@ -330,7 +332,8 @@ func replaced(kernels []comparison.Kernel, names *kernelNames, least float64, te
 			}
 			continue
 		}
-		if strings.Contains(text, names.shown(comparison.Value(k.BaseName))+splitWord) {
+		if strings.Contains(text, names.shown(comparison.Value(k.BaseName))+splitWord) ||
+			strings.Contains(text, splitWord+names.shown(comparison.Value(k.HeadName))) {
 			continue // named there
 		}
 		n++

@@ -107,7 +107,7 @@ func timeClass(rows []comparison.Row) comparison.Class {
 // does not judge the kernels.
 func (x *Parts) of(k *pairing.Kind, rows []comparison.Row) *Parts {
 	y := *x
-	y.Chosen.Kind = k.Name
+	y.fused, y.Chosen.Kind = nil, k.Name
 	y.Base, y.Head = k.Of(x.Base, x.Head)
 	depth := pairing.Depth(y.Base, y.Head)
 	y.C = &comparison.Comparison{Depth: depth, Primary: rows, Attribution: Attribute(y.Base, y.Head, depth, x.Limits),

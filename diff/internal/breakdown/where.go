@@ -177,10 +177,18 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 			break
 		}
 	}
-	if len(numbers) == 0 || len(numbers) > mostPlaces || math.Abs(sum) < math.Abs(d)/2 {
+	if math.Abs(sum) < math.Abs(d)/2 {
 		return ""
 	}
 	slices.Sort(numbers)
+	return placesText(numbers)
+}
+
+// placesText lists a few positions: at #5, #19.
+func placesText(numbers []int64) string {
+	if len(numbers) == 0 || len(numbers) > mostPlaces {
+		return ""
+	}
 	text := "at "
 	for i, n := range numbers {
 		if i > 0 {
