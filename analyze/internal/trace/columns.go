@@ -8,38 +8,30 @@ import (
 )
 
 // Columns are usually as wide as their data needs, so that they fit into memory: times as [Span] says, a number 32
-// bits, an index into a dictionary as many as the dictionary needs. Values that do not fit are stored apart, by row.
+// bits or 64, an index into a dictionary as many as the dictionary needs.
 
 // Span holds start and end of each event.
 type Span = span.Span
 
-// farAway in a column marks a value that is stored apart, by row. (A lookup in a map lets the methods below be inlined;
-// there are few such values.)
+// farAway in a column of times marks a value that is stored apart, by row, while the table is read.
 const farAway = 1<<32 - 1
 
-// numbers is a column of whole numbers from -1 up.
+// numbers is a column of whole numbers, each plus 1.
 type numbers struct {
-	v   []uint32      // the number plus 1
-	far map[int]int64 // those kept aside
+	low  []uint32
+	high []uint32 // the upper 32 bits; nil if all are 0
 }
 
 func (n *numbers) at(i int) int64 {
-	if v := n.v[i]; v != farAway {
-		return int64(v) - 1
+	if n.high == nil {
+		return int64(n.low[i]) - 1
 	}
-	return n.far[i]
+	return int64(uint64(n.high[i])<<32|uint64(n.low[i])) - 1
 }
 
 // take keeps the rows of order, in that order.
 func (n *numbers) take(a *spill.Arena, order []int32) {
-	w := numbers{v: spill.Make[uint32](a, len(order)), far: map[int]int64{}}
-	for to, from := range order {
-		if w.v[to] = n.v[from]; w.v[to] == farAway {
-			w.far[to] = n.far[int(from)]
-		}
-	}
-	spill.Free(a, n.v)
-	*n = w
+	n.low, n.high = taken(a, n.low, order), taken(a, n.high, order)
 }
 
 // codes is a column of indexes into a dictionary.
@@ -113,7 +105,7 @@ type column interface {
 type numberColumn struct {
 	*numbers
 	slots []uint32
-	aside [][]far // by sink
+	aside [][]far // the upper 32 bits that are not 0, by sink
 }
 
 // number adds a column of numbers to the table.
@@ -127,17 +119,22 @@ func (c *numberColumn) join() { c.aside = append(c.aside, nil) }
 
 // put writes the number of the row that s is at.
 func (c *numberColumn) put(s *sink, v int64) {
-	if u := uint64(v) + 1; u < farAway {
-		c.slots[s.at] = uint32(u)
-		return
+	u := uint64(v) + 1
+	c.slots[s.at] = uint32(u)
+	if high := u >> 32; high > 0 {
+		c.aside[s.index] = append(c.aside[s.index], far{int32(s.at), int64(high)})
 	}
-	c.slots[s.at] = farAway
-	c.aside[s.index] = append(c.aside[s.index], far{int32(s.at), v})
 }
 
 func (c *numberColumn) settle(t *eventTable) {
 	n := t.eachPiece(func(p *piece, to int) { copy(c.slots[to:], c.slots[p.slot:p.slot+p.n]) })
-	*c.numbers = numbers{v: spill.Cut(t.arena, c.slots, n), far: byIndex(t.byRow(c.aside...))}
+	*c.numbers = numbers{low: spill.Cut(t.arena, c.slots, n)}
+	if list := t.byRow(c.aside...); len(list) > 0 {
+		c.high = spill.Make[uint32](t.arena, n)
+		for _, f := range list {
+			c.high[f.at] = uint32(f.v)
+		}
+	}
 }
 
 // codeColumn becomes a column of codes and the values they stand for.

@@ -101,7 +101,8 @@ func (t *Trace) Memory() *spill.Arena { return t.arena }
 
 // DropCallIDs frees the correlation ids of API calls, which are not needed once launches are joined.
 func (t *Trace) DropCallIDs() {
-	spill.Free(t.arena, t.API.corr.v)
+	spill.Free(t.arena, t.API.corr.low)
+	spill.Free(t.arena, t.API.corr.high)
 	t.API.corr = numbers{}
 }
 
@@ -388,7 +389,7 @@ func (r *Ranges) Open(i int) bool { return r.places[r.place.at(i)].open }
 func (r *Ranges) InputSizes(i int) int32 { return r.places[r.place.at(i)].sizes }
 
 // Numbered reports whether the capture has numbers of autograd.
-func (r *Ranges) Numbered() bool { return len(r.number.v) > 0 }
+func (r *Ranges) Numbered() bool { return len(r.number.low) > 0 }
 
 // Sequence is the number of an operator of PyTorch in autograd, which its backward calls share, or -1.
 func (r *Ranges) Sequence(i int) int64 {

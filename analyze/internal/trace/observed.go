@@ -32,7 +32,7 @@ func (o *Observed) Subject(i int) int32 { return o.subject.at(i) }
 
 // Number of row i: the id of a call's stack, the id of a sample, the value of a counter; -1 if there is none.
 func (o *Observed) Number(i int) int64 {
-	if o.number.v == nil {
+	if o.number.low == nil {
 		return int64(None)
 	}
 	return o.number.at(i)
@@ -162,7 +162,7 @@ type Frame struct {
 }
 
 // Len is the number of frames.
-func (f *Frames) Len() int { return len(f.stack.v) }
+func (f *Frames) Len() int { return len(f.stack.low) }
 
 // Stack is the id of the stack that frame i belongs to.
 func (f *Frames) Stack(i int) int64 { return f.stack.at(i) }

@@ -291,7 +291,7 @@ func describeRanges(in *kit.Input) []*report.Summary {
 		counts[totals.parts[i].text] += int32(totals.parts[i].count)
 		all += int(totals.parts[i].count)
 	}
-	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare), all/mostShare)
+	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare), min(all/mostShare, mostShares))
 	share, done := make([]int, len(counts)), 0 // by name
 	for n, c := range counts {
 		share[n] = min(done*shares/max(1, all), shares-1)
@@ -321,8 +321,12 @@ func describeRanges(in *kit.Input) []*report.Summary {
 	return summaries
 }
 
-// leastShare is how many ranges justify a processor of their own, mostShare how many one processor holds at a time.
-const leastShare, mostShare = 1 << 16, 1 << 20
+// Shares of the ranges. A processor goes through all ranges for each share, and holds the durations of one share.
+const (
+	leastShare = 1 << 16 // ranges that justify a processor of their own
+	mostShare  = 1 << 20 // ranges of a share, unless that makes too many
+	mostShares = 8
+)
 
 // orLast is a dense index with a place for the unknown after all others.
 func orLast(i int32, n int) int {
