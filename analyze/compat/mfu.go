@@ -111,11 +111,11 @@ func mfu(in *kit.Input, out *kit.Output) {
 			q["model"] = new(*p + *d)
 		}
 	}
-	gpu, device := mfuDevice(in)
+	gpu := cmp.Or(d.GPU, in.GPUName()) // the device that env.json names, else that of the trace if all are alike
+	device := peaks.Lookup(gpu)
 	var peak, bandwidth *float64
 	if device != nil {
-		peak = device.Flops(peakType[d.DType])
-		bandwidth = positiveFloat(device.Bandwidth)
+		peak, bandwidth = device.Flops(peakType[d.DType]), &device.Bandwidth
 	}
 	u.emit(out, peak, bandwidth)
 	u.inputs(out, d, gpu, device, peak, bandwidth)
@@ -136,27 +136,17 @@ func mfu(in *kit.Input, out *kit.Output) {
 	mfuFindings(out, u, peak, bandwidth)
 }
 
-func positiveFloat(v float64) *float64 {
-	if v <= 0 {
-		return nil
-	}
-	return &v
-}
-
 // elementBytes is the size of one element of weights and of the KV cache.
 var elementBytes = map[string]float64{"bfloat16": 2, "float16": 2, "float32": 4, "fp8": 1}
 
 // peakType is the peak that a data type is compared with. PyTorch multiplies float32 without tensor cores by default.
 var peakType = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32, "fp8": peaks.FP8}
 
-// mfuDevice is the device of the run: the one that env.json names, else that of the trace if all its devices are alike.
-func mfuDevice(in *kit.Input) (string, *peaks.Device) {
-	name := cmp.Or(evidence.Of[*perfopt.Data](in.Evidence).GPU, in.GPUName())
-	return name, peaks.Lookup(name)
-}
-
 // mfuStages are in the order of the table; those without an operation count have timings only.
 var mfuStages = []string{"prefill", "decode", "model", "vision", "sam", "clip", "projector"}
+
+// wholeStages are the stages whose operations are counted, with a note.
+var wholeStages = map[string]string{"prefill": "", "decode": "", "model": "prefill and decode"}
 
 func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 	r := u.run
@@ -168,12 +158,8 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 		if time == nil && stated == 0 {
 			continue
 		}
-		note := ""
-		switch stage {
-		case "model":
-			note = "prefill and decode"
-		case "prefill", "decode":
-		default:
+		note, whole := wholeStages[stage]
+		if !whole {
 			note = "inside prefill"
 		}
 		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")
@@ -182,7 +168,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 		flops, bytes := u.flops[stage], u.bytes[stage]
 		rate, moved := over(flops, time, 1e9), over(bytes, time, 1e9)
 		used, busy := over(rate, peak, 1), over(moved, bandwidth, 1)
-		if stage == "prefill" || stage == "decode" || stage == "model" {
+		if whole {
 			out.Metric("mfu.flops", l, flops)
 			out.Metric("mfu.flop_rate", l, rate)
 			out.Metric("mfu.utilization", l, used)

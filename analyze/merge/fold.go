@@ -42,9 +42,7 @@ func (e *RunError) Error() string { return e.Text }
 // Report makes the report of all captures of the sources. It is the same whichever files hold the captures, in any
 // order.
 func Report(ctx context.Context, sources []Source, opt Options) (*report.Report, error) {
-	if opt.Top == 0 {
-		opt.Top = defaultTop
-	}
+	opt.Top = cmp.Or(opt.Top, defaultTop)
 	l, err := index(ctx, sources)
 	if err != nil {
 		return nil, err
@@ -136,11 +134,9 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 	}
 	f.captures = append(f.captures, k)
 	f.counts.missing = f.counts.missing || c.From != ""
-	for _, role := range f.opt.Roles {
-		if role.Of.MatchString(c.Name) {
-			k.role = role.Name
-			break
-		}
+	named := func(r Role) bool { return r.Of.MatchString(c.Name) }
+	if at := slices.IndexFunc(f.opt.Roles, named); at >= 0 {
+		k.role = f.opt.Roles[at].Name
 	}
 	k.nameRanks(f.opt.Rank)
 	for _, g := range r.Environment.GPUs {

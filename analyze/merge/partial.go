@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -391,10 +392,8 @@ func decode(name string, h Head, body []byte) (*Capture, error) {
 	if err := c.Report.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	for _, t := range c.Tracks {
-		if t == nil {
-			return nil, fmt.Errorf("%s: %w: a track is null", name, errPartial)
-		}
+	if slices.Contains(c.Tracks, nil) {
+		return nil, fmt.Errorf("%s: %w: a track is null", name, errPartial)
 	}
 	return c, nil
 }

@@ -290,10 +290,8 @@ func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 		return nil, nil, nil
 	}
 	n := len(x.ranks[0].steps)
-	for i := range x.ranks {
-		if len(x.ranks[i].steps) != n {
-			return nil, nil, nil
-		}
+	if slices.ContainsFunc(x.ranks, func(r rank) bool { return len(r.steps) != n }) {
+		return nil, nil, nil
 	}
 	list := make([]int64, len(x.ranks))
 	for k := range n {

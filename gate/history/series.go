@@ -316,12 +316,7 @@ type Level struct {
 // Level returns the level up to a time; nil if there are no nights.
 func (s *Series) Level(until time.Time, o change.Options) *Level {
 	upTo := *s
-	upTo.Nights = nil
-	for _, n := range s.Nights {
-		if !n.Time.After(until) {
-			upTo.Nights = append(upTo.Nights, n)
-		}
-	}
+	upTo.Nights = slices.DeleteFunc(slices.Clone(s.Nights), func(n Night) bool { return n.Time.After(until) })
 	if len(upTo.Nights) == 0 {
 		return nil
 	}
@@ -333,12 +328,8 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 			from = max(from, c.At)
 		}
 	}
-	l := &Level{}
-	for _, n := range upTo.Nights[from:] {
-		if s.Pinned != nil || n.Epoch == epoch {
-			l.Nights = append(l.Nights, n)
-		}
-	}
+	elsewhere := func(n Night) bool { return s.Pinned == nil && n.Epoch != epoch }
+	l := &Level{Nights: slices.DeleteFunc(upTo.Nights[from:], elsewhere)}
 	l.Value = median(l.Nights)
 	off := lists.Map(l.Nights, func(n Night) float64 { return math.Log(n.followed() / l.Value) })
 	if len(off) >= 3 {

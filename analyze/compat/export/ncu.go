@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -50,12 +51,11 @@ const (
 // files.
 func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	find := func(id string) *report.Table {
-		for i := range details {
-			if details[i].ID == id {
-				return &details[i]
-			}
+		i := slices.IndexFunc(details, func(t report.Table) bool { return t.ID == id })
+		if i < 0 {
+			return &report.Table{}
 		}
-		return &report.Table{}
+		return &details[i]
 	}
 	t := find("kernel_bandwidth_metrics")
 	s := ncuSummary{TotalKernels: len(t.Rows), Top: []ncuBandwidth{}, MoE: ncuExperts{List: []ncuBandwidth{}}}

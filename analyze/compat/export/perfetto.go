@@ -33,12 +33,10 @@ func PerfettoUnits(r *report.Report) ([]PerfettoUnit, error) {
 	if r.Unit.Steps == nil || len(r.Unit.Steps.List) == 0 || len(r.Unit.Steps.List[0].Shown) == 0 {
 		return nil, ErrNoStep
 	}
-	var list []PerfettoUnit
 	step := r.Unit.Steps.List[0]
-	for _, u := range step.Shown {
-		list = append(list, PerfettoUnit{Steps: r.Unit.Steps, Step: step, Shown: u})
-	}
-	return list, nil
+	return lists.Map(step.Shown, func(u *report.UnitShown) PerfettoUnit {
+		return PerfettoUnit{Steps: r.Unit.Steps, Step: step, Shown: u}
+	}), nil
 }
 
 // PerfettoMedian is the median unit of a report on a device, or on the slowest device if that one has none.
@@ -204,11 +202,7 @@ func (p *perfetto) unit(process int, u *PerfettoUnit) {
 }
 
 func slicesOf(events []report.UnitEvent) []slice {
-	list := make([]slice, len(events))
-	for i, e := range events {
-		list[i].UnitEvent = e
-	}
-	return list
+	return lists.Map(events, func(e report.UnitEvent) slice { return slice{UnitEvent: e} })
 }
 
 // work writes GPU work by stream: each piece with its attributes, and a flow from the call that launched it.

@@ -59,8 +59,8 @@ var forms = []form{
 	{"ncu/regions/report.json", isRegions, (*Data).readRegions},
 	{"inputs.yaml", isInputs, (*Data).readInputs},
 	{"config.yaml", isConfig, (*Data).readConfig},
-	{"operators.md", isOperators, (*Data).readOperators},
-	{"kernels.md", isKernels, (*Data).readKernels},
+	{"operators.md", columns("op_name", "total_time_ms", "calls"), (*Data).readOperators},
+	{"kernels.md", columns("kernel_name", "total_ms", "calls"), (*Data).readKernels},
 	{"stakeholder_summary.md", titled("Stakeholder Summary"), (*Data).readSummary},
 	{"report.md", titled("Deep Profiling Report", "Stage 1 Profiling Report", "Stage 2 Profiling Report",
 		"Nsight Compute – NVTX Regions", "Run Assumptions"), (*Data).readNothing},
@@ -77,10 +77,8 @@ func titled(titles ...string) func(string, []byte) bool {
 
 func formOf(name string, head []byte) *form {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	for i := range forms {
-		if forms[i].is(name, head) {
-			return &forms[i]
-		}
+	if i := slices.IndexFunc(forms, func(f form) bool { return f.is(name, head) }); i >= 0 {
+		return &forms[i]
 	}
 	return nil
 }
@@ -104,9 +102,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			return nil, fmt.Errorf("%s: %w", in.Name, err)
 		}
 	}
-	if d.Run == nil {
-		d.Run = d.summary
-	}
+	d.Run = cmp.Or(d.Run, d.summary)
 	return d, nil
 }
 
@@ -269,11 +265,8 @@ func (d *Data) readInputs(in *file.Input, b []byte) {
 
 func isConfig(_ string, head []byte) bool {
 	k := topKeys(head)
-	switch {
-	case k["model"] && (k["infer"] || k["pipeline"] || k["dataset"] && k["device"]):
-		return true
-	}
-	return k["runner"] && k["stage1_runner"]
+	return k["model"] && (k["infer"] || k["pipeline"] || k["dataset"] && k["device"]) ||
+		k["runner"] && k["stage1_runner"]
 }
 
 // Bounds of a configuration, so that no file can make the parser hang: real ones have 3 kB and nest six deep.

@@ -2,6 +2,7 @@ package perfopt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -118,11 +119,7 @@ func (d *Data) readMetrics(in *file.Input, b []byte) {
 		stages = map[string]*stat{}
 	}
 	for _, name := range stageNames {
-		s := stages[name]
-		if s == nil {
-			s = part(name + "_ms")
-		}
-		if v := s.scaled(1e6); v.Mean != nil {
+		if v := cmp.Or(stages[name], part(name+"_ms")).scaled(1e6); v.Mean != nil {
 			r.Times[name] = v
 		}
 	}
@@ -146,9 +143,7 @@ func (d *Data) readMetrics(in *file.Input, b []byte) {
 	}
 	t.Understood++
 	d.runs++
-	if d.Run == nil {
-		d.Run = r
-	}
+	d.Run = cmp.Or(d.Run, r)
 }
 
 // dims reads the dimensions, if all are there.
@@ -214,8 +209,8 @@ func (d *Data) readSummary(in *file.Input, b []byte) {
 		}
 		return false
 	})
-	if len(r.Times) > 0 && d.summary == nil {
-		d.summary = r
+	if len(r.Times) > 0 {
+		d.summary = cmp.Or(d.summary, r)
 	}
 }
 

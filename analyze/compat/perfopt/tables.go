@@ -63,12 +63,8 @@ func cellsOf(line string) []string {
 
 // ruler reports whether the cells are the line under a table's header.
 func ruler(cells []string) bool {
-	for _, c := range cells {
-		if strings.Trim(c, ":- ") != "" || !strings.Contains(c, "-") {
-			return false
-		}
-	}
-	return len(cells) > 0
+	odd := func(c string) bool { return strings.Trim(c, ":- ") != "" || !strings.Contains(c, "-") }
+	return len(cells) > 0 && !slices.ContainsFunc(cells, odd)
 }
 
 // eachCells calls take with each row of the Markdown tables in b and counts its verdicts; lines outside tables count as
@@ -111,20 +107,16 @@ func headerOf(head []byte) []string {
 	return nil
 }
 
-func hasColumns(header []string, names ...string) bool {
-	return !slices.ContainsFunc(names, func(n string) bool { return column(header, n) < 0 })
+// columns recognises a page by the columns of its first table.
+func columns(names ...string) func(string, []byte) bool {
+	return func(_ string, head []byte) bool {
+		header := headerOf(head)
+		return !slices.ContainsFunc(names, func(n string) bool { return column(header, n) < 0 })
+	}
 }
 
 func column(header []string, name string) int {
 	return slices.IndexFunc(header, func(h string) bool { return strings.EqualFold(h, name) })
-}
-
-func isOperators(_ string, head []byte) bool {
-	return hasColumns(headerOf(head), "op_name", "total_time_ms", "calls")
-}
-
-func isKernels(_ string, head []byte) bool {
-	return hasColumns(headerOf(head), "kernel_name", "total_ms", "calls")
 }
 
 // named splits a row into its first cell and the others by column. A name may contain the bars that separate cells:
@@ -229,16 +221,9 @@ func (d *Data) readRegions(in *file.Input, b []byte) {
 // regionName is the name where it is made of plain words, else a number; a region A::B is inside A.
 func regionName(s string, n int) (name, parent string, depth int64) {
 	parts := strings.Split(s, "::")
-	for _, p := range parts {
-		if !regionPart().MatchString(p) {
-			return "region " + strconv.Itoa(n), "", 0
-		}
-	}
-	if len(parts) > 16 {
+	odd := func(p string) bool { return !regionPart().MatchString(p) }
+	if len(parts) > 16 || slices.ContainsFunc(parts, odd) {
 		return "region " + strconv.Itoa(n), "", 0
 	}
-	if len(parts) > 1 {
-		parent = strings.Join(parts[:len(parts)-1], "::")
-	}
-	return s, parent, int64(len(parts) - 1)
+	return s, strings.Join(parts[:len(parts)-1], "::"), int64(len(parts) - 1)
 }

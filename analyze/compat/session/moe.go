@@ -2,6 +2,8 @@ package session
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -166,10 +168,7 @@ func takeImbalance(d *Data, r *row) {
 // finish sorts the tables, and adds up pairs that several files list.
 func (m *MoE) finish() {
 	m.closeToken()
-	for _, l := range m.byIndex {
-		m.Layers = append(m.Layers, l)
-	}
-	lists.Sort(m.Layers, func(a, b *Layer) int { return cmp.Compare(a.Index, b.Index) })
+	m.Layers = slices.SortedFunc(maps.Values(m.byIndex), func(a, b *Layer) int { return cmp.Compare(a.Index, b.Index) })
 	lists.Sort(m.Pairs, func(a, b Pair) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B))
 	})

@@ -126,27 +126,26 @@ func (d *Data) Warnings() []report.Warning {
 // disagreements compares the summaries with the tables.
 func (d *Data) disagreements() []string {
 	var list []string
-	differ := func(what string, n, stated int64, sum, statedSum float64) {
+	differ := func(what string, x, stated *Sample) {
+		if x == nil || stated == nil || x.n == 0 || stated.n == 0 {
+			return
+		}
 		// Tables have three decimals: half a percent is far more than rounding explains.
-		if n > 0 && stated > 0 && (n != stated || math.Abs(sum-statedSum) > 0.005*max(sum, statedSum)+float64(n)*1e3) {
+		if x.n != stated.n || math.Abs(x.sum-stated.sum) > 0.005*max(x.sum, stated.sum)+float64(x.n)*1e3 {
 			list = append(list, what)
 		}
 	}
 	s := &d.Summaries
 	for _, phase := range append(slices.Clone(phaseWords), Other) {
-		if f, st := d.Forward[phase], s.Forward[phase]; f != nil && st != nil {
-			differ("forward passes ("+phase+")", f.Time.N(), st.N(), f.Time.Sum(), st.Sum())
+		if f := d.Forward[phase]; f != nil {
+			differ("forward passes ("+phase+")", &f.Time, s.Forward[phase])
 		}
 	}
 	for _, name := range append(slices.Clone(operationWords), Other) {
-		if o, st := d.Operations[Operation{Name: name}], s.Operations[name]; o != nil && st != nil {
-			differ("CPU operations ("+name+")", o.N(), st.N(), o.Sum(), st.Sum())
-		}
+		differ("CPU operations ("+name+")", d.Operations[Operation{Name: name}], s.Operations[name])
 	}
 	for _, name := range componentWords {
-		if c, st := d.Components[name], s.Components[name]; c != nil && st != nil {
-			differ("parts of the model ("+name+")", c.N(), st.N(), c.Sum(), st.Sum())
-		}
+		differ("parts of the model ("+name+")", d.Components[name], s.Components[name])
 	}
 	if n := d.Batches.Steps; n > 0 && s.Tokens.N() > 0 && n != s.Tokens.N() {
 		list = append(list, "the number of batches")

@@ -69,12 +69,7 @@ func kindOf(name string, b []byte) kind {
 		return noSummary
 	}
 	has := func(keys ...string) bool {
-		for _, k := range keys {
-			if _, ok := top[k]; !ok {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(keys, func(k string) bool { return top[k] == nil })
 	}
 	switch {
 	case len(top) == 0:

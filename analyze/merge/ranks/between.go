@@ -51,13 +51,8 @@ type epochs struct {
 }
 
 func (x *epochs) match(collectives int32) {
-	n := 0
-	for m := range x.m.Members {
-		if x.m.Members[m].Device >= 0 == x.device && len(x.m.Members[m].Calls) > 0 {
-			n++
-		}
-	}
-	x.two = n == 2
+	calls := func(m Member) bool { return m.Device >= 0 == x.device && len(m.Calls) > 0 }
+	x.two = lists.Count(x.m.Members, calls) == 2
 	x.collect(collectives)
 	for _, e := range x.list {
 		x.fill(e)
@@ -308,10 +303,7 @@ func (x *epochs) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) 
 		return cmp.Compare(to-from, end-start)
 	})
 	start, end := span(longest)
-	room := int64(surest * SameHost)
-	for i := range x.m.Clocks {
-		room = max(room, int64(surest*x.m.Clocks[i].P99))
-	}
+	room := int64(surest * max(SameHost, lists.Most(x.m.Clocks, func(c Clock) float64 { return c.P99 })))
 	list := come[longest]
 	after, _ := slices.BinarySearchFunc(list, end+room, func(c coming, t int64) int { return cmp.Compare(c.at, t) })
 	best, least := -1, 0.0

@@ -85,10 +85,7 @@ type chains struct {
 // match finds the calls that match: the collectives of the sets, and the calls between them by root, peer or order.
 func match(a *Aligned, sets []Set) *matching {
 	x := &matching{Aligned: a}
-	calls := 0
-	for i := range sets {
-		calls += sets[i].Len() * len(sets[i].Members)
-	}
+	calls := lists.Sum(sets, func(s Set) int { return s.Len() * len(s.Members) })
 	x.every = int64(calls/maxFollowed + 1)
 	x.waits = make([]wait, 0, calls/int(x.every))
 	for i := range x.Members {
@@ -164,10 +161,8 @@ func (x *matching) add(m int, call int32, peer int, other int32) {
 
 // together adds the waits of the collectives of a set: all wait for the last.
 func (x *matching) together(s *Set) {
-	for _, m := range s.Members {
-		if !x.Clock(m).Known {
-			return
-		}
+	if slices.ContainsFunc(s.Members, func(m int) bool { return !x.Clock(m).Known }) {
+		return
 	}
 	for n := range s.Len() {
 		last := 0

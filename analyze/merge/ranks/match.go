@@ -163,21 +163,12 @@ func together(members []Member, list []line) []Set {
 		seed := list[0]
 		g := group{members: members, seed: seed, clocks: map[int]Line{members[seed.member].Clock: {}}, hi: len(seed.calls)}
 		g.take(seed, 0)
-		var others, rest []line
-		for _, l := range list[1:] {
-			if len(l.calls) != len(seed.calls) || !g.join(l, 0) {
-				others = append(others, l)
-			}
-		}
-		for _, l := range others {
-			if !g.find(l) {
-				rest = append(rest, l)
-			}
-		}
+		equal := func(l line) bool { return len(l.calls) == len(seed.calls) && g.join(l, 0) }
+		list = slices.DeleteFunc(slices.Clone(list[1:]), equal)
+		list = slices.DeleteFunc(list, g.find)
 		if len(g.lines) > 1 {
 			sets = append(sets, g.set())
 		}
-		list = rest
 	}
 	return sets
 }

@@ -133,10 +133,7 @@ func (st *study) layOut(sets []Set) {
 }
 
 func (st *study) set(s *Set) {
-	known := true
-	for _, m := range s.Members {
-		known = known && st.Clock(m).Known
-	}
+	known := !slices.ContainsFunc(s.Members, func(m int) bool { return !st.Clock(m).Known })
 	there := make([]int, 0, len(s.Members)) // members that captured this collective
 	starts, sorted := make([]int64, len(s.Members)), make([]int64, 0, len(s.Members))
 	sums := make([]int64, len(st.names))

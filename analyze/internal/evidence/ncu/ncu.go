@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -140,10 +141,8 @@ func (d *Data) Environment(e *report.Environment) {
 	if len(e.GPUs) > 0 {
 		return
 	}
-	for i := range d.Devices {
-		e.GPUs = append(e.GPUs, d.Devices[i].model())
-	}
 	if len(d.Devices) > 0 {
+		e.GPUs = lists.Map(d.Devices, Device.model)
 		return
 	}
 	cc := map[int]string{}
@@ -153,6 +152,6 @@ func (d *Data) Environment(e *report.Environment) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(cc)) {
-		e.GPUs = append(e.GPUs, (&Device{ID: id, CC: cc[id]}).model())
+		e.GPUs = append(e.GPUs, Device{ID: id, CC: cc[id]}.model())
 	}
 }

@@ -137,12 +137,8 @@ const apartFrom = 60
 // Apart says of a capture between two moments, in ns since 1970, that all logs were written at other times, whatever
 // their time zone and, of a log without years, whatever the year. It is empty if that is not certain.
 func (d *Data) Apart(begin, end int64) string {
-	for _, w := range d.written {
-		if w.meets(begin/1e9, end/1e9+1) {
-			return ""
-		}
-	}
-	if len(d.written) == 0 {
+	meets := func(w written) bool { return w.meets(begin/1e9, end/1e9+1) }
+	if len(d.written) == 0 || slices.ContainsFunc(d.written, meets) {
 		return ""
 	}
 	w := d.written[0]

@@ -200,9 +200,7 @@ func (d *Data) Units() (groups []UnitGroup, other int64) {
 		times := lists.Map(g.Kept, func(i int32) float64 { return float64(d.Iterations.At(int(i)).Elapsed()) })
 		n := stat.Warmup(times)
 		g.Warmup, g.Kept = int64(n), g.Kept[n:]
-		for _, v := range times[n:] {
-			g.Total += int64(v)
-		}
+		g.Total = lists.Sum(times[n:], func(v float64) int64 { return int64(v) })
 		kept = append(kept, g)
 	}
 	lists.Sort(kept, func(a, b UnitGroup) int {

@@ -40,10 +40,8 @@ func ModelID(s string) string {
 	if n := len(parts); n != 2 || parts[0] == "" || parts[0] == "." || parts[0] == ".." || parts[0] == "~" {
 		parts = parts[n-1:]
 	}
-	for _, p := range parts {
-		if p == "None" || !modelWord().MatchString(p) {
-			return ""
-		}
+	if slices.ContainsFunc(parts, func(p string) bool { return p == "None" || !modelWord().MatchString(p) }) {
+		return ""
 	}
 	return strings.Join(parts, "/")
 }
