@@ -2,8 +2,6 @@ package compat
 
 import (
 	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -11,7 +9,7 @@ import (
 
 var BatchUtilization = kit.Section{
 	ID: "batch_utilization", Title: "Batch utilisation",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "Rows of the session's batch_utilization.csv, one per call of the scheduler: sequences over " +
 		"max_num_seqs and tokens over max_num_batched_tokens, computed anew. A row whose limit is 0 has no " +
 		"utilisation; profilemate counts it as 0.",
@@ -61,7 +59,7 @@ const (
 
 func batchUtilization(in *kit.Input, out *kit.Output) {
 	const name, summary = "batch_utilization.csv", "batch_utilization_summary.json"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	b, s := &d.Batches, &d.Summaries
 	if b.Steps == 0 {
 		if s.Tokens.N() == 0 {

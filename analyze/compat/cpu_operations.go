@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -15,7 +13,7 @@ import (
 
 var CPUOperations = kit.Section{
 	ID: "cpu_operations", Title: "CPU operations",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know are " +
 		"grouped as other.",
 	Findings: []kit.FindingDef{
@@ -47,7 +45,7 @@ const schedulingShare = 0.10
 
 func cpuOperations(in *kit.Input, out *kit.Output) {
 	const name, summary = "cpu_operations_timing.csv", "cpu_timing_summary.json"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	if len(d.Operations) == 0 {
 		sessionLacks(out, d, name, summary)
 		return

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -17,7 +15,7 @@ import (
 
 var CUDAGraphUsage = kit.Section{
 	ID: "cuda_graph_usage", Title: "CUDA graphs of the engine",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "Rows of the session's cuda_graph_captures.csv, cuda_graph_usage.csv and " +
 		"cuda_graph_timeline.csv, by what a graph was captured for. A batch is padded up to the next captured " +
 		"size.",
@@ -60,7 +58,7 @@ type graphSums struct{ captured, used, replays int64 }
 
 func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 	const captures, usage, timeline = "cuda_graph_captures.csv", "cuda_graph_usage.csv", "cuda_graph_timeline.csv"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	if len(d.Graphs.ByBatch) == 0 {
 		sessionLacks(out, d, captures, usage, timeline)
 		return

@@ -8,6 +8,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/compat/perfopt"
 	"github.com/nsys-llm/explain/analyze/compat/session"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 )
 
 // Pages are the documentation of the sections, as ID.md.
@@ -21,3 +23,12 @@ var Readers = []evidence.Reader{
 		Read: evidence.Reading(session.Read)},
 	{Kind: perfopt.Kind, Title: "an artifact of llm-perf-opt", Is: perfopt.Is, Read: evidence.Reading(perfopt.Read)},
 }
+
+// The evidence that sections need.
+var (
+	ofSession = []file.Kind{session.Kind}
+	ofRun     = []file.Kind{perfopt.Kind}
+)
+
+func sessionOf(in *kit.Input) *session.Data { return evidence.Of[*session.Data](in.Evidence) }
+func runOf(in *kit.Input) *perfopt.Data     { return evidence.Of[*perfopt.Data](in.Evidence) }

@@ -3,9 +3,6 @@ package compat
 import (
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -13,7 +10,7 @@ import (
 
 var EncoderDecoder = kit.Section{
 	ID: "encoder_decoder", Title: "Encoder and decoder",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "Rows of the session's encoder_decoder_timing.csv, by part of the model. Cross-attention runs " +
 		"inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not " +
 		"used.",
@@ -39,7 +36,7 @@ var EncoderDecoder = kit.Section{
 
 func encoderDecoder(in *kit.Input, out *kit.Output) {
 	const name, summary = "encoder_decoder_timing.csv", "encoder_decoder_summary.json"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	if d.ModelType != "" && d.ModelType != "unknown" {
 		out.Note("The session takes the model for " + map[string]string{"encoder_decoder": "an encoder and a decoder",
 			"decoder_only": "a decoder alone"}[d.ModelType] + ".")

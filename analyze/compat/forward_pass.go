@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -13,7 +11,7 @@ import (
 
 var ForwardPass = kit.Section{
 	ID: "forward_pass", Title: "Forward passes",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all " +
 		"forward time, not a mean of ratios; profilemate's column of it is not used.",
 	Findings: []kit.FindingDef{
@@ -54,7 +52,7 @@ const forwardPrefill = 0.60
 
 func forwardPass(in *kit.Input, out *kit.Output) {
 	const name, summary = "forward_pass_timing.csv", "forward_pass_summary.json"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	all := &d.AllForward
 	if all.Time.N() == 0 {
 		sessionLacks(out, d, name, summary)

@@ -3,16 +3,13 @@ package compat
 import (
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 var KVCache = kit.Section{
 	ID: "kv_cache", Title: "KV cache blocks",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where " +
 		"these are missing.",
 	Findings: []kit.FindingDef{
@@ -52,7 +49,7 @@ const (
 
 func kvCache(in *kit.Input, out *kit.Output) {
 	const usage, evictions, summary = "kv_cache_usage.csv", "kv_cache_evictions.csv", "kv_cache_summary.txt"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	c, s := &d.Cache, &d.Summaries
 	if c.Usage.N() == 0 && c.Evictions == 0 && !s.Cached {
 		sessionLacks(out, d, usage, evictions)

@@ -7,8 +7,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/compat/perfopt"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -17,7 +15,7 @@ import (
 
 var MFU = kit.Section{
 	ID: "mfu", Title: "Stage times and MFU",
-	Evidence: []file.Kind{perfopt.Kind},
+	Evidence: ofRun,
 	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of " +
 		"the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One " +
 		"request at a time, as llm-perf-opt measures. Its own utilisation undercounts the feed-forward part 1.5 " +
@@ -95,7 +93,7 @@ var MFU = kit.Section{
 }
 
 func mfu(in *kit.Input, out *kit.Output) {
-	d := evidence.Of[*perfopt.Data](in.Evidence)
+	d := runOf(in)
 	if d.Run == nil {
 		out.Status(report.Unavailable, "the evidence has no timings of llm-perf-opt (metrics.json)")
 		return

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -16,7 +15,7 @@ import (
 
 var MoE = kit.Section{
 	ID: "moe", Title: "Mixture of experts",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. The " +
 		"number of experts comes from moe_summary.json, because the tables list only those that were chosen. An " +
 		"expert that no token chose counts with 0 activations.",
@@ -124,7 +123,7 @@ func (l *moeLayer) label() report.Labels { return kit.Labels("layer", strconv.It
 
 func moe(in *kit.Input, out *kit.Output) {
 	const activations, summary = "moe_expert_activations.csv", "moe_summary.json"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	m := &d.MoE
 	if len(m.Layers) == 0 && len(m.Pairs) == 0 {
 		sessionLacks(out, d, activations, "moe_load_imbalance.csv", "moe_expert_coselection.csv",

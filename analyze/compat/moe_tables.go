@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -106,7 +105,7 @@ const maxPairRows = 50
 // moePairs ranks the pairs of experts by how often they are chosen together. The expected count, if experts were chosen
 // independently with the activations of the layer, is pairs × 2 p q.
 func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
-	pairs := evidence.Of[*session.Data](in.Evidence).MoE.Pairs
+	pairs := sessionOf(in).MoE.Pairs
 	if len(pairs) == 0 {
 		return
 	}

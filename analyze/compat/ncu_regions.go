@@ -2,15 +2,13 @@ package compat
 
 import (
 	"github.com/nsys-llm/explain/analyze/compat/perfopt"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 var NCURegions = kit.Section{
 	ID: "ncu_regions", Title: "Regions profiled with Nsight Compute",
-	Evidence: []file.Kind{perfopt.Kind},
+	Evidence: ofRun,
 	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are " +
 		"numbered.",
 	Metrics: []report.MetricDef{
@@ -34,7 +32,7 @@ var NCURegions = kit.Section{
 const maxRegionMetrics = 200
 
 func ncuRegions(in *kit.Input, out *kit.Output) {
-	list := evidence.Of[*perfopt.Data](in.Evidence).Regions
+	list := runOf(in).Regions
 	if len(list) == 0 {
 		out.Status(report.Unavailable, "the evidence has no list of regions (ncu/regions/report.json)")
 		return

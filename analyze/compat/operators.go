@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/compat/perfopt"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -15,7 +13,7 @@ import (
 
 var Operators = kit.Section{
 	ID: "operators", Title: "Operators and kernels of llm-perf-opt",
-	Evidence: []file.Kind{perfopt.Kind},
+	Evidence: ofRun,
 	Derivation: "Rows of llm-perf-opt's operators.md and kernels.md. Times of operators are its own: it adds an " +
 		"operator's self time to its total, so one that calls no others counts twice. Operators whose names are not of " +
 		"the usual form are grouped.",
@@ -47,7 +45,7 @@ var Operators = kit.Section{
 }
 
 func operators(in *kit.Input, out *kit.Output) {
-	d := evidence.Of[*perfopt.Data](in.Evidence)
+	d := runOf(in)
 	if len(d.Operators)+len(d.Kernels) == 0 {
 		out.Status(report.Unavailable, "the evidence has neither operators.md nor kernels.md")
 		return

@@ -1,9 +1,6 @@
 package compat
 
 import (
-	"github.com/nsys-llm/explain/analyze/compat/session"
-	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -11,7 +8,7 @@ import (
 
 var Preemptions = kit.Section{
 	ID: "preemptions", Title: "Preemptions",
-	Evidence: []file.Kind{session.Kind},
+	Evidence: ofSession,
 	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of " +
 		"the same request; request_lifecycle.csv, which has the last one only, if there are no resumptions. " +
 		"The rate is over requests that were seen to start.",
@@ -55,7 +52,7 @@ var sessionReasons = []string{"recompute", "swap", "kv_cache_full", "other"}
 
 func preemptions(in *kit.Input, out *kit.Output) {
 	const events, requests, summary = "preemption_events.csv", "request_lifecycle.csv", "preemption_summary.json"
-	d := evidence.Of[*session.Data](in.Evidence)
+	d := sessionOf(in)
 	q := &d.Requests
 	if d.Had[events]+d.Had[requests] == 0 {
 		s := &d.Summaries

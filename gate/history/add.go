@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -170,10 +171,9 @@ func (c *changes) clock(ctx context.Context, p *Place, workload string) (near bo
 		}
 	}
 	var newest int64
-	err = c.tx.QueryRowContext(ctx, c.s.sql.query("SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
-		"AND workload = ? AND commit_id <> ?"), p.Repository, p.Branch, workload, p.Commit).Scan(&newest)
-	if err != nil {
-		return false, c.s.fail(err)
+	if err := c.get(ctx, &newest, "SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
+		"AND workload = ? AND commit_id <> ?", p.Repository, p.Branch, workload, p.Commit); err != nil {
+		return false, err
 	}
 	p.Time = p.Time.UTC().Truncate(time.Second)
 	t := time.Unix(newest, 0).UTC()
@@ -196,17 +196,13 @@ func (c *changes) run(ctx context.Context, x *row, count *Merged) (id int64, err
 			return 0, err
 		}
 	}
-	rows, err := c.tx.QueryContext(ctx, c.s.sql.query("SELECT commit_id FROM runs WHERE capture = ? AND repository = ? AND commit_id <> ? LIMIT 1"),
-		x.Capture, x.Repository, x.Commit)
-	if err != nil {
-		return 0, c.s.fail(err)
-	}
-	others, err := collect(rows, one[string])
-	if err != nil {
-		return 0, c.s.fail(err)
-	}
-	if len(others) > 0 {
-		return 0, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, others[0], x.Commit)
+	var other string
+	switch err := c.get(ctx, &other, "SELECT commit_id FROM runs WHERE capture = ? AND repository = ? "+
+		"AND commit_id <> ? LIMIT 1", x.Capture, x.Repository, x.Commit); {
+	case err == nil:
+		return 0, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, other, x.Commit)
+	case !errors.Is(err, sql.ErrNoRows):
+		return 0, err
 	}
 	id, fresh, err := c.insert(ctx, "INSERT INTO runs (run_key, repository, branch, commit_id, at, workload, epoch, "+
 		"capture, name, report) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -261,9 +257,9 @@ func (c *changes) tag(ctx context.Context, repository, tag, commit string) error
 		return err
 	}
 	var at string
-	if err := c.tx.QueryRowContext(ctx, c.s.sql.query("SELECT commit_id FROM tags WHERE repository = ? AND tag = ?"),
-		repository, tag).Scan(&at); err != nil {
-		return c.s.fail(err)
+	if err := c.get(ctx, &at, "SELECT commit_id FROM tags WHERE repository = ? AND tag = ?",
+		repository, tag); err != nil {
+		return err
 	}
 	if at != commit {
 		return fmt.Errorf("tag %s names commit %s already, and not %s: take another name", tag, at, commit)

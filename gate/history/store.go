@@ -199,14 +199,16 @@ func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, e
 // insert adds a row unless one with its key exists, and returns its id. fresh reports whether it was added.
 func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool,
 	err error) {
-	err = c.tx.QueryRowContext(ctx, c.s.sql.query(add+" ON CONFLICT DO NOTHING RETURNING id"), args...).Scan(&id)
-	if err == nil {
-		return id, true, nil
-	}
+	err = c.get(ctx, &id, add+" ON CONFLICT DO NOTHING RETURNING id", args...)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = c.tx.QueryRowContext(ctx, c.s.sql.query(find), key...).Scan(&id)
+		return id, false, c.get(ctx, &id, find, key...)
 	}
-	return id, false, c.s.fail(err)
+	return id, err == nil, err
+}
+
+// get reads the only column of the first row of a query.
+func (c *changes) get(ctx context.Context, to any, query string, args ...any) error {
+	return c.s.fail(c.tx.QueryRowContext(ctx, c.s.sql.query(query), args...).Scan(to))
 }
 
 // all returns all rows of a query; fields are where the columns of a row go.

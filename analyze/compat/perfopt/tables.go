@@ -1,7 +1,6 @@
 package perfopt
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"slices"
@@ -72,11 +71,9 @@ func ruler(cells []string) bool {
 func eachCells(in *file.Input, b []byte, take func(header, cells []string) bool) {
 	t := in.Tally
 	var header, last []string
-	s := bufio.NewScanner(bytes.NewReader(b))
-	s.Buffer(make([]byte, 64<<10), maxBytes)
-	for s.Scan() {
+	for line := range bytes.Lines(b) {
 		t.Records++
-		cells := cellsOf(s.Text())
+		cells := cellsOf(string(line))
 		switch {
 		case cells == nil:
 			header, last = nil, nil
@@ -95,14 +92,17 @@ func eachCells(in *file.Input, b []byte, take func(header, cells []string) bool)
 	}
 }
 
+// searched is how many lines may stand before the first table of a page.
+const searched = 39
+
 // headerOf finds the header of the first Markdown table.
 func headerOf(head []byte) []string {
-	s := bufio.NewScanner(bytes.NewReader(head))
-	s.Buffer(make([]byte, 4<<10), file.HeadBytes+1)
-	for n := 0; s.Scan() && n < 40; n++ {
-		if cells := cellsOf(s.Text()); cells != nil {
+	n := 0
+	for line := range bytes.Lines(head) {
+		if cells := cellsOf(string(line)); cells != nil || n == searched {
 			return cells
 		}
+		n++
 	}
 	return nil
 }

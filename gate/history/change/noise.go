@@ -72,8 +72,8 @@ func (f *finder) learn(t, split int) {
 	}
 	l.excursions(f)
 	l.spread()
-	l.correlate(f)
-	l.recent(f)
+	l.correlate()
+	l.recent()
 	f.take(f.starts[len(f.starts)-1], t)
 }
 
@@ -215,7 +215,7 @@ func (l *learner) spread() {
 
 // correlate estimates the correlation of neighbours from clipped residuals, corrected for the fitted levels and shrunk
 // towards the prior.
-func (l *learner) correlate(f *finder) {
+func (l *learner) correlate() {
 	cross, sq, pairs, n := 0.0, 0.0, 0.0, 0.0
 	for k := range l.res {
 		c := l.clip(l.res[k])
@@ -244,7 +244,7 @@ func correlation(cross, sq, pairs, n, levels float64) float64 {
 
 // recent raises the noise to that of the newest nights if theirs is larger. It uses the steps from night to night, so
 // that a new level adds only one.
-func (l *learner) recent(f *finder) {
+func (l *learner) recent() {
 	rho := l.noise.Correlation
 	variance := l.noise.SD * l.noise.SD
 	var steps []float64
