@@ -144,8 +144,8 @@ func moe(in *kit.Input, out *kit.Output) {
 	moeFindings(out, layers)
 }
 
-func loadOf(l *session.Layer) moeLayer {
-	x := moeLayer{Layer: l, experts: l.Experts(), hottest: -1}
+func loadOf(l *session.Layer) *moeLayer {
+	x := &moeLayer{Layer: l, experts: l.Experts(), hottest: -1}
 	if x.Load, x.known = l.Load(); !x.known {
 		return x
 	}
@@ -175,13 +175,12 @@ func loadOf(l *session.Layer) moeLayer {
 }
 
 // moeTotals emits the metrics over whole layers.
-func moeTotals(out *kit.Output, layers []moeLayer) {
+func moeTotals(out *kit.Output, layers []*moeLayer) {
 	var experts, hit, dead, total int64
 	knowsAll, evenAll := len(layers) > 0, len(layers) > 0
 	var empty []string
 	var worst, peak, decile *float64
-	for i := range layers {
-		l := &layers[i]
+	for _, l := range layers {
 		if !l.known {
 			empty = append(empty, strconv.Itoa(l.Index))
 			continue
@@ -233,7 +232,7 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 }
 
 // moeBatches emits the metrics that were sampled by batch and by token.
-func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
+func moeBatches(d *session.Data, out *kit.Output, layers []*moeLayer) {
 	const imbalance, weights = "moe_load_imbalance.csv", "moe_routing_weights_hist.csv"
 	m := &d.MoE
 	emit := func(id, file, column string, labels report.Labels, s *session.Sample) {
@@ -243,8 +242,7 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 	emit("moe.imbalance", imbalance, "max_min_ratio", nil, &m.Imbalance.Sample)
 	emit("moe.routing_weight", weights, "weight", nil, &m.Weight)
 	emit("moe.routing_top_weight", weights, "weight", nil, &m.TopWeight)
-	for i := range layers {
-		l := &layers[i]
+	for _, l := range layers {
 		emit("moe.imbalance", imbalance, "max_min_ratio", l.label(), &l.Imbalance)
 		emit("moe.batch_spread", imbalance, "std_dev", l.label(), &l.Spread)
 		emit("moe.routing_weight", weights, "weight", l.label(), &l.Weight)
@@ -262,11 +260,10 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 
 // moeWhole emits the imbalance if it was not sampled by batch: the whole session counts as one batch, dead experts
 // included.
-func moeWhole(out *kit.Output, layers []moeLayer) {
+func moeWhole(out *kit.Output, layers []*moeLayer) {
 	var worst *float64
 	known := 0
-	for i := range layers {
-		l := &layers[i]
+	for _, l := range layers {
 		if !l.known {
 			continue
 		}
@@ -287,22 +284,21 @@ func moeWhole(out *kit.Output, layers []moeLayer) {
 	out.Note("The session has no samples of imbalance by batch: the value of `moe.imbalance` takes the whole session for one batch, and that of the worst layer if it is unlabelled.")
 }
 
-func moeFindings(out *kit.Output, layers []moeLayer) {
+func moeFindings(out *kit.Output, layers []*moeLayer) {
 	var dead, experts int64
-	hot := -1
-	for i := range layers {
-		l := &layers[i]
+	var hot *moeLayer
+	for _, l := range layers {
 		if l.Dead != nil {
 			dead, experts = dead+*l.Dead, experts+l.experts
 		}
-		if l.peak != nil && (hot < 0 || *l.peak > *layers[hot].peak) {
-			hot = i
+		if l.peak != nil && (hot == nil || *l.peak > *hot.peak) {
+			hot = l
 		}
 	}
 	if dead > 0 {
 		evidence := []report.MetricRef{}
-		for i := range layers {
-			if l := &layers[i]; l.Dead != nil && *l.Dead > 0 && len(evidence) < 3 {
+		for _, l := range layers {
+			if l.Dead != nil && *l.Dead > 0 && len(evidence) < 3 {
 				evidence = append(evidence, report.MetricRef{ID: "moe.dead_experts", Labels: l.label()},
 					report.MetricRef{ID: "moe.coverage", Labels: l.label()})
 			}
@@ -311,10 +307,10 @@ func moeFindings(out *kit.Output, layers []moeLayer) {
 			"Measure with more and more varied requests first: few tokens reach few experts.",
 			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so their GPU has less to do.")
 	}
-	if hot >= 0 && *layers[hot].peak > moeUneven {
-		l := &layers[hot]
+	if hot != nil && *hot.peak > moeUneven {
 		out.Find("experts_uneven",
-			[]report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
+			[]report.MetricRef{{ID: "moe.peak_to_mean", Labels: hot.label()},
+				{ID: "moe.activations", Labels: hot.label()}},
 			"With expert parallelism a layer waits for its busiest expert: balance them (vLLM: --enable-eplb, with redundant experts), and watch the balancedness that it logs.",
 			"FLOPs are the same however tokens spread, so metrics of utilisation computed from a model's dimensions do not show this.")
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // moeLayersTable lists the layers, the least balanced first.
-func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
+func moeLayersTable(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 	list := slices.Clone(layers)
 	key := func(v *float64) float64 {
 		if v == nil {
@@ -22,13 +22,12 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
 		}
 		return *v
 	}
-	lists.Sort(list, func(a, b moeLayer) int {
+	lists.Sort(list, func(a, b *moeLayer) int {
 		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()),
 			key(a.Imbalance.Mean())))
 	})
 	t := out.Table("moe_layers")
-	for i := range list {
-		l := &list[i]
+	for _, l := range list {
 		row := []kit.Field{kit.Int("layer", int64(l.Index)), kit.Maybe("top_weight", l.TopWeight.Mean())}
 		if l.experts > 0 {
 			row = append(row, kit.Int("experts", l.experts))
@@ -57,7 +56,7 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
 }
 
 // moeHottest ranks the experts by their share of their layer, and lists all of them in a file.
-func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
+func moeHottest(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 	type expert struct {
 		layer, expert int
 		n             int64
@@ -67,8 +66,7 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	var list []expert
 	all := out.Table("moe_experts")
 	rows := 0
-	for i := range layers {
-		l := &layers[i]
+	for _, l := range layers {
 		for e, n := range l.Hits {
 			share := stat.Ratio(n, l.Total)
 			if share == nil {
@@ -104,14 +102,14 @@ const maxPairRows = 50
 
 // moePairs ranks the pairs of experts by how often they are chosen together. The expected count, if experts were chosen
 // independently with the activations of the layer, is pairs × 2 p q.
-func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
+func moePairs(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 	pairs := sessionOf(in).MoE.Pairs
 	if len(pairs) == 0 {
 		return
 	}
 	byIndex := map[int]*moeLayer{}
-	for i := range layers {
-		byIndex[layers[i].Index] = &layers[i]
+	for _, l := range layers {
+		byIndex[l.Index] = l
 	}
 	type ranked struct {
 		session.Pair
@@ -168,11 +166,11 @@ const (
 
 // moeMap draws the load of each expert, 1 being an even share, as a row per layer. Experts beyond the bound share a
 // cell with their neighbours, and so do layers.
-func moeMap(out *kit.Output, layers []moeLayer) {
+func moeMap(out *kit.Output, layers []*moeLayer) {
 	var shown []*moeLayer
 	experts := 0
-	for i := range layers {
-		if l := &layers[i]; l.Counted > 0 {
+	for _, l := range layers {
+		if l.Counted > 0 {
 			shown = append(shown, l)
 			experts = max(experts, len(l.Hits), int(l.experts))
 		}

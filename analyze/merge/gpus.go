@@ -53,7 +53,7 @@ func (s *rankSection) gpuNamed(k deviceKey) string {
 	name, n := fmt.Sprintf("GPU %d", s.f.devices.number(k)), 0
 	rank := ""
 	for m := range s.run.members {
-		if r := &s.run.ranks[s.run.of[m]]; r.capture == k.capture && s.run.members[m].Device == k.device {
+		if r := s.run.ranks[s.run.of[m]]; r.capture == k.capture && s.run.members[m].Device == k.device {
 			rank, n = r.label, n+1
 		}
 	}

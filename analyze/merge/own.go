@@ -67,8 +67,7 @@ func (s *rankSection) bubbles() {
 	}
 	most, worst := 0.0, -1
 	shown := s.run.shown(maxRankMetrics)
-	for i := range s.run.ranks {
-		r := &s.run.ranks[i]
+	for i, r := range s.run.ranks {
 		if r.bubble == nil {
 			continue
 		}
@@ -89,7 +88,7 @@ func (s *rankSection) bubbles() {
 	if most >= 3*highShare {
 		severity = report.High
 	}
-	r := &s.run.ranks[worst]
+	r := s.run.ranks[worst]
 	window := s.f.captures[r.capture].window.Length
 	l := report.Labels{"rank": r.label}
 	s.out.find("rank_bubbles", severity, fmt.Sprintf("Rank %s only waits for its neighbours in the pipeline for %s of its time",
@@ -104,8 +103,7 @@ func (s *rankSection) experts() {
 	in := s.run.perCapture()
 	var sum, most, n int64
 	worst := -1
-	for i := range s.run.ranks {
-		r := &s.run.ranks[i]
+	for i, r := range s.run.ranks {
 		x := s.f.captures[r.capture].own.Experts
 		if in[r.capture] > 1 || x == nil {
 			continue

@@ -32,7 +32,7 @@ type rank struct {
 
 // runFold is what the ranks of a run state together.
 type runFold struct {
-	ranks   []rank
+	ranks   []*rank
 	members []ranks.Member
 	of      []int // by member: its rank
 	aligned *ranks.Aligned
@@ -160,15 +160,14 @@ func (f *fold) study() *runFold {
 			if !ok {
 				at = len(x.ranks)
 				found[k] = at
-				x.ranks = append(x.ranks, rank{number: -1, capture: i, pid: t.PID, role: c.role})
+				x.ranks = append(x.ranks, &rank{number: -1, capture: i, pid: t.PID, role: c.role})
 			}
 			x.ranks[at].number = max(x.ranks[at].number, t.Rank)
 			x.world = max(x.world, t.World)
 		}
 	}
-	lists.Sort(x.ranks, func(a, b rank) int { return cmp.Compare(uint64(a.number), uint64(b.number)) })
-	for at := range x.ranks {
-		r := &x.ranks[at]
+	lists.Sort(x.ranks, func(a, b *rank) int { return cmp.Compare(uint64(a.number), uint64(b.number)) })
+	for at, r := range x.ranks {
 		c := f.captures[r.capture]
 		r.label = strconv.FormatInt(r.number, 10)
 		if r.number < 0 {
@@ -232,12 +231,12 @@ func (x *runFold) ofRanks() {
 // distinguish makes labels differ if files share a name.
 func (x *runFold) distinguish() {
 	taken := map[string]bool{}
-	for i := range x.ranks {
-		label := x.ranks[i].label
-		for n := 2; taken[x.ranks[i].label]; n++ {
-			x.ranks[i].label = label + " #" + strconv.Itoa(n)
+	for _, r := range x.ranks {
+		label := r.label
+		for n := 2; taken[r.label]; n++ {
+			r.label = label + " #" + strconv.Itoa(n)
 		}
-		taken[x.ranks[i].label] = true
+		taken[r.label] = true
 	}
 }
 
@@ -248,8 +247,7 @@ type stepTime struct{ number, ns int64 }
 // sampled run only the median of them is known, if a rank has a capture of its own.
 func (f *fold) steps(x *runFold) {
 	in := x.perCapture()
-	for i := range x.ranks {
-		r := &x.ranks[i]
+	for _, r := range x.ranks {
 		c := f.captures[r.capture]
 		type place struct{ device, group int64 }
 		times := map[place][]stepTime{}
@@ -290,14 +288,14 @@ func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 		return nil, nil, nil
 	}
 	n := len(x.ranks[0].steps)
-	if slices.ContainsFunc(x.ranks, func(r rank) bool { return len(r.steps) != n }) {
+	if slices.ContainsFunc(x.ranks, func(r *rank) bool { return len(r.steps) != n }) {
 		return nil, nil, nil
 	}
 	list := make([]int64, len(x.ranks))
 	for k := range n {
 		slowest := 0
-		for i := range x.ranks {
-			list[i] = x.ranks[i].steps[k].ns
+		for i, r := range x.ranks {
+			list[i] = r.steps[k].ns
 			if list[i] > x.ranks[slowest].steps[k].ns {
 				slowest = i
 			}
@@ -312,8 +310,8 @@ func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 // perCapture is how many ranks each capture holds.
 func (x *runFold) perCapture() map[int]int {
 	n := map[int]int{}
-	for i := range x.ranks {
-		n[x.ranks[i].capture]++
+	for _, r := range x.ranks {
+		n[r.capture]++
 	}
 	return n
 }

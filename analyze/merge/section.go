@@ -199,7 +199,7 @@ func (s *rankSection) totals() {
 		}
 	} else {
 		s.out.put("ranks.missing", nil, nil, n)
-		highest := lists.Most(s.run.ranks, func(r rank) int64 { return r.number })
+		highest := lists.Most(s.run.ranks, func(r *rank) int64 { return r.number })
 		if gaps := s.run.missing(highest); gaps != "" && gaps != "rank 0" { // names may count from 1
 			s.out.warn("missing_ranks", "Missing: %s; the total number of ranks is unknown. Everything below covers the merged ranks.", gaps)
 		}
@@ -218,9 +218,9 @@ func (s *rankSection) totals() {
 	}
 	var all ranks.Rank
 	unknown := 0
-	for i := range s.run.ranks {
-		all.Add(&s.run.ranks[i].sum, 1)
-		if s.run.ranks[i].number < 0 {
+	for _, r := range s.run.ranks {
+		all.Add(&r.sum, 1)
+		if r.number < 0 {
 			unknown++
 		}
 	}
@@ -265,8 +265,8 @@ const unmatchedShare = 0.05
 // missing names the ranks below a number without a capture, only the first ten if there are many; "" if there are none.
 func (x *runFold) missing(below int64) string {
 	have := map[int64]bool{}
-	for i := range x.ranks {
-		if n := x.ranks[i].number; n >= 0 && n < below {
+	for _, r := range x.ranks {
+		if n := r.number; n >= 0 && n < below {
 			have[n] = true
 		}
 	}

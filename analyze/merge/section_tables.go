@@ -22,8 +22,7 @@ func (s *rankSection) ranksOut() (causes [][]report.Cell) {
 			maxRankMetrics, len(s.run.ranks))
 	}
 	in := s.run.perCapture()
-	for i := range s.run.ranks {
-		r := &s.run.ranks[i]
+	for i, r := range s.run.ranks {
 		sum := &r.sum
 		l := report.Labels{"rank": r.label}
 		step, kernel, late, because, device := report.Null, report.Null, report.Null, report.Null, report.Null
@@ -84,7 +83,7 @@ func (s *rankSection) chainsOut() {
 	shown := s.run.shown(maxRankMetrics)
 	for i := range s.run.chains[:min(len(s.run.chains), maxRankMetrics)] {
 		c := &s.run.chains[i]
-		first := &s.run.ranks[c.first]
+		first := s.run.ranks[c.first]
 		because, ns := report.Null, report.Null
 		if len(c.Causes) > 0 && c.Causes[0].Act != "" {
 			because, ns = report.S(c.Causes[0].Act), report.I(int64(math.Round(c.Causes[0].Time)))
@@ -176,8 +175,8 @@ func (s *rankSection) rolesOut() {
 		return // a report does not say which ranks it covers
 	}
 	count := map[string]int64{}
-	for i := range s.run.ranks {
-		count[s.run.ranks[i].role]++
+	for _, r := range s.run.ranks {
+		count[r.role]++
 	}
 	delete(count, "")
 	for _, name := range slices.Sorted(maps.Keys(count)) {

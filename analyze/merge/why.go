@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func tellable(time, window int64, often bool) (severity report.Severity, ok bool
 
 // findFirst reports the rank that others wait for longest, directly or through other ranks.
 func (s *rankSection) findFirst(c *chain) {
-	r := &s.run.ranks[c.first]
+	r := s.run.ranks[c.first]
 	window := s.f.captures[r.capture].window.Length
 	often := c.Of >= leastOften && 2*c.N > c.Of
 	severity, ok := tellable(c.Time, window, often)
@@ -203,16 +204,10 @@ func (c *chain) transfer() (call string, ok bool) {
 
 // findLast reports the rank that the others wait for: the one that spent the least time in collectives.
 func (s *rankSection) findLast() {
-	slow := -1
-	for i := range s.run.ranks {
-		if b := s.run.ranks[i].sum.Blame; b > 0 && (slow < 0 || b > s.run.ranks[slow].sum.Blame) {
-			slow = i
-		}
-	}
-	if slow < 0 {
+	r := slices.MaxFunc(s.run.ranks, func(a, b *rank) int { return cmp.Compare(a.sum.Blame, b.sum.Blame) })
+	if r.sum.Blame <= 0 {
 		return
 	}
-	r := &s.run.ranks[slow]
 	window := s.f.captures[r.capture].window.Length
 	severity, ok := tellable(r.sum.Blame, window, r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N)
 	if !ok {
