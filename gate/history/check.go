@@ -30,9 +30,9 @@ const mostUnseen = 0.05
 // Checks is what a check found.
 type Checks struct {
 	Schema  string      `json:"schema"`
-	Series  []Checked   `json:"series"`
-	Changes []Found     `json:"changes"` // the newest first
-	Borders []Border    `json:"borders"` // the newest first
+	Series  []*Checked  `json:"series"`
+	Changes []*Found    `json:"changes"` // the newest first
+	Borders []*Border   `json:"borders"` // the newest first
 	Open    int         `json:"open"`    // changes for the worse that are not accepted and still there
 	Warned  int         `json:"warned"`  // creeps for the worse, and borders with Warn
 	Tool    report.Tool `json:"tool"`
@@ -129,7 +129,7 @@ type CheckOptions struct {
 
 // Check looks for changes in the series of the runs that a filter selects.
 func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
-	out := &Checks{Schema: ChecksSchema, Series: []Checked{}, Changes: []Found{}, Borders: []Border{},
+	out := &Checks{Schema: ChecksSchema, Series: []*Checked{}, Changes: []*Found{}, Borders: []*Border{},
 		Tool: report.Tool{Name: "explain"}}
 	if len(o.Metrics) == 0 {
 		o.Metrics = []string{StepTime}
@@ -161,7 +161,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 				found.acknowledge(acks)
 				found.Open = found.Worse && !found.Gone && (found.Ack == nil || !found.Ack.Holds(o.Today))
 				if o.Causes {
-					if err := x.explain(ctx, s, changes, k, &found); err != nil {
+					if err := x.explain(ctx, s, changes, k, found); err != nil {
 						return nil, err
 					}
 				}
@@ -176,9 +176,9 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 		}
 		out.Borders = append(out.Borders, successions(out.Series[first:], out.workloads)...)
 	}
-	out.Warned += lists.Count(out.Borders, func(b Border) bool { return b.Warn })
-	lists.Sort(out.Borders, func(a, b Border) int { return b.After.Time.Compare(a.After.Time) })
-	lists.Sort(out.Changes, func(a, b Found) int { return b.After.Time.Compare(a.After.Time) })
+	out.Warned += lists.Count(out.Borders, func(b *Border) bool { return b.Warn })
+	lists.Sort(out.Borders, func(a, b *Border) int { return b.After.Time.Compare(a.After.Time) })
+	lists.Sort(out.Changes, func(a, b *Found) int { return b.After.Time.Compare(a.After.Time) })
 	return out, nil
 }
 
@@ -192,8 +192,9 @@ const (
 )
 
 // checked analyses a series.
-func (s *Series) checked(o change.Options) Checked {
-	c := Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights, told: s.Read(o), least: o.Least}
+func (s *Series) checked(o change.Options) *Checked {
+	c := &Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights, told: s.Read(o),
+		least: o.Least}
 	c.Noise, c.Flips, c.Creep = c.told.Noise, append([]change.Flips{}, c.told.Flips...), c.told.Creep
 	if x := c.told.Sees; x > 0 {
 		if s.Better == report.Higher {
@@ -213,8 +214,7 @@ func (s *Series) checked(o change.Options) Checked {
 }
 
 // borders returns the changes of the environment of a series.
-func (c *Checked) borders(epochs map[string]Workload) []Border {
-	list := []Border{}
+func (c *Checked) borders(epochs map[string]Workload) (list []*Border) {
 	for _, b := range c.told.Borders {
 		x := c.border(c.Series.Nights[max(0, b.At-1)], c.Series.Nights[b.At], b.Shift, b.SE)
 		x.Night, x.Nights = b.At, b.Nights
@@ -230,8 +230,8 @@ func (c *Checked) borders(epochs map[string]Workload) []Border {
 }
 
 // border returns the border between two nights at which the level moved, ln; se is infinite if it is not known.
-func (c *Checked) border(before, after Night, shift, se float64) Border {
-	x := Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: after,
+func (c *Checked) border(before, after Night, shift, se float64) *Border {
+	x := &Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: after,
 		Ratio: math.Exp(shift)}
 	if !math.IsInf(se, 0) && !math.IsNaN(se) {
 		x.SE = &se
@@ -248,12 +248,11 @@ var hardware = []string{"gpu", "gpus", "source"}
 
 // successions returns the borders at which a series ends and the same work continues on another GPU. The nights after
 // such a border are a series with a baseline of its own.
-func successions(list []Checked, workloads map[string]Workload) []Border {
+func successions(list []*Checked, workloads map[string]Workload) (borders []*Border) {
 	type key struct{ repository, branch, labels, kind, work string }
 	of := map[key][]*Checked{}
 	var order []key
-	for i := range list {
-		x := &list[i]
+	for _, x := range list {
 		if x.Nights == 0 {
 			continue
 		}
@@ -267,7 +266,6 @@ func successions(list []Checked, workloads map[string]Workload) []Border {
 		}
 		of[k] = append(of[k], x)
 	}
-	var borders []Border
 	for _, k := range order {
 		next := of[k]
 		lists.Sort(next, func(a, b *Checked) int { return a.Series.Nights[0].Time.Compare(b.Series.Nights[0].Time) })
@@ -281,7 +279,7 @@ func successions(list []Checked, workloads map[string]Workload) []Border {
 }
 
 // after returns the border between a series and the one that continues its work.
-func (c *Checked) after(was *Checked, workloads map[string]Workload) Border {
+func (c *Checked) after(was *Checked, workloads map[string]Workload) *Border {
 	shift := order.Median(c.told.Levels[:min(c.Nights, levelNights)]) - order.Median(was.told.Levels[max(0, was.Nights-levelNights):])
 	se := math.Inf(1)
 	if was.Enough && c.Enough {
@@ -299,11 +297,11 @@ func (c *Checked) after(was *Checked, workloads map[string]Workload) Border {
 }
 
 // found returns the k-th change of a series.
-func (s *Series) found(told *change.Told, k int) Found {
+func (s *Series) found(told *change.Told, k int) *Found {
 	changes := told.Changes
 	c := changes[k]
 	before := s.before(c.At)
-	f := Found{Number: s.Number, Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At],
+	f := &Found{Number: s.Number, Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At],
 		FoundAt: s.Nights[c.Found].Time, Ratio: math.Exp(c.Shift), P: c.P, Worse: s.Worse(c.Shift),
 		Rows: []comparison.AnswerRow{}, Attribution: []comparison.AttributionRow{},
 		Commits: []Commit{}, Owners: []string{}}

@@ -31,8 +31,8 @@ const (
 // CheckPage returns the results of a check as a document for terminals.
 func CheckPage(c *Checks) doc.Document {
 	d := checkHead(c)
-	for i := range c.Changes {
-		d.Add(changeBlocks(&c.Changes[i])...)
+	for _, f := range c.Changes {
+		d.Add(changeBlocks(f)...)
 	}
 	d.Add(borderBlocks(c)...)
 	d.Add(doc.Part(doc.H(2, "noise", "What is known about the noise of the nights"), noiseList(c.Series))...)
@@ -42,8 +42,7 @@ func CheckPage(c *Checks) doc.Document {
 // checkHead returns the head of the page: the counts of changes, series, nights and open changes.
 func checkHead(c *Checks) (d doc.Document) {
 	nights, short, blind := 0, 0, 0
-	for i := range c.Series {
-		x := &c.Series[i]
+	for _, x := range c.Series {
 		nights += x.Nights
 		switch {
 		case !x.Enough:
@@ -68,10 +67,9 @@ func borderBlocks(c *Checks) []doc.Block {
 }
 
 // borderList lists for each border what changed in the environment, and how the level changed.
-func borderList(borders []Border) doc.List {
+func borderList(borders []*Border) doc.List {
 	var l doc.List
-	for i := range borders {
-		b := &borders[i]
+	for _, b := range borders {
 		fields := doc.Joined(", ", b.Fields, func(f Moved) any {
 			return doc.Spans(f.Name+" ", doc.Name(cmp.Or(f.Before, "unknown")), " → ", doc.Name(cmp.Or(f.After, "unknown")))
 		})
@@ -90,10 +88,9 @@ func borderList(borders []Border) doc.List {
 }
 
 // noiseList lists the noise of each series, and its habits.
-func noiseList(series []Checked) doc.List {
+func noiseList(series []*Checked) doc.List {
 	var l doc.List
-	for i := range series {
-		c := &series[i]
+	for _, c := range series {
 		if !c.Enough {
 			continue
 		}
@@ -223,20 +220,14 @@ func levelSpans(f *Found) []doc.Span {
 // link returns the address of the report of a run, empty for no link; nil: no links.
 func (c *Checks) Page(link func(r *Run) string) doc.Document {
 	d := checkHead(c)
-	drawn := make([]*Checked, 0, len(c.Series))
-	for i := range c.Series {
-		if c.Series[i].Nights > 0 {
-			drawn = append(drawn, &c.Series[i])
-		}
-	}
+	drawn := slices.DeleteFunc(slices.Clone(c.Series), func(x *Checked) bool { return x.Nights == 0 })
 	lists.Sort(drawn, func(a, b *Checked) int { return newest(b).Compare(newest(a)) })
 	if n := len(drawn) - drawnSeries; n > 0 {
 		d.Add(doc.P(doc.Text(fmt.Sprintf("The %d series with the newest nights are drawn, %d older ones are not: --branch and --workload choose.", drawnSeries, n)).With(doc.Muted)))
 		drawn = drawn[:drawnSeries]
 	}
 	shown := map[*Checked]bool{} // series that are drawn with one of their changes
-	for i := range c.Changes {
-		f := &c.Changes[i]
+	for _, f := range c.Changes {
 		d.Add(changeBlocks(f)...)
 		for k, x := range drawn {
 			if f.of(x) && !shown[x] {
@@ -328,8 +319,8 @@ func chart(x *Checked, c *Checks, id string, link func(r *Run) string) doc.Chart
 
 // at returns the change of a series that begins at a night; nil if there is none.
 func (c *Checks) at(x *Checked, n *Night) *Found {
-	for i := range c.Changes {
-		if f := &c.Changes[i]; f.After.Commit == n.Commit && f.After.Time.Equal(n.Time) && f.of(x) {
+	for _, f := range c.Changes {
+		if f.After.Commit == n.Commit && f.After.Time.Equal(n.Time) && f.of(x) {
 			return f
 		}
 	}
@@ -343,8 +334,8 @@ func (f *Found) of(x *Checked) bool {
 
 // moved describes which fields of the environment changed at a night.
 func (c *Checks) moved(x *Checked, n *Night) string {
-	for i := range c.Borders {
-		if b := &c.Borders[i]; b.After.Time.Equal(n.Time) && b.Branch == x.Branch {
+	for _, b := range c.Borders {
+		if b.After.Time.Equal(n.Time) && b.Branch == x.Branch {
 			var parts []string
 			for _, f := range b.Fields {
 				parts = append(parts, f.Name+" "+cmp.Or(f.Before, "unknown")+" → "+cmp.Or(f.After, "unknown"))

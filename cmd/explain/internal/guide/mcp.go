@@ -88,8 +88,7 @@ func (c captures) History(ctx context.Context, path string) (changes []mcp.Level
 	if err != nil {
 		return nil, "", err
 	}
-	for i := range checks.Changes {
-		f := &checks.Changes[i]
+	for _, f := range checks.Changes {
 		changes = append(changes, mcp.LevelChange{Number: f.Of(), Commit: f.After.Commit,
 			Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
 			Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect})

@@ -66,8 +66,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *cmdenv.Env, s *history.Store) 
 		return nil, err
 	}
 	c.Tool.Version = e.Version
-	for i := range c.Changes {
-		x := &c.Changes[i]
+	for _, x := range c.Changes {
 		list, err := gitfile.Log(cmd.Context(), f.checkout, x.Before.Commit, x.After.Commit)
 		if err != nil { // no checkout, or a shallow one: the change is listed without commits
 			continue
@@ -143,8 +142,8 @@ func checkCode(c *history.Checks) error {
 	if c.Open > 0 {
 		return cmdenv.Exit(cmdenv.Fail)
 	}
-	for i := range c.Series {
-		if x := &c.Series[i]; x.Enough && !x.Blind {
+	for _, x := range c.Series {
+		if x.Enough && !x.Blind {
 			return nil
 		}
 	}

@@ -34,7 +34,7 @@ func TestMoments(t *testing.T) {
 
 // A check fails where a change is open, passes where a series was long enough to see one, and else knows nothing.
 func TestExitCodeOfACheck(t *testing.T) {
-	long, short := []history.Checked{{}, {Enough: true}}, []history.Checked{{}}
+	long, short := []*history.Checked{{}, {Enough: true}}, []*history.Checked{{}}
 	for _, x := range []struct {
 		checks history.Checks
 		want   error
