@@ -36,7 +36,6 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
-	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
 func main() {
@@ -91,15 +90,17 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(e.Err, "explain: interrupted; nothing was written")
 		return cmdenv.Input
-	case errors.As(err, new(usage.Error)), errors.Is(err, analyze.ErrOptions):
-		fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")))
-		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
-		return cmdenv.Usage
-	case errors.Is(err, syscall.EPIPE): // the reader closed the pipe early
+	}
+	code := ci.ErrorCode(err)
+	if errors.Is(err, syscall.EPIPE) && code != cmdenv.Usage { // the reader closed the pipe early
 		return cmdenv.OK
 	}
-	fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(input.Plain(err)))
-	return ci.ErrorCode(err)
+	text := strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")
+	fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(text))
+	if code == cmdenv.Usage {
+		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
+	}
+	return code
 }
 
 // guard turns a panic in a command or in its subcommands into an error.

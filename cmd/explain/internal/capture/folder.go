@@ -64,13 +64,10 @@ func NewFolder(out string, force bool) (*Folder, error) {
 		return nil, fmt.Errorf("cannot write %s: %w", out, err)
 	}
 	parent := filepath.Dir(out)
-	fail := func(err error) (*Folder, error) {
-		return nil, DiskFull(parent, fmt.Errorf("cannot write %s: %w", out, err))
-	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fail(err)
-	}
 	f := &Folder{Stage: filepath.Join(parent, scratchPrefix+filepath.Base(out)), out: out, force: force}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, f.fail(err)
+	}
 	defer lockFolder(parent)() // against others who rescue the same, or claim what is being rescued
 	stale, _ := filepath.Glob(filepath.Join(quoteGlob(parent), scratchPrefix+"*"))
 	for _, stage := range stale {
@@ -82,7 +79,7 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	}
 	claim := filepath.Join(parent, scratchPrefix+rand.Text())
 	if err := os.Mkdir(claim, 0o755); err != nil {
-		return fail(err)
+		return nil, f.fail(err)
 	}
 	err = thisProcess().write(claim)
 	if err == nil {
@@ -94,7 +91,7 @@ func NewFolder(out string, force bool) (*Folder, error) {
 			return nil, fmt.Errorf("%s %w (pid %d on %s): wait for it, or name another with --out; "+
 				"if it is gone, continue or remove %s", out, ErrTaken, o.PID, o.Host, f.Stage)
 		}
-		return fail(err)
+		return nil, f.fail(err)
 	}
 	return f, nil
 }
@@ -168,7 +165,9 @@ func RemoveEmpty(dir string) error {
 	return nil
 }
 
-func (f *Folder) fail(err error) error { return fmt.Errorf("cannot write %s: %w", f.out, err) }
+func (f *Folder) fail(err error) error {
+	return DiskFull(filepath.Dir(f.out), fmt.Errorf("cannot write %s: %w", f.out, err))
+}
 
 // Done ends the work: it moves a single capture into its place, and releases the claim.
 func (f *Folder) Done() error {

@@ -45,7 +45,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage.Error{Err: err}
 }
 
-// wrongValue says what is wrong with a value that is none of a type of flags.
+// wrongValue says, by the type of a flag, what is wrong with its value.
 var wrongValue = map[string]string{
 	"int": "not a whole number", "int64": "not a whole number", "uint64": "not a whole number",
 	"float64": "not a number", "bool": "true or false",

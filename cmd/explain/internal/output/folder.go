@@ -45,24 +45,22 @@ func FileOf[T any](name string, value T, write func(io.Writer, T) error) File {
 
 // Report lists what goes into the folder of a report.
 func Report(res *analyze.Result) []File {
-	format := func(name string, write func(io.Writer, *report.Report) error) File {
-		return FileOf(name, res.Report, write)
-	}
+	r := res.Report
 	page := func(name string, of func(*report.Report) doc.Document) File {
-		return format(name, func(w io.Writer, r *report.Report) error {
+		return File{Name: name, Write: func(w io.Writer) error {
 			return render.Markdown(w, of(r), render.MarkdownOptions{})
-		})
+		}}
 	}
 	step := ""
-	units, err := export.PerfettoUnits(res.Report)
+	units, err := export.PerfettoUnits(r)
 	if err == nil {
 		step = stepFile
 	}
 	files := []File{
-		format("report.json", report.Write),
+		FileOf("report.json", r, report.Write),
 		page("report.md", func(r *report.Report) doc.Document { return present.Full(r, step) }),
-		format("report.html", func(w io.Writer, r *report.Report) error { return HTML(w, r, step) }),
-		format("summary.json", Summary),
+		{Name: "report.html", Write: func(w io.Writer) error { return HTML(w, r, step) }},
+		FileOf("summary.json", r, bytesOf(export.SummaryJSON)),
 		page("kernels.md", export.KernelsMD),
 		page("operators.md", export.OperatorsMD),
 		page("stakeholder_summary.md", export.StakeholderMD),
@@ -70,17 +68,12 @@ func Report(res *analyze.Result) []File {
 	if step != "" {
 		files = append(files, FileOf(step, units, export.Perfetto))
 	}
-	if slices.ContainsFunc(res.Report.Sections, func(s report.Section) bool { return s.ID == "ncu" }) {
-		files = append(files, File{Name: "ncu_summary.json", Write: func(w io.Writer) error {
-			b, err := export.NCUSummaryJSON(res.Details)
-			return written(w, b, err)
-		}})
+	if slices.ContainsFunc(r.Sections, func(s report.Section) bool { return s.ID == "ncu" }) {
+		files = append(files, FileOf("ncu_summary.json", res.Details, bytesOf(export.NCUSummaryJSON)))
 	}
-	if export.HasRegions(res.Report) {
-		files = append(files, format("ncu/regions/report.json", func(w io.Writer, r *report.Report) error {
-			b, err := export.RegionsJSON(r)
-			return written(w, b, err)
-		}), page("ncu/regions/report.md", export.RegionsMD))
+	if export.HasRegions(r) {
+		files = append(files, FileOf("ncu/regions/report.json", r, bytesOf(export.RegionsJSON)),
+			page("ncu/regions/report.md", export.RegionsMD))
 	}
 	done := map[string]bool{}
 	table := func(t *report.Table) {
@@ -92,9 +85,9 @@ func Report(res *analyze.Result) []File {
 	for i := range res.Details { // whole, if the report has only some rows of the table
 		table(&res.Details[i])
 	}
-	for i := range res.Report.Sections {
-		for j := range res.Report.Sections[i].Tables {
-			table(&res.Report.Sections[i].Tables[j])
+	for i := range r.Sections {
+		for j := range r.Sections[i].Tables {
+			table(&r.Sections[i].Tables[j])
 		}
 	}
 	return files

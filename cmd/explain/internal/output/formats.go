@@ -29,17 +29,15 @@ func Comment(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r, ""), render.MarkdownOptions{Compact: true})
 }
 
-// Summary writes profilemate's summary.json.
-func Summary(w io.Writer, r *report.Report) error {
-	b, err := export.SummaryJSON(r)
-	return written(w, b, err)
-}
-
-func written(w io.Writer, b []byte, err error) error {
-	if err == nil {
-		_, err = w.Write(b)
+// bytesOf writes the bytes that a function returns.
+func bytesOf[T any](of func(T) ([]byte, error)) func(io.Writer, T) error {
+	return func(w io.Writer, value T) error {
+		b, err := of(value)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return err
 	}
-	return err
 }
 
 // Terminal prints the summary for people. out is the folder the report was written to, or empty.
@@ -71,7 +69,7 @@ func Print(w io.Writer, res *analyze.Result, format, out string, t render.Termin
 	case "html":
 		return HTML(w, res.Report, "")
 	case "profilemate":
-		return Summary(w, res.Report)
+		return bytesOf(export.SummaryJSON)(w, res.Report)
 	}
 	return Terminal(w, res, out, t)
 }

@@ -99,21 +99,13 @@ func (f *Flags) NoiseBlock() (*diff.Noise, error) {
 	return NoiseText(f.Noise, b)
 }
 
-// Preset is the text of the preset that is named in place of a policy file; ok is false if there is such a file.
-func Preset(path string) (text string, ok bool) {
-	if input.Exists(path) {
-		return "", false
-	}
-	return policy.PresetText(path)
-}
-
 // Policy reads a policy file, or a preset; nil if the path is empty. Mistakes in the file are usage errors.
 func Policy(path string) (*policy.Policy, error) {
 	if path == "" {
 		return nil, nil
 	}
 	b, err := input.ReadText(path)
-	if text, ok := Preset(path); ok {
+	if text, ok := policy.PresetText(path); ok && !input.Exists(path) {
 		b, err = []byte(text), nil
 	}
 	if err != nil {
