@@ -2,11 +2,15 @@ package capture
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -143,4 +147,172 @@ func remaining(child int) (left []process) {
 		}
 	}
 	return left
+}
+
+// owner identifies the explain process that makes a capture, by its pid and start time, and whose pids they are.
+type owner struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks since boot; 0: unknown on this system
+	Host  string `json:"host"`
+	Space string `json:"space,omitempty"` // PID namespace
+}
+
+func thisProcess() owner {
+	host, _ := os.Hostname()
+	return owner{PID: os.Getpid(), Start: processOf(os.Getpid()).start, Host: host, Space: pidSpace(os.Getpid())}
+}
+
+// mayLive reports whether the owner may still be running. It is true for an owner on another machine, behind a shared
+// file system, and in another container, even one with this host name: they cannot be checked from here.
+func (o owner) mayLive() bool {
+	me := thisProcess()
+	if me.Host == "" || o.Host != "" && o.Host != me.Host || o.Space != "" && o.Space != me.Space {
+		return true
+	}
+	if me.Start == 0 { // no /proc
+		return alive(o.PID)
+	}
+	p := processOf(o.PID)
+	return p.running() && p.start == o.Start
+}
+
+const ownerFile = "owner.json"
+
+func (o owner) write(dir string) error { return writeJSON(filepath.Join(dir, ownerFile), o, 0o600) }
+
+func ownerOf(dir string) (o owner, ok bool) {
+	b, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	return o, err == nil && json.Unmarshal(b, &o) == nil && o.PID > 0
+}
+
+// EndStale ends what captures of a dead explain left running if its watcher is dead too: servers, which hold a GPU, and
+// the agents of nsys. It returns their names; empty if there were none.
+func EndStale() string { return end(func(by owner) bool { return !by.mayLive() }) }
+
+// end ends what a capture left running: the environment of each process has the pid and start time of the explain that
+// started it. It asks programs under nsys to end, and kills them later; nsys completes the recording once they are
+// gone. names lists what was found.
+func end(mine func(by owner) bool) (names string) {
+	space, asked := pidSpace(os.Getpid()), map[int]bool{}
+	began := time.Now()
+	// look twice: the mark of a process that is just being started cannot be read
+	for none := 0; none < 2; time.Sleep(50 * time.Millisecond) {
+		var left []process
+		for pid, p := range processes() {
+			if o, ok := startedBy(pid); ok && pidSpace(pid) == space && mine(o) {
+				left = append(left, p)
+			}
+		}
+		if none++; len(left) > 0 {
+			none = 0
+		}
+		if names == "" && len(left) > 0 {
+			names = list(left)
+		}
+		after := time.Since(began)
+		if after > 2*endingLimit+writingLimit { // a process in an uninterruptible call does not die
+			break
+		}
+		for _, p := range left {
+			switch {
+			case after > endingLimit+writingLimit, after > endingLimit && !p.recorder():
+				killProcess(p.pid)
+			case !p.recorder() && !asked[p.pid]:
+				asked[p.pid] = true
+				terminate(p.pid)
+			}
+		}
+	}
+	return names
+}
+
+// Limits if explain is gone: for a program to end, and for nsys to complete a recording.
+const (
+	endingLimit  = 5 * time.Second
+	writingLimit = 30 * time.Second
+)
+
+// recorder reports whether a process is part of nsys, or in a process group led by it.
+func (p process) recorder() bool {
+	leader := process{pid: p.group}
+	return strings.Contains(p.String(), "nsys") || strings.Contains(leader.String(), "nsys")
+}
+
+// startedBy reads from the mark of a process which explain started it.
+func startedBy(pid int) (o owner, ok bool) {
+	env, err := os.ReadFile(procFile(pid, "environ"))
+	if err != nil {
+		return o, false
+	}
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if value, found := bytes.CutPrefix(entry, []byte(markerName+"=")); found {
+			n, err := fmt.Sscanf(string(value), "%d-%d-", &o.PID, &o.Start)
+			return o, err == nil && n == 2 && o.Start > 0
+		}
+	}
+	return o, false
+}
+
+// pidSpace names the PID namespace of a process: pids inside a container differ from those outside. Machines number
+// their containers alike, so that the name of one holds its machine, by its start.
+func pidSpace(pid int) string {
+	name, err := os.Readlink(procFile(pid, "ns/pid"))
+	if err != nil {
+		return "unknown to everybody else: " + fmt.Sprint(pid)
+	}
+	if name != "pid:[4026531836]" { // of no container
+		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		name += " " + string(bytes.TrimSpace(boot))
+	}
+	return name
+}
+
+// WatchName is the first argument of an explain that watches the capture of another explain.
+const WatchName = "explain-capture-watch"
+
+// Self is the command that started this program if it is explain; only that can watch. Tests that run commands as
+// functions leave it empty and have no watcher.
+var Self string
+
+// Watch starts a process that outlives explain. If explain is killed, that process ends the programs that explain has
+// started, as a first Ctrl-C would, and keeps the recording. stage is the scratch folder; empty: nothing is to be kept.
+// done ends the process. If it cannot be started, the next capture cleans up instead.
+func Watch(stage string) (done func()) {
+	me := thisProcess()
+	look, tell, err := os.Pipe()
+	if err != nil || me.Start == 0 || Self == "" { // without /proc nobody knows who started what
+		return func() {}
+	}
+	defer look.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{Self, WatchName, fmt.Sprintf("%d-%d", me.PID, me.Start), stage}
+	cmd.Stdin = look
+	if err := startApart(cmd); err != nil {
+		tell.Close()
+		return func() {}
+	}
+	return func() {
+		_, _ = tell.Write([]byte{0})
+		tell.Close()
+		timer := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		timer.Stop()
+	}
+}
+
+// WatchOver is the watcher: it waits for the end of the explain process of, in the form that Watch passes. parent ends
+// with that process; a byte before its end means that nothing is left to do.
+func WatchOver(of, stage string, parent io.Reader) {
+	var o owner
+	if n, err := fmt.Sscanf(of, "%d-%d", &o.PID, &o.Start); n != 2 || err != nil {
+		return
+	}
+	if n, _ := parent.Read(make([]byte, 1)); n > 0 {
+		return
+	}
+	end(func(by owner) bool { return by.PID == o.PID && by.Start == o.Start })
+	defer lockFolder(filepath.Dir(stage))()
+	if found, ok := ownerOf(stage); ok && found.PID == o.PID && found.Start == o.Start {
+		rescue(stage)
+	}
 }

@@ -46,7 +46,15 @@ unless --exit-on is given, since gate has judged already.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
 	}
-	f.register(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&f.merge, "merge", false, "combine several comparisons in one comment")
+	fl.StringSliceVar(&f.expect, "expect", nil,
+		"`NAMES` of the comparisons that --merge must find, as their folders are called or end in after a dash: "+
+			"a100,h100")
+	fl.StringArrayVar(&f.files, "comparison", nil, "`FILES` as the arguments name them: repeatable, commas, globs")
+	fl.StringVarP(&f.out, "out", "o", "", "write comment.md into this `DIR` instead of printing it")
+	f.github.register(cmd)
+	_ = cmd.MarkFlagDirname("out")
 	return cmd
 }
 
@@ -57,17 +65,6 @@ type commentFlags struct {
 	expect []string
 	files  []string
 	out    string
-}
-
-func (f *commentFlags) register(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.BoolVar(&f.merge, "merge", false, "combine several comparisons in one comment")
-	fl.StringSliceVar(&f.expect, "expect", nil,
-		"`NAMES` of the comparisons that --merge must find, as their folders are called or end in after a dash: a100,h100")
-	fl.StringArrayVar(&f.files, "comparison", nil, "`FILES` as the arguments name them: repeatable, commas, globs")
-	fl.StringVarP(&f.out, "out", "o", "", "write comment.md into this `DIR` instead of printing it")
-	f.github.register(cmd)
-	_ = cmd.MarkFlagDirname("out")
 }
 
 func (f *commentFlags) run(ctx context.Context, e *cmdenv.Env, args []string) error {

@@ -102,7 +102,21 @@ pinned reference commit on the same machine in the same hours: --ref names that 
 		Args: cmdenv.Args(1, cmdenv.Any, "name the captures of the commit: explain history add REPORT… --store FILE --commit SHA"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
-	f.register(cmd, e)
+	fl := cmd.Flags()
+	f.registerStore(fl)
+	fl.StringVar(&f.commit, "commit", "", "the commit that was captured: all 40 digits of its `SHA`")
+	fl.StringVar(&f.branch, "branch", "main", "the `BRANCH` of the commit")
+	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"),
+		"name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
+	fl.StringVar(&f.at, "time", "", "the `TIME` of the run, its place in the history: 2026-01-31T22:00:00Z, "+
+		"2026-01-31 or seconds since 1970 (default: now)")
+	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, if the captures do not name it")
+	fl.StringToStringVar(&f.beneath, "environment", nil,
+		"facts that no capture states: `container=IMAGE`, engine=VERSION (repeatable, commas)")
+	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, from which budgets count: v1.4.0 (repeatable)")
+	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
+	fl.StringArrayVar(&f.refReport, "ref-report", nil, "the `FILES` of that commit (repeatable, commas, globs)")
+	f.analysis.Register(cmd)
 	return cmd
 }
 
@@ -116,21 +130,6 @@ type addFlags struct {
 	beneath   map[string]string
 	ref       string
 	refReport []string
-}
-
-func (f *addFlags) register(cmd *cobra.Command, e *cmdenv.Env) {
-	fl := cmd.Flags()
-	f.registerStore(fl)
-	fl.StringVar(&f.commit, "commit", "", "the commit that was captured: all 40 digits of its `SHA`")
-	fl.StringVar(&f.branch, "branch", "main", "the `BRANCH` of the commit")
-	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
-	fl.StringVar(&f.at, "time", "", "the `TIME` of the run, its place in the history: 2026-01-31T22:00:00Z, 2026-01-31 or seconds since 1970 (default: now)")
-	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, if the captures do not name it")
-	fl.StringToStringVar(&f.beneath, "environment", nil, "facts that no capture states: `container=IMAGE`, engine=VERSION (repeatable, commas)")
-	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, from which budgets count: v1.4.0 (repeatable)")
-	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
-	fl.StringArrayVar(&f.refReport, "ref-report", nil, "the `FILES` of that commit (repeatable, commas, globs)")
-	f.analysis.Register(cmd)
 }
 
 func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {

@@ -56,7 +56,15 @@ it from the names of files, by the first group of a REGEX, if nothing else says 
 		Args: cmdenv.Args(1, cmdenv.Any, "name the partials of one run: explain merge parts/ --out report/"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.Report(cmd, e, args) },
 	}
-	f.register(cmd)
+	fl := cmd.Flags()
+	fl.StringVarP(&f.Out, "out", "o", "",
+		"write the report into this `DIR`, or one partial into this file NAME.partial")
+	cmdenv.FormatFlag(cmd, &f.Format, output.Formats)
+	cmdenv.Force(fl, &f.force)
+	RegisterRanks(fl, &f.Rank, &f.Roles)
+	fl.IntVar(&f.Top, "top", 30, "rows of ranked tables, `N` at most")
+	f.Analysis.Register(cmd)
+	_ = cmd.MarkFlagDirname("out")
 	return cmd
 }
 
@@ -69,17 +77,6 @@ type Run struct {
 	Top         int      // rows of ranked tables
 	force       bool
 	Apart       bool // the captures must be of different ranks; else two sides of a comparison are probably meant
-}
-
-func (f *Run) register(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringVarP(&f.Out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
-	cmdenv.FormatFlag(cmd, &f.Format, output.Formats)
-	cmdenv.Force(fl, &f.force)
-	RegisterRanks(fl, &f.Rank, &f.Roles)
-	fl.IntVar(&f.Top, "top", 30, "rows of ranked tables, `N` at most")
-	f.Analysis.Register(cmd)
-	_ = cmd.MarkFlagDirname("out")
 }
 
 // RegisterRanks adds the flags that assign captures of a run to ranks.

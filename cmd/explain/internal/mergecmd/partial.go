@@ -54,19 +54,6 @@ a killed job can run again.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
-	f.register(cmd)
-	return cmd
-}
-
-// partialFlags are the flags of explain partial.
-type partialFlags struct {
-	analysis      cmdenv.AnalysisFlags
-	out, of, name string
-	index         int
-	resume, force bool
-}
-
-func (f *partialFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.out, "out", "o", "", "write the partial into this `FILE`; with --index into this folder")
 	fl.IntVar(&f.index, "index", -1, "analyse line `I` of the manifest, counted from 0")
@@ -76,6 +63,15 @@ func (f *partialFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.name, "name", "", "call the capture `NAME`, if it comes from standard input")
 	f.analysis.RegisterFor(cmd, "")
 	_ = cmd.MarkFlagFilename("of", "txt")
+	return cmd
+}
+
+// partialFlags are the flags of explain partial.
+type partialFlags struct {
+	analysis      cmdenv.AnalysisFlags
+	out, of, name string
+	index         int
+	resume, force bool
 }
 
 func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {

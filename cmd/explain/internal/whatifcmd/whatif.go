@@ -50,7 +50,17 @@ Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input tha
 		Args: cmdenv.Args(1, 1, "name one trace: explain whatif TRACE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
 	}
-	f.register(cmd)
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove this work or these calls, a `SELECTOR`")
+	fl.StringArrayVar(&f.speedup, "speedup", nil, "make this work or these calls faster: `SELECTOR=2x`")
+	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls whose names match this `GLOB` no longer wait for the GPU")
+	fl.StringArrayVar(&f.overlap, "overlap", nil, "`comm`: communication runs beside everything else")
+	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time, except where it waits for the GPU")
+	fl.BoolVar(&f.graph, "graph", false,
+		"launches between two waits become one, as in a CUDA graph: saves their calls and latencies, nothing else")
+	cmdenv.FormatFlag(cmd, &f.format, formats)
+	f.analysis.RegisterFor(cmd, "")
+	cmdenv.Complete(cmd, "overlap", []string{"comm"})
 	return cmd
 }
 
@@ -64,19 +74,6 @@ type flags struct {
 
 // formats of --format, in the order of the help text.
 var formats = []string{"text", "md", "json"}
-
-func (f *flags) register(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringArrayVar(&f.remove, "remove", nil, "remove this work or these calls, a `SELECTOR`")
-	fl.StringArrayVar(&f.speedup, "speedup", nil, "make this work or these calls faster: `SELECTOR=2x`")
-	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls whose names match this `GLOB` no longer wait for the GPU")
-	fl.StringArrayVar(&f.overlap, "overlap", nil, "`comm`: communication runs beside everything else")
-	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time, except where it waits for the GPU")
-	fl.BoolVar(&f.graph, "graph", false, "launches between two waits become one, as in a CUDA graph: saves their calls and latencies, nothing else")
-	cmdenv.FormatFlag(cmd, &f.format, formats)
-	f.analysis.RegisterFor(cmd, "")
-	cmdenv.Complete(cmd, "overlap", []string{"comm"})
-}
 
 // scenarios are all changes together and, of several, each by itself.
 func (f *flags) scenarios() ([][]analyze.Change, error) {
