@@ -19,24 +19,16 @@ var rowsOf = map[string]func(*comparison.Comparison) []change{
 	"numbers": numbers, "kernels": kernels, "calls": calls, "structure": structure, "gates": gates, "kinds": kinds,
 	"attribution": func(c *comparison.Comparison) []change { return attribution(c, c.Attribution.Rows) },
 	"environment": func(c *comparison.Comparison) []change {
-		return rows(c.Residue, func(r *comparison.Residue) change {
+		return lists.Map(c.Residue, func(r comparison.Residue) change {
 			return change{Key: plain(r.Field), Base: plain(r.Base), Head: plain(r.Head)}
 		})
 	},
 	"unjudged": func(c *comparison.Comparison) []change {
-		return rows(c.Unjudged, func(r *comparison.Unjudged) change {
+		return lists.Map(c.Unjudged, func(r comparison.Unjudged) change {
 			return change{Key: plain(r.ID), Unit: r.Unit, Base: short(&r.Base), Head: short(&r.Head), Delta: short(&r.Delta),
 				Ratio: short(r.Ratio), Text: plain(r.Text)}
 		})
 	},
-}
-
-// rows makes a row of an answer of each element.
-func rows[T any](list []T, row func(*T) change) (out []change) {
-	for i := range list {
-		out = append(out, row(&list[i]))
-	}
-	return out
 }
 
 // change is one row of a comparison in an answer.
@@ -228,19 +220,19 @@ func unknowns(c *comparison.Comparison) []Unknown {
 
 // largest reports whether a row is a kernel with at least a tenth of the change.
 func largest(c *comparison.Comparison, r *comparison.AttributionRow) bool {
-	share := shareOf(c, r)
+	share := shareOf(c, r.Delta)
 	return r.Kind == comparison.KindKernel && share != nil && (*share >= 0.1 || *share <= -0.1)
 }
 
-func shareOf(c *comparison.Comparison, r *comparison.AttributionRow) *float64 {
+func shareOf(c *comparison.Comparison, delta float64) *float64 {
 	if c.Attribution.TotalDelta == 0 {
 		return nil
 	}
-	return new(r.Delta / c.Attribution.TotalDelta)
+	return new(delta / c.Attribution.TotalDelta)
 }
 
 func numbers(c *comparison.Comparison) []change {
-	return rows(c.Primary, func(r *comparison.Row) change {
+	return lists.Map(c.Primary, func(r comparison.Row) change {
 		return change{Key: plain(report.MetricKey(r.Metric, r.Labels)), Kind: r.Kind, Unit: r.Unit, Base: short(r.Base),
 			Head: short(r.Head), Delta: short(r.Delta), Ratio: short(r.Ratio), Class: string(r.Class),
 			Interval: intervalOf(r.Interval)}
@@ -248,20 +240,20 @@ func numbers(c *comparison.Comparison) []change {
 }
 
 func attribution(c *comparison.Comparison, list []comparison.AttributionRow) []change {
-	return rows(list, func(r *comparison.AttributionRow) change {
+	return lists.Map(list, func(r comparison.AttributionRow) change {
 		return change{Key: plain(r.ID), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(&r.Base), Head: short(&r.Head),
-			Delta: short(&r.Delta), Share: short(shareOf(c, r))}
+			Delta: short(&r.Delta), Share: short(shareOf(c, r.Delta))}
 	})
 }
 
 func structure(c *comparison.Comparison) []change {
-	return rows(c.Structure, func(r *comparison.Structural) change {
+	return lists.Map(c.Structure, func(r comparison.Structural) change {
 		return change{Key: plain(r.ID), Base: short(r.Base), Head: short(r.Head), Class: string(r.Class), Text: plain(r.Text)}
 	})
 }
 
 func kernels(c *comparison.Comparison) []change {
-	return rows(c.Kernels, func(k *comparison.Kernel) change {
+	return lists.Map(c.Kernels, func(k comparison.Kernel) change {
 		key, note := name(k.BaseShort, k.BaseName), plain(k.Note)
 		if head := name(k.HeadShort, k.HeadName); head != key {
 			key = strings.Trim(key+" → "+head, " →")
@@ -284,7 +276,7 @@ func name(displayed, full *string) string {
 }
 
 func calls(c *comparison.Comparison) []change {
-	return rows(c.API, func(r *comparison.API) change {
+	return lists.Map(c.API, func(r comparison.API) change {
 		return change{Key: plain(r.Name), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(r.BaseTime), Head: short(r.HeadTime),
 			Ratio: short(r.Ratio), Class: string(r.Class), BaseRuns: short(r.BaseCount), HeadRuns: short(r.HeadCount),
 			Text: "ratio is of the mean time of one call"}
@@ -297,16 +289,16 @@ func gates(c *comparison.Comparison) []change {
 	lists.Sort(list, func(a, b comparison.Gate) int {
 		return slices.Index(worst, a.Verdict) - slices.Index(worst, b.Verdict)
 	})
-	return rows(list, func(g *comparison.Gate) change {
+	return lists.Map(list, func(g comparison.Gate) change {
 		return change{Key: plain(report.MetricKey(g.Metric, g.Labels)), Rule: plain(g.Rule), Verdict: string(g.Verdict),
 			Base: short(g.Base), Head: short(g.Head), Ratio: short(g.Ratio), Class: string(g.Class), Text: plain(g.Reason)}
 	})
 }
 
 func kinds(c *comparison.Comparison) []change {
-	return rows(c.Mix, func(m *comparison.Mix) change {
+	return lists.Map(c.Mix, func(m comparison.Mix) change {
 		base, head := float64(m.BaseCount), float64(m.HeadCount)
-		return change{Key: kindKey(m), Unit: report.Nanoseconds, Base: short(m.BaseTime), Head: short(m.HeadTime),
+		return change{Key: kindKey(&m), Unit: report.Nanoseconds, Base: short(m.BaseTime), Head: short(m.HeadTime),
 			Ratio: short(m.Ratio), BaseRuns: short(&base), HeadRuns: short(&head)}
 	})
 }
