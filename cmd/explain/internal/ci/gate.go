@@ -436,19 +436,20 @@ func (j *judged) markdown(limit int) string {
 // breakdown of the head's time.
 func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
-	if !j.c.FirstRun() {
+	add := func(write func(io.Writer) error) {
 		var b strings.Builder
-		err := render.Markdown(&b, diffrender.Browser(j.c, diffrender.Links{}), render.MarkdownOptions{})
-		if err == nil && len(text)+1+b.Len() <= limit {
+		if err := write(&b); err == nil && len(text)+1+b.Len() <= limit {
 			text += "\n" + b.String()
 		}
+	}
+	if !j.c.FirstRun() {
+		add(func(w io.Writer) error {
+			return render.Markdown(w, diffrender.Browser(j.c, diffrender.Links{}), render.MarkdownOptions{})
+		})
 		return text
 	}
 	for _, h := range j.heads {
-		var b strings.Builder
-		if err := output.Comment(&b, h.Report); err == nil && len(text)+1+b.Len() <= limit {
-			text += "\n" + b.String()
-		}
+		add(func(w io.Writer) error { return output.Comment(w, h.Report) })
 	}
 	return text
 }

@@ -1,3 +1,5 @@
+// Package record is the commands that record: capture, load, which sends requests to a server, and scrub, which makes a
+// capture fit to share.
 package record
 
 import (
@@ -10,6 +12,11 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
+
+// Commands are the commands in the order of the help.
+func Commands(e *cmdenv.Env) []*cobra.Command {
+	return []*cobra.Command{newCapture(e), newLoad(e), newScrub(e)}
+}
 
 func newCapture(e *cmdenv.Env) *cobra.Command {
 	var f captureFlags
