@@ -54,7 +54,7 @@ func TestFlops(t *testing.T) {
 		{"both pipelines", "nvjet_tst_64x8_TNT", append([][3]string{tensor("src_fp16_dst_fp16", "5000")}, plain...), 7120, "tensor_fp16_fp16"},
 	} {
 		d, _ := read(t, onePage(c.kernel, c.metrics...))
-		k := &d.Kernels[0]
+		k := d.Kernels[0]
 		wantValue(t, c.why, k.Flops, c.want)
 		wantValue(t, c.why+", per second", k.FlopRate, c.want/2e-6)
 		if k.Main() != c.main {
@@ -84,7 +84,7 @@ func TestRooflineSection(t *testing.T) {
 	if len(d.Launches) != 1 {
 		t.Fatalf("%d launches", len(d.Launches))
 	}
-	k, rate := &d.Kernels[0], (2*79.06+1.97)*2.15e9
+	k, rate := d.Kernels[0], (2*79.06+1.97)*2.15e9
 	wantValue(t, "rate", k.FlopRate, rate)
 	wantValue(t, "operations", k.Flops, rate*6.75e-6)
 	wantValue(t, "intensity", k.Intensity, rate/345.14e9)

@@ -45,7 +45,7 @@ func FuzzRead(f *testing.F) {
 		launches := 0
 		roofs := d.Roofs()
 		for i := range d.Kernels {
-			k := &d.Kernels[i]
+			k := d.Kernels[i]
 			launches += len(k.Launches)
 			for f := range Field(numFields) {
 				finite(quantities[f].names[0], k.Get(f))

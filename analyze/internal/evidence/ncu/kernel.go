@@ -21,7 +21,7 @@ type Kernel struct {
 	Name     string // the demangled name, with the casts of older versions left out; shortened if it is very long
 	Full     string // the same, never shortened
 	Info     kernelname.Info
-	Launches []int // in Data.Launches
+	Launches []*Launch
 	ID       string
 	Grid     string // if it is the same for all launches
 	Block    string
@@ -127,32 +127,26 @@ func (k *Kernel) usesTensor() bool {
 
 // group makes the kernels of the launches.
 func (d *Data) group() {
-	at := map[string]int{}
-	for i := range d.Launches {
-		l := &d.Launches[i]
+	by := map[string]*Kernel{}
+	for _, l := range d.Launches {
 		name := secret.Tokens(kernelname.Uncast(l.name))
-		k, ok := at[name]
-		if !ok {
-			k = len(d.Kernels)
-			at[name] = k
-			d.Kernels = append(d.Kernels, Kernel{Name: shown(name), Full: name, Info: kernelname.Classify(name)})
+		k := by[name]
+		if k == nil {
+			k = &Kernel{Name: shown(name), Full: name, Info: kernelname.Classify(name)}
+			by[name], d.Kernels = k, append(d.Kernels, k)
 		}
-		d.Kernels[k].Launches = append(d.Kernels[k].Launches, i)
+		l.Kernel, k.Launches = k, append(k.Launches, l)
 	}
-	for i := range d.Kernels {
-		d.aggregate(&d.Kernels[i])
+	for _, k := range d.Kernels {
+		k.aggregate()
 	}
-	lists.Sort(d.Kernels, func(a, b Kernel) int {
+	lists.Sort(d.Kernels, func(a, b *Kernel) int {
 		return cmp.Or(cmp.Compare(orZero(b.Duration), orZero(a.Duration)),
 			cmp.Compare(len(b.Launches), len(a.Launches)), cmp.Compare(a.Name, b.Name))
 	})
 	ids := map[string]bool{}
-	for i := range d.Kernels {
-		k := &d.Kernels[i]
-		for _, l := range k.Launches {
-			d.Launches[l].Kernel = i
-		}
-		k.ID = kernelID(i, k, d.Launches[k.Launches[0]].folder)
+	for i, k := range d.Kernels {
+		k.ID = kernelID(i, k, k.Launches[0].folder)
 		for n := 2; ids[k.ID]; n++ {
 			k.ID = fmt.Sprintf("%s_%d", kernelID(i, k, ""), n)
 		}
@@ -199,15 +193,14 @@ func orZero(v *float64) float64 {
 }
 
 // aggregate computes a kernel from its launches.
-func (d *Data) aggregate(k *Kernel) {
+func (k *Kernel) aggregate() {
 	var fields [numFields]weighted
 	var rate weighted
 	var ns, moved, flops, operations, bytes float64
 	timed, counted := 0, 0
-	first := &d.Launches[k.Launches[0]]
+	first := k.Launches[0]
 	k.Grid, k.Block = first.Grid, first.Block
-	for _, i := range k.Launches {
-		l := &d.Launches[i]
+	for _, l := range k.Launches {
 		t := l.Get(Duration)
 		if t != nil {
 			ns += *t
@@ -257,34 +250,31 @@ func (d *Data) aggregate(k *Kernel) {
 		if timed == counted && ns > 0 {
 			k.FlopRate = new(operations / ns * 1e9)
 		}
-		k.most = d.mainType(k)
+		k.most = k.mainType()
 	}
 }
 
 // All combines all launches, as if they were one kernel without a name.
 func All(d *Data) *Kernel {
-	k := &Kernel{Launches: make([]int, len(d.Launches))}
-	for i := range k.Launches {
-		k.Launches[i] = i
-	}
+	k := &Kernel{Launches: d.Launches}
 	if len(k.Launches) > 0 {
-		d.aggregate(k)
+		k.aggregate()
 	}
 	return k
 }
 
 // Values are the values of a field over the launches of a kernel that have it.
-func (d *Data) Values(k *Kernel, f Field) []float64 {
-	return d.values(k, func(l *Launch) *float64 { return l.Get(f) })
+func (k *Kernel) Values(f Field) []float64 {
+	return k.values(func(l *Launch) *float64 { return l.Get(f) })
 }
 
 // Throughputs are the bytes per second over device memory of each launch of a kernel, if they are known.
-func (d *Data) Throughputs(k *Kernel) []float64 { return d.values(k, (*Launch).DRAMThroughput) }
+func (k *Kernel) Throughputs() []float64 { return k.values((*Launch).DRAMThroughput) }
 
-func (d *Data) values(k *Kernel, get func(*Launch) *float64) []float64 {
+func (k *Kernel) values(get func(*Launch) *float64) []float64 {
 	var list []float64
-	for _, i := range k.Launches {
-		if v := get(&d.Launches[i]); v != nil {
+	for _, l := range k.Launches {
+		if v := get(l); v != nil {
 			list = append(list, *v)
 		}
 	}
@@ -292,10 +282,10 @@ func (d *Data) values(k *Kernel, get func(*Launch) *float64) []float64 {
 }
 
 // mainType is the type with most operations over all launches.
-func (d *Data) mainType(k *Kernel) int {
+func (k *Kernel) mainType() int {
 	var sum Flops
-	for _, i := range k.Launches {
-		for t, n := range d.Launches[i].Flops.count {
+	for _, l := range k.Launches {
+		for t, n := range l.Flops.count {
 			sum.count[t] += n
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // Launch is one kernel launch that ncu measured, combined from all pages that hold it.
 type Launch struct {
-	Kernel  int   // index in Data.Kernels
+	Kernel  *Kernel
 	ID      int64 // of the launch in its report
 	PID     int64 // of its process; 0 if the page does not say
 	Device  int   // -1 if the page does not say
@@ -246,12 +246,10 @@ func (m *merger) find(k key, l *Launch) *Launch {
 }
 
 // finish computes the values that need all pages of a launch.
-func (m *merger) finish() ([]Launch, int64) {
-	list := make([]Launch, len(m.launches))
-	for i, l := range m.launches {
+func (m *merger) finish() ([]*Launch, int64) {
+	for _, l := range m.launches {
 		l.Flops = l.counts.flops(l)
 		l.counts, l.seen = counters{}, nil
-		list[i] = *l
 	}
-	return list, m.pages
+	return m.launches, m.pages
 }

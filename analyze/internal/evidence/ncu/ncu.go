@@ -18,10 +18,10 @@ import (
 
 // Data is the content of a set of Nsight Compute CSV files.
 type Data struct {
-	Launches []Launch // in the order of the files; one per launch, however many pages hold it
-	Kernels  []Kernel // the one with most time first
-	Devices  []Device // that a raw page describes, by number
-	Pages    int64    // launches that were found on more than one page
+	Launches []*Launch // in the order of the files; one per launch, however many pages hold it
+	Kernels  []*Kernel // the one with most time first
+	Devices  []*Device // that a raw page describes, by number
+	Pages    int64     // launches that were found on more than one page
 
 	warnings report.Warnings
 }
@@ -86,7 +86,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	}
 	d.Launches, d.Pages = m.finish()
 	for _, id := range slices.Sorted(maps.Keys(gpus)) {
-		d.Devices = append(d.Devices, *gpus[id])
+		d.Devices = append(d.Devices, gpus[id])
 	}
 	d.group()
 	return d, nil
@@ -142,16 +142,16 @@ func (d *Data) Environment(e *report.Environment) {
 		return
 	}
 	if len(d.Devices) > 0 {
-		e.GPUs = lists.Map(d.Devices, Device.model)
+		e.GPUs = lists.Map(d.Devices, (*Device).model)
 		return
 	}
 	cc := map[int]string{}
-	for i := range d.Launches {
-		if l := &d.Launches[i]; l.Device >= 0 && cc[l.Device] == "" {
+	for _, l := range d.Launches {
+		if l.Device >= 0 && cc[l.Device] == "" {
 			cc[l.Device] = l.CC
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(cc)) {
-		e.GPUs = append(e.GPUs, Device{ID: id, CC: cc[id]}.model())
+		e.GPUs = append(e.GPUs, (&Device{ID: id, CC: cc[id]}).model())
 	}
 }

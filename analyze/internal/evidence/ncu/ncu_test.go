@@ -105,7 +105,7 @@ func TestRawPage(t *testing.T) {
 		if got, want := *files[0].Tally, (file.Tally{Format: "raw page", Records: 8, Understood: 3, Known: 4, Unknown: 1}); got != want {
 			t.Errorf("tally %+v, want %+v", got, want)
 		}
-		k := &d.Kernels[0]
+		k := d.Kernels[0]
 		wantValue(t, "duration", k.Duration, 6000)
 		wantValue(t, "throughput", k.Throughput, 1.5e12)
 		wantValue(t, "SM", k.Get(SMRatio), 0.30)
@@ -128,7 +128,7 @@ func TestDetailsPage(t *testing.T) {
 		if got, want := *files[0].Tally, (file.Tally{Format: "details page", Records: 22, Understood: 18, Known: 4}); got != want {
 			t.Errorf("tally %+v, want %+v", got, want)
 		}
-		k := &d.Kernels[0]
+		k := d.Kernels[0]
 		wantValue(t, "duration", k.Duration, 6000)
 		wantValue(t, "throughput", k.Throughput, 1.5e12)
 		wantValue(t, "SM", k.Get(SMRatio), 0.30)
@@ -148,7 +148,7 @@ func TestPagesOfOneReportCountOnce(t *testing.T) {
 	if len(d.Launches) != 2 || d.Pages != 4 || len(d.Kernels) != 1 {
 		t.Fatalf("%d launches of %d kernels, %d on further pages", len(d.Launches), len(d.Kernels), d.Pages)
 	}
-	k := &d.Kernels[0]
+	k := d.Kernels[0]
 	wantValue(t, "memory, which the raw page lacks", k.Get(MemoryRatio), 0.46)
 	wantValue(t, "bytes read, which the details page lacks", k.Get(DRAMRead), 4e6)
 
@@ -194,7 +194,7 @@ func TestMoreDigitsWin(t *testing.T) {
 func TestMeans(t *testing.T) {
 	head := "\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"sm__throughput" + pctOfPeak + "\",\"lts__t_sector_hit_rate.pct\"\n\"\",\"\",\"us\",\"%\",\"%\"\n"
 	d, _ := read(t, head+"\"0\",\"f\",\"1\",\"10\",\"n/a\"\n\"1\",\"f\",\"3\",\"50\",\"80\"\n\"2\",\"g\",\"n/a\",\"10\",\"\"\n\"3\",\"g\",\"\",\"50\",\"\"\n")
-	f, g := &d.Kernels[0], &d.Kernels[1]
+	f, g := d.Kernels[0], d.Kernels[1]
 	wantValue(t, "weighted", f.Get(SMRatio), 0.40) // (10·1 + 50·3) / 4
 	wantValue(t, "hits", f.Get(L2Hits), 0.80)
 	wantValue(t, "plain", g.Get(SMRatio), 0.30)
@@ -262,7 +262,7 @@ func TestBound(t *testing.T) {
 func TestEuropeanNumbers(t *testing.T) {
 	d, files := read(t, longHead+longRow(0, "f", "Duration", "us", "1.006,75")+longRow(0, "f", "DRAM Throughput", "%", "19,66")+longRow(0, "f", "Compute (SM) Throughput", "%", "9,15")+
 		longRow(0, "f", "dram__bytes.sum", "byte", "2.508.800")+longRow(0, "f", "Registers Per Thread", "register/thread", "32"))
-	k := &d.Kernels[0]
+	k := d.Kernels[0]
 	wantValue(t, "duration", k.Duration, 1006750)
 	wantValue(t, "DRAM", k.Get(DRAMRatio), 0.1966)
 	wantValue(t, "bytes", k.Get(DRAMBytes), 2508800)
@@ -313,7 +313,7 @@ func TestNoIDs(t *testing.T) {
 // A raw page that lost its units row: percentages say what they are, everything else is unknown.
 func TestNoUnitsRow(t *testing.T) {
 	d, _ := read(t, rawHead+rawRow(0, "f"))
-	k := &d.Kernels[0]
+	k := d.Kernels[0]
 	wantValue(t, "SM", k.Get(SMRatio), 0.30)
 	wantValue(t, "duration", k.Duration, math.NaN())
 	wantValue(t, "throughput", k.Throughput, math.NaN())

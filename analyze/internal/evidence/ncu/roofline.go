@@ -37,7 +37,7 @@ func (d *Data) Roofs() []Roof {
 
 // deviceIDs are the devices of the launches. If no page names one, there is a single device, -1.
 func (d *Data) deviceIDs() []int {
-	ids := lists.Set(d.Launches, func(l Launch) int { return l.Device })
+	ids := lists.Set(d.Launches, func(l *Launch) int { return l.Device })
 	if len(ids) > 1 {
 		delete(ids, -1)
 	}
@@ -46,8 +46,7 @@ func (d *Data) deviceIDs() []int {
 
 func (d *Data) roof(id int) Roof {
 	r := Roof{Device: id}
-	for i := range d.Devices {
-		dev := &d.Devices[i]
+	for _, dev := range d.Devices {
 		if dev.ID != id && !(id < 0 && len(d.Devices) == 1) {
 			continue
 		}
@@ -55,8 +54,8 @@ func (d *Data) roof(id int) Roof {
 		r.Bandwidth = peak(dev.Bandwidth(), fromAttributes)
 		r.flops[fp32], r.flops[fp64] = peak(dev.FP32(), fromAttributes), peak(dev.FP64(), fromAttributes)
 	}
-	for i := range d.Launches {
-		if l := &d.Launches[i]; l.Device == id && (r.Bandwidth == nil || r.flops[fp32] == nil) {
+	for _, l := range d.Launches {
+		if l.Device == id && (r.Bandwidth == nil || r.flops[fp32] == nil) {
 			r.Bandwidth = cmp.Or(r.Bandwidth, product(l.Get(DRAMBytesPerCycle), l.Get(DRAMClock), 1))
 			r.flops[fp32] = cmp.Or(r.flops[fp32], product(l.Get(FFMAPerCycle), l.Get(SMClockPeak), 2))
 		}

@@ -56,8 +56,8 @@ func TestPagesAndVersionsAgree(t *testing.T) {
 			}
 			shared := 0
 			for i := range d.Launches {
-				a, b := &first.Launches[i], &d.Launches[i]
-				if a.ID != b.ID || first.Kernels[a.Kernel].Name != d.Kernels[b.Kernel].Name || !a.agrees(b) {
+				a, b := first.Launches[i], d.Launches[i]
+				if a.ID != b.ID || a.Kernel.Name != b.Kernel.Name || !a.agrees(b) {
 					t.Errorf("%s%s: launch %d differs", report, page, i)
 				}
 				for f := range a.value {
@@ -70,7 +70,8 @@ func TestPagesAndVersionsAgree(t *testing.T) {
 				t.Errorf("%s%s: only %d values are on both pages", report, page, shared)
 			}
 			for i := range d.Kernels {
-				if a, b := &first.Kernels[i], &d.Kernels[i]; a.Name != b.Name || a.Bound() != b.Bound() || a.Classification() != b.Classification() {
+				a, b := first.Kernels[i], d.Kernels[i]
+				if a.Name != b.Name || a.Bound() != b.Bound() || a.Classification() != b.Classification() {
 					t.Errorf("%s%s: %s is %s, was %s", report, page, b.Name, b.Bound(), a.Bound())
 				}
 			}
@@ -110,7 +111,7 @@ func TestAgainstLLMPerfOpt(t *testing.T) {
 		}
 		checked++
 		d := readShared(t, "dsocr_"+number+".details.csv")
-		k := &d.Kernels[0]
+		k := d.Kernels[0]
 		if k.Name != row[column["kernel_name"]] || k.Classification() != row[column["classification"]] || k.Grid != row[column["grid_size"]] || k.Block != row[column["block_size"]] || !strings.HasPrefix(k.ID, number) {
 			t.Errorf("%s: %+v", number, k)
 		}
@@ -149,7 +150,7 @@ func TestSectionsOfOneLaunch(t *testing.T) {
 	if len(d.Launches) != 1 || d.Pages != int64(len(list)-1) {
 		t.Fatalf("%d launches", len(d.Launches))
 	}
-	rate, memory := d.Roofs()[0].Attainable(&d.Kernels[0])
+	rate, memory := d.Roofs()[0].Attainable(d.Kernels[0])
 	if rate == nil || !memory {
 		t.Fatal("no roof")
 	}

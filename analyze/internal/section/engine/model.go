@@ -209,10 +209,8 @@ func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 	counted := make([]float64, len(in.Trace.Kernels.Names)) // FLOP of a launch; -1: not counted
 	for i, name := range in.Trace.Kernels.Names {
 		counted[i] = -1
-		if at, ok := match.Index(name.Name); ok {
-			if k := &in.Evidence.NCU.Kernels[at]; k.Flops != nil && len(k.Launches) > 0 {
-				counted[i] = *k.Flops / float64(len(k.Launches))
-			}
+		if k := match.Find(name.Name); k != nil && k.Flops != nil && len(k.Launches) > 0 {
+			counted[i] = *k.Flops / float64(len(k.Launches))
 		}
 	}
 	type sums struct {

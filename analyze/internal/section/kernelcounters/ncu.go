@@ -167,16 +167,16 @@ type ncuRun struct {
 	in      *kit.Input
 	out     *kit.Output
 	data    *ncu.Data
-	total   *float64  // ns of all kernels, nil if no launch has a duration
-	emitted int       // kernels, the first ones, that have metrics of their own
-	shares  []float64 // of the trace's kernel time, by kernel; nil without a trace
-	times   []float64 // the same in ns
+	total   *float64 // ns of all kernels, nil if no launch has a duration
+	emitted int      // kernels, the first ones, that have metrics of their own
+	// shares are of the trace's kernel time, times the same in ns; nil without a trace
+	shares, times map[*ncu.Kernel]float64
 }
 
 func ncuTotal(d *ncu.Data) *float64 {
 	var sum *float64
-	for i := range d.Kernels {
-		sum = plus(sum, d.Kernels[i].Duration)
+	for _, k := range d.Kernels {
+		sum = plus(sum, k.Duration)
 	}
 	return sum
 }
@@ -238,7 +238,7 @@ func (s *ncuRun) whole() {
 // field emits a metric of the launches of a kernel, or of all; its n is how many launches have the field.
 func (s *ncuRun) field(id string, labels report.Labels, value *float64, k *ncu.Kernel) *report.Metric {
 	src := ncuSources[id]
-	values := s.data.Values(k, src.field)
+	values := k.Values(src.field)
 	s.out.FromEvidence(file.NCU, len(values), src.column)
 	m := s.out.Metric(id, labels, value)
 	if labels != nil || id == "ncu.duration" {
@@ -248,7 +248,7 @@ func (s *ncuRun) field(id string, labels report.Labels, value *float64, k *ncu.K
 }
 
 func (s *ncuRun) throughput(labels report.Labels, k *ncu.Kernel) {
-	values := s.data.Throughputs(k)
+	values := k.Throughputs()
 	s.out.FromEvidence(file.NCU, len(values), throughputColumns...)
 	m := s.out.Metric("ncu.dram_throughput", labels, k.Throughput)
 	if labels != nil {
@@ -259,8 +259,7 @@ func (s *ncuRun) throughput(labels report.Labels, k *ncu.Kernel) {
 // kernels emits the metrics of the kernels with most time.
 func (s *ncuRun) kernels() {
 	room := kit.Budget{Names: maxNCUMetrics, Bytes: maxNCUNameBytes}
-	for i := range s.data.Kernels {
-		k := &s.data.Kernels[i]
+	for i, k := range s.data.Kernels {
 		if !room.Take(k.Name) {
 			s.out.Note("Metrics by kernel cover the kernels with most measured time; the tables have all of them.")
 			return
@@ -287,7 +286,7 @@ func (s *ncuRun) kernels() {
 		}
 		for _, x := range details {
 			if v := k.Get(x.from.field); v != nil {
-				s.out.FromEvidence(file.NCU, len(s.data.Values(k, x.from.field)), x.from.column)
+				s.out.FromEvidence(file.NCU, len(k.Values(x.from.field)), x.from.column)
 				s.out.Metric(x.id, kit.Labels("kernel", k.Name, x.label, x.value), v)
 			}
 		}
@@ -297,8 +296,7 @@ func (s *ncuRun) kernels() {
 // bounds adds up kernels and their time by limit.
 func (s *ncuRun) bounds() {
 	count, time := map[ncu.Bound]int64{}, map[ncu.Bound]*float64{}
-	for i := range s.data.Kernels {
-		k := &s.data.Kernels[i]
+	for _, k := range s.data.Kernels {
 		count[k.Bound()]++
 		time[k.Bound()] = plus(time[k.Bound()], k.Duration)
 	}
@@ -345,8 +343,7 @@ func (s *ncuRun) experts() {
 	t := s.out.Table("ncu_moe")
 	var time *float64
 	n := 0
-	for i := range s.data.Kernels {
-		k := &s.data.Kernels[i]
+	for _, k := range s.data.Kernels {
 		if !k.MoE() {
 			continue
 		}
@@ -370,7 +367,7 @@ func (s *ncuRun) trace() *float64 {
 	if s.shares == nil {
 		return nil
 	}
-	sum := lists.Total(s.shares)
+	sum := lists.Sum(s.data.Kernels, func(k *ncu.Kernel) float64 { return s.shares[k] })
 	s.out.FromEvidence(file.NCU, len(s.data.Kernels), "Kernel Name")
 	s.out.Float("ncu.trace_coverage", nil, sum)
 	return &sum
@@ -405,11 +402,11 @@ func (s *ncuRun) match() {
 	if stats.All.Total <= 0 {
 		return
 	}
-	s.shares, s.times = make([]float64, len(s.data.Kernels)), make([]float64, len(s.data.Kernels))
+	s.shares, s.times = map[*ncu.Kernel]float64{}, map[*ncu.Kernel]float64{}
 	for _, e := range stats.Names {
-		if i, ok := m.Index(s.in.Trace.Kernels.Names[e.Key].Name); ok {
-			s.times[i] += float64(e.Total)
-			s.shares[i] += float64(e.Total) / float64(stats.All.Total)
+		if k := m.Find(s.in.Trace.Kernels.Names[e.Key].Name); k != nil {
+			s.times[k] += float64(e.Total)
+			s.shares[k] += float64(e.Total) / float64(stats.All.Total)
 		}
 	}
 }

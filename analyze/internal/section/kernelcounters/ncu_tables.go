@@ -15,8 +15,7 @@ import (
 func (s *ncuRun) table() {
 	s.match()
 	t := s.out.Table("ncu_kernels")
-	for i := range s.data.Kernels {
-		k := &s.data.Kernels[i]
+	for _, k := range s.data.Kernels {
 		row := []kit.Field{
 			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
 			kit.Text("category", string(k.Info.Category)), kit.Text("bound", string(k.Bound())),
@@ -30,11 +29,11 @@ func (s *ncuRun) table() {
 			kit.Put("block", kit.OptionalCell(k.Block)),
 		}
 		if k.Duration != nil {
-			row = append(row, kit.Float("mean", *k.Duration/float64(max(1, len(s.data.Values(k, ncu.Duration))))),
+			row = append(row, kit.Float("mean", *k.Duration/float64(max(1, len(k.Values(ncu.Duration))))),
 				kit.Maybe("share", stat.Ratio(*k.Duration, *s.total)))
 		}
 		if s.shares != nil {
-			row = append(row, kit.Float("trace_time", s.times[i]), kit.Float("trace_share", s.shares[i]))
+			row = append(row, kit.Float("trace_time", s.times[k]), kit.Float("trace_share", s.shares[k]))
 		}
 		t.Partial(row...)
 	}
@@ -76,10 +75,9 @@ func scaledCol(name, unit string, exp10 int) report.Column {
 // llm-perf-opt. Those tools list only the first launch of a kernel; here the values are means over all its launches.
 func (s *ncuRun) details() {
 	launches := s.out.Table("ncu_launches")
-	for i := range s.data.Launches {
-		l := &s.data.Launches[i]
+	for _, l := range s.data.Launches {
 		launches.Row(
-			kit.Text("kernel_name", s.data.Kernels[l.Kernel].Name), kit.Int("id", l.ID),
+			kit.Text("kernel_name", l.Kernel.Name), kit.Int("id", l.ID),
 			kit.Put("device_id", kit.Known(int64(l.Device))), kit.Put("grid", kit.OptionalCell(l.Grid)), kit.Put("block", kit.OptionalCell(l.Block)),
 			kit.Maybe("duration", l.Get(ncu.Duration)), kit.Maybe("dram_throughput", l.DRAMThroughput()),
 			kit.Maybe("dram_ratio", l.Get(ncu.DRAMRatio)), kit.Maybe("sm_ratio", l.Get(ncu.SMRatio)),
@@ -89,10 +87,9 @@ func (s *ncuRun) details() {
 	launches.Cut(s.in.Options.DetailRows, "duration").Attach()
 	bandwidth, metrics, classes := s.out.Table("kernel_bandwidth_metrics"), s.out.Table("metrics_summary"),
 		s.out.Table("classification_summary")
-	for i := range s.data.Kernels {
-		k := &s.data.Kernels[i]
-		first := &s.data.Launches[k.Launches[0]]
-		duration := meanOf(s.data.Values(k, ncu.Duration))
+	for _, k := range s.data.Kernels {
+		first := k.Launches[0]
+		duration := meanOf(k.Values(ncu.Duration))
 		bandwidth.Row(
 			kit.Text("kernel_name", k.Name), kit.Maybe("dram_read_bytes", k.Get(ncu.DRAMRead)),
 			kit.Maybe("dram_write_bytes", k.Get(ncu.DRAMWrite)),
@@ -192,8 +189,8 @@ func (s *ncuRun) findings(coverage *float64) {
 
 func (s *ncuRun) boundTime(b ncu.Bound) float64 {
 	var sum float64
-	for i := range s.data.Kernels {
-		if k := &s.data.Kernels[i]; k.Bound() == b {
+	for _, k := range s.data.Kernels {
+		if k.Bound() == b {
 			sum += orZero(k.Duration)
 		}
 	}
@@ -214,13 +211,13 @@ var cacheAdvice = []string{"Its data comes from the caches or shared memory, and
 // topFinding reports the kernel with most time: in the trace if there is one, else as measured.
 func (s *ncuRun) topFinding() {
 	top, share := -1, 0.0
-	for i := range s.data.Kernels {
+	for i, k := range s.data.Kernels {
 		var v float64
 		switch {
 		case s.shares != nil:
-			v = s.shares[i]
+			v = s.shares[k]
 		case s.total != nil && *s.total > 0:
-			v = orZero(s.data.Kernels[i].Duration) / *s.total
+			v = orZero(k.Duration) / *s.total
 		}
 		if v > share {
 			top, share = i, v
@@ -229,7 +226,7 @@ func (s *ncuRun) topFinding() {
 	if share < topKernelShare || top >= s.emitted || s.data.Kernels[top].Bound() == ncu.Unknown {
 		return
 	}
-	k := &s.data.Kernels[top]
+	k := s.data.Kernels[top]
 	advice, words := boundAdvice[k.Bound()], boundWords[k.Bound()]
 	dram, sm := kit.Ref("ncu.dram_ratio", "kernel", k.Name), kit.Ref("ncu.sm_ratio", "kernel", k.Name)
 	evidence := []report.MetricRef{sm, dram}

@@ -74,13 +74,12 @@ func roofline(in *kit.Input, out *kit.Output) {
 	t := out.Table("roofline")
 	var points []*ncu.Kernel // of the chart
 	known := 0.0
-	for i := range d.Kernels {
-		k := &d.Kernels[i]
+	for _, k := range d.Kernels {
 		if k.Flops == nil {
 			continue
 		}
 		known += orZero(k.Duration)
-		roof := roofOf(d, roofs, k)
+		roof := roofOf(roofs, k)
 		rate, memory := roof.Attainable(k)
 		var share *float64
 		name := report.Null
@@ -119,8 +118,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 // rooflineData is profilemate's roofline_data.csv: the kernels with known SM throughput and bandwidth.
 func rooflineData(d *ncu.Data, out *kit.Output) {
 	t := out.Table("roofline_data")
-	for i := range d.Kernels {
-		k := &d.Kernels[i]
+	for _, k := range d.Kernels {
 		sm, dram := k.Get(ncu.SMRatio), k.Get(ncu.DRAMRatio)
 		if sm == nil || k.Throughput == nil {
 			continue
@@ -173,10 +171,9 @@ func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 }
 
 // roofOf is the ceiling of the device that a kernel ran on first.
-func roofOf(d *ncu.Data, roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
-	device := d.Launches[k.Launches[0]].Device
+func roofOf(roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
 	for i := range roofs {
-		if roofs[i].Device == device {
+		if roofs[i].Device == k.Launches[0].Device {
 			return &roofs[i]
 		}
 	}

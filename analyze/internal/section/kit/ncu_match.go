@@ -1,6 +1,8 @@
 package kit
 
 import (
+	"cmp"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -10,12 +12,11 @@ import (
 
 // ncuMatch finds Nsight Compute's measurements of the trace's kernels.
 type ncuMatch struct {
-	data *ncu.Data
 	// Kernels by spelling, the strictest first: as it is, canonical, without namespaces. If several match, the one with
 	// most time. Namespaces are left out only if ncu left them out.
-	by       [3]map[string]int
-	function map[string]int // kernels whose name is a bare function's, see ncu --print-kernel-base
-	shared   map[string]int // how many of the trace's kernels have a function of that name
+	by       [3]map[string]*ncu.Kernel
+	function map[string]*ncu.Kernel // kernels whose name is a bare function's, see ncu --print-kernel-base
+	shared   map[string]int         // how many of the trace's kernels have a function of that name
 }
 
 // ncuSpellings of a name, the strictest first.
@@ -27,21 +28,19 @@ func NewNcuMatch(beside *evidence.Set, kernels []trace.KernelName) *ncuMatch {
 	if beside == nil || beside.NCU == nil || len(beside.NCU.Kernels) == 0 {
 		return nil
 	}
-	m := &ncuMatch{data: beside.NCU, function: map[string]int{}, shared: map[string]int{}}
+	m := &ncuMatch{function: map[string]*ncu.Kernel{}, shared: map[string]int{}}
 	for s := range m.by {
-		m.by[s] = map[string]int{}
+		m.by[s] = map[string]*ncu.Kernel{}
 	}
-	for i := range m.data.Kernels {
-		name := m.data.Kernels[i].Full
+	for _, k := range beside.NCU.Kernels {
+		name := k.Full
 		for s, spell := range ncuSpellings {
 			if n := spell(name); n != "" && (s < 2 || n == kernelname.Canonical(name)) {
-				if _, ok := m.by[s][n]; !ok {
-					m.by[s][n] = i
-				}
+				m.by[s][n] = cmp.Or(m.by[s][n], k)
 			}
 		}
 		if kernelname.Function(name) == name {
-			m.function[name] = i
+			m.function[name] = k
 		}
 	}
 	if len(m.function) > 0 {
@@ -52,26 +51,17 @@ func NewNcuMatch(beside *evidence.Set, kernels []trace.KernelName) *ncuMatch {
 	return m
 }
 
-// find is the measured kernel for a name of the trace, or nil.
-func (m *ncuMatch) find(name string) *ncu.Kernel {
-	if i, ok := m.Index(name); ok {
-		return &m.data.Kernels[i]
-	}
-	return nil
-}
-
-// Index is the index of that kernel in Data.Kernels.
-func (m *ncuMatch) Index(name string) (int, bool) {
+// Find is the measured kernel for a name of the trace, or nil.
+func (m *ncuMatch) Find(name string) *ncu.Kernel {
 	for s, spell := range ncuSpellings {
-		if i, ok := m.by[s][spell(name)]; ok {
-			return i, true
+		if k := m.by[s][spell(name)]; k != nil {
+			return k
 		}
 	}
-	function := kernelname.Function(name)
-	if i, ok := m.function[function]; ok && m.shared[function] == 1 {
-		return i, true
+	if function := kernelname.Function(name); m.shared[function] == 1 {
+		return m.function[function]
 	}
-	return 0, false
+	return nil
 }
 
 // NcuColumns are what Nsight Compute adds to a table of the trace's kernels.
@@ -83,7 +73,7 @@ func (m *ncuMatch) Cells(name string) []Field {
 	if m == nil {
 		return nil
 	}
-	k := m.find(name)
+	k := m.Find(name)
 	if k == nil {
 		return []Field{Put("bound", report.Null), Put("dram_ratio", report.Null), Put("sm_ratio", report.Null)}
 	}
