@@ -16,12 +16,7 @@ import (
 // moeLayersTable lists the layers, the least balanced first.
 func moeLayersTable(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 	list := slices.Clone(layers)
-	key := func(v *float64) float64 {
-		if v == nil {
-			return -1
-		}
-		return *v
-	}
+	key := func(v *float64) float64 { return report.ValueOr(v, -1) }
 	lists.Sort(list, func(a, b *moeLayer) int {
 		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()),
 			key(a.Imbalance.Mean())))

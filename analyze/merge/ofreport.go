@@ -18,18 +18,12 @@ const mergedKind = "nsys-merged"
 // HeadOf returns the identity of the capture behind a report. session is when it began, in ns since 1970; 0: unknown.
 func HeadOf(r *report.Report, session int64) Head {
 	id := &r.Capture
-	parts := []string{"partial", deref(id.Content), deref(id.SessionStart), deref(id.Processes)}
+	parts := []string{"partial", report.ValueOr(id.Content, ""), report.ValueOr(id.SessionStart, ""),
+		report.ValueOr(id.Processes, "")}
 	if id.Content == nil {
 		parts = append(parts, r.Trace.Name, strconv.FormatInt(r.Trace.Bytes, 10))
 	}
-	return Head{Key: *hashed(parts...), Name: r.Trace.Name, Host: deref(id.Host), Session: session}
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
+	return Head{Key: *hashed(parts...), Name: r.Trace.Name, Host: report.ValueOr(id.Host, ""), Session: session}
 }
 
 // OfReport makes a capture from its report, if the trace is gone. The capture has the same identity as the trace, but
@@ -71,7 +65,7 @@ func (list captures) sameOtherwise() error {
 		if c.identity.SessionStart == nil || c.identity.Processes == nil {
 			continue
 		}
-		key := deref(c.identity.Host) + " " + *c.identity.SessionStart + " " + *c.identity.Processes
+		key := report.ValueOr(c.identity.Host, "") + " " + *c.identity.SessionStart + " " + *c.identity.Processes
 		switch o := first[key]; {
 		case o == nil:
 			first[key] = c

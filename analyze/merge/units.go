@@ -36,14 +36,8 @@ type bestUnit struct {
 }
 
 func kindKey(g *report.UnitGroup) string {
-	return fmt.Sprintf("%s\x00%d\x00%d\x00%s", g.Phase, whole(g.Batch), whole(g.Tokens), g.Signature)
-}
-
-func whole(v *int64) int64 {
-	if v == nil {
-		return -1
-	}
-	return *v
+	return fmt.Sprintf("%s\x00%d\x00%d\x00%s", g.Phase, report.ValueOr(g.Batch, -1), report.ValueOr(g.Tokens, -1),
+		g.Signature)
 }
 
 func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *Rules) {
@@ -96,8 +90,8 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 // kindRow returns the row of a kind in a table of kinds; nil if it has none.
 func kindRow(t *report.Table, g *report.UnitGroup) []report.Cell {
 	for i := range t.Len() {
-		if t.Str(i, "phase") == g.Phase && t.Str(i, "signature") == g.Signature && t.Whole(i, "batch") == whole(g.Batch) &&
-			t.Whole(i, "tokens") == whole(g.Tokens) {
+		if t.Str(i, "phase") == g.Phase && t.Str(i, "signature") == g.Signature &&
+			t.Whole(i, "batch") == report.ValueOr(g.Batch, -1) && t.Whole(i, "tokens") == report.ValueOr(g.Tokens, -1) {
 			return t.Rows[i]
 		}
 	}

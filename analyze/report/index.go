@@ -176,12 +176,6 @@ func (x *Index) readGroups() {
 // is reports whether a kind that the unit lists is the one of this row: the signature tells kinds of one phase
 // and size apart.
 func (g *Group) is(u UnitGroup) bool {
-	return g.Phase == u.Phase && g.Batch == known(u.Batch) && g.Tokens == known(u.Tokens) && g.Signature == u.Signature
-}
-
-func known(v *int64) int64 {
-	if v == nil {
-		return -1
-	}
-	return *v
+	return g.Phase == u.Phase && g.Batch == ValueOr(u.Batch, -1) && g.Tokens == ValueOr(u.Tokens, -1) &&
+		g.Signature == u.Signature
 }

@@ -211,3 +211,11 @@ func (r *Report) Find(id string, labels Labels) *Metric {
 	}
 	return nil
 }
+
+// ValueOr is the value of a pointer; none if it is nil.
+func ValueOr[T any](p *T, none T) T {
+	if p == nil {
+		return none
+	}
+	return *p
+}

@@ -51,10 +51,7 @@ type Night struct {
 
 // followed returns the number in which changes are sought: the ratio if the night has one, else the value.
 func (n *Night) followed() float64 {
-	if n.Ratio != nil {
-		return *n.Ratio
-	}
-	return n.Value
+	return report.ValueOr(n.Ratio, n.Value)
 }
 
 // StepTime is the default metric in which changes are sought.

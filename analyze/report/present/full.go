@@ -84,10 +84,7 @@ func windowOn(v *View) []doc.Span {
 	var names []string
 	count := map[string]int{}
 	for _, g := range v.Environment.GPUs {
-		name := ""
-		if g.Name != nil {
-			name = *g.Name
-		}
+		name := report.ValueOr(g.Name, "")
 		if count[name]++; count[name] == 1 {
 			names = append(names, name)
 		}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
@@ -141,7 +142,7 @@ func (d *Data) group() {
 		k.aggregate()
 	}
 	lists.Sort(d.Kernels, func(a, b *Kernel) int {
-		return cmp.Or(cmp.Compare(orZero(b.Duration), orZero(a.Duration)),
+		return cmp.Or(cmp.Compare(report.ValueOr(b.Duration, 0), report.ValueOr(a.Duration, 0)),
 			cmp.Compare(len(b.Launches), len(a.Launches)), cmp.Compare(a.Name, b.Name))
 	})
 	ids := map[string]bool{}
@@ -183,13 +184,6 @@ func kernelID(rank int, k *Kernel, folder string) string {
 	}
 	hash := md5.Sum([]byte(k.Full))
 	return folder + "_" + hex.EncodeToString(hash[:])
-}
-
-func orZero(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // aggregate computes a kernel from its launches.

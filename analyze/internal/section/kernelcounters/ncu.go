@@ -323,19 +323,12 @@ func (s *ncuRun) bounds() {
 		s.out.Chart(chart)
 	}
 	if s.total != nil {
-		known := *s.total - orZero(time[ncu.Unknown])
+		known := *s.total - report.ValueOr(time[ncu.Unknown], 0)
 		s.out.Coverage(stat.Ratio(known, *s.total))
 	}
 	if n := count[ncu.Unknown]; n == int64(len(s.data.Kernels)) {
 		s.out.Status(report.Partial, "no kernel has both SM and DRAM throughput, so what limits them is unknown: profile with --set full, or the sections SpeedOfLight and MemoryWorkloadAnalysis")
 	}
-}
-
-func orZero(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // experts lists the kernels of mixtures of experts.

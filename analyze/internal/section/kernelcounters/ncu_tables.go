@@ -191,7 +191,7 @@ func (s *ncuRun) boundTime(b ncu.Bound) float64 {
 	var sum float64
 	for _, k := range s.data.Kernels {
 		if k.Bound() == b {
-			sum += orZero(k.Duration)
+			sum += report.ValueOr(k.Duration, 0)
 		}
 	}
 	return sum
@@ -217,7 +217,7 @@ func (s *ncuRun) topFinding() {
 		case s.shares != nil:
 			v = s.shares[k]
 		case s.total != nil && *s.total > 0:
-			v = orZero(k.Duration) / *s.total
+			v = report.ValueOr(k.Duration, 0) / *s.total
 		}
 		if v > share {
 			top, share = i, v
@@ -232,8 +232,8 @@ func (s *ncuRun) topFinding() {
 	evidence := []report.MetricRef{sm, dram}
 	if k.Bound() == ncu.Memory {
 		evidence = []report.MetricRef{dram, sm}
-		if v := k.Get(ncu.MemoryRatio); v != nil && *v > orZero(k.Get(ncu.DRAMRatio)) && top < maxNCUDetails &&
-			!k.DRAMBound() {
+		if v := k.Get(ncu.MemoryRatio); v != nil && *v > report.ValueOr(k.Get(ncu.DRAMRatio), 0) &&
+			top < maxNCUDetails && !k.DRAMBound() {
 			evidence = append([]report.MetricRef{kit.Ref("ncu.memory_ratio", "kernel", k.Name)}, evidence...)
 			advice, words = cacheAdvice, "the caches"
 		}

@@ -78,7 +78,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 		if k.Flops == nil {
 			continue
 		}
-		known += orZero(k.Duration)
+		known += report.ValueOr(k.Duration, 0)
 		roof := roofOf(roofs, k)
 		rate, memory := roof.Attainable(k)
 		var share *float64
@@ -110,7 +110,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 		return
 	}
 	t.Cut(in.Options.Top, "flop").Add()
-	out.Coverage(stat.Ratio(known, orZero(ncuTotal(d))))
+	out.Coverage(stat.Ratio(known, report.ValueOr(ncuTotal(d), 0)))
 	rooflineChart(points, roofs, out)
 	out.Note("Peaks are dense and at the device's highest clock. Nsight Compute locks the clock to its base unless told otherwise (--clock-control none), which keeps compute-bound kernels below the roof.")
 }
