@@ -72,7 +72,7 @@ func (f *fused) changed(o *comparison.Step, r *comparison.StepRow) bool {
 		(k == nil || !pairing.Renamed(k))
 }
 
-// namesAt are the kernels at a position, by side; empty where there is none.
+// namesAt are the kernels at a position, by side; empty if there is none.
 func namesAt(o *comparison.Step, r *comparison.StepRow) (names [2]string) {
 	if r.BasePosition != nil {
 		names[0] = o.NameOf(r.Name)

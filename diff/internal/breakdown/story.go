@@ -43,7 +43,7 @@ func (x *Parts) stories() []*story {
 		_, after, _ := x.Head.OfKind(k.Head)
 		s.weight = float64(n) * (comparison.Value(after) - comparison.Value(before))
 		leads := row != nil && row.Kind != "" && row.Kind == k.Name.String()
-		told := s.class == comparison.Regressed || row != nil && row.Kind == "" && s.class == comparison.Improved
+		told := s.class == comparison.Regressed || row != nil && s.class == comparison.Improved
 		if k != x.Chosen.Judged[0] && (leads || told) {
 			s.parts = x.of(k, rows)
 		}
