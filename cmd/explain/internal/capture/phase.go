@@ -328,28 +328,22 @@ func (r *Run) metrics(ctx context.Context, s *Server, url, name string) {
 	if s == nil {
 		return
 	}
-	text, err := fetch(ctx, url+"/metrics")
-	if err == nil {
+	res, text, err := get(ctx, url+"/metrics", 20*time.Second, metricsLimit+1)
+	switch {
+	case res == nil:
+		err = errors.New("/metrics does not answer")
+	case res.StatusCode != http.StatusOK:
+		err = fmt.Errorf("/metrics answers %s", res.Status)
+	case err != nil:
+		err = errors.New("/metrics broke off")
+	case len(text) > metricsLimit:
+		err = fmt.Errorf("/metrics is larger than %d MB", metricsLimit>>20)
+	default:
 		err = os.WriteFile(filepath.Join(r.Dir, "evidence", name), text, 0o600)
 	}
 	if err != nil && ctx.Err() == nil {
 		r.Note("the server's metrics are missing: " + err.Error())
 	}
-}
-
-func fetch(ctx context.Context, url string) ([]byte, error) {
-	res, text, err := get(ctx, url, 20*time.Second, metricsLimit+1)
-	switch {
-	case res == nil:
-		return nil, errors.New("/metrics does not answer")
-	case res.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("/metrics answers %s", res.Status)
-	case err != nil:
-		return nil, errors.New("/metrics broke off")
-	case len(text) > metricsLimit:
-		return nil, fmt.Errorf("/metrics is larger than %d MB", metricsLimit>>20)
-	}
-	return text, nil
 }
 
 // direct sends requests to servers of this machine, without any proxy.

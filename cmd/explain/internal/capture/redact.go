@@ -242,29 +242,28 @@ func changes(text string) (n int) {
 
 // RedactText replaces secrets in a line of text, such as a script after sh -c.
 func RedactText(s string) string {
-	pair := func(re *regexp.Regexp) {
+	hide := func(re *regexp.Regexp, hides func(name, value string) bool) {
 		s = re.ReplaceAllStringFunc(s, func(all string) string {
-			m := re.FindStringSubmatch(all)
-			if !isSecret(m[2]) || strings.HasPrefix(strings.Trim(m[3], `"`), strings.TrimSuffix(Redacted, "]")) {
-				return all
+			if m := re.FindStringSubmatch(all); hides(m[2], m[3]) {
+				return m[1] + Redacted
 			}
-			return m[1] + Redacted
+			return all
 		})
+	}
+	secretPair := func(name, value string) bool {
+		return isSecret(name) && !strings.HasPrefix(strings.Trim(value, `"`), strings.TrimSuffix(Redacted, "]"))
 	}
 	s = userInfo().ReplaceAllString(s, "${1}"+Redacted+"@")
 	s = headerPair().ReplaceAllString(s, "${1} "+Redacted)
 	s = knownSecret().ReplaceAllString(secret.Tokens(s), Redacted)
-	pair(jsonPair())
-	pair(urlQuery())
-	pair(textPair())
+	hide(jsonPair(), secretPair)
+	hide(urlQuery(), secretPair)
+	hide(textPair(), secretPair)
 	s = wordPair().ReplaceAllString(s, "${1}"+Redacted)
-	return secretFlag().ReplaceAllStringFunc(s, func(all string) string {
-		m := secretFlag().FindStringSubmatch(all)
-		if !isSecret(m[2]) && !shortKey("-"+m[2], m[3]) && !looksRandom(m[2], m[3]) {
-			return all
-		}
-		return m[1] + Redacted
+	hide(secretFlag(), func(name, value string) bool {
+		return isSecret(name) || shortKey("-"+name, value) || looksRandom(name, value)
 	})
+	return s
 }
 
 // shellSafe are words that need no quotes in a POSIX shell.

@@ -282,18 +282,16 @@ func Plain(err error) string {
 	if !ok {
 		return text
 	}
-	said := ""
-	switch {
-	case errors.Is(at.Err, fs.ErrNotExist):
-		said = at.Path + ": does not exist; check the path"
-	case errors.Is(at.Err, fs.ErrPermission):
-		said = at.Path + ": you may not read or write it; check its permissions"
-	case errors.Is(at.Err, syscall.EISDIR):
-		said = at.Path + ": is a folder; name a file"
-	default:
-		return text
+	for kind, said := range map[error]string{
+		fs.ErrNotExist:   "does not exist; check the path",
+		fs.ErrPermission: "you may not read or write it; check its permissions",
+		syscall.EISDIR:   "is a folder; name a file",
+	} {
+		if errors.Is(at.Err, kind) {
+			return strings.Replace(text, at.Error(), at.Path+": "+said, 1)
+		}
 	}
-	return strings.Replace(text, at.Error(), said, 1)
+	return text
 }
 
 // Spool copies standard input into a file if an argument is -, since a capture is read more than once, and puts the

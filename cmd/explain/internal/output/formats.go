@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
@@ -45,11 +46,8 @@ func Terminal(w io.Writer, res *analyze.Result, out string, t render.TerminalOpt
 	o := present.TerminalOptions{Out: out}
 	if out != "" {
 		files := Report(res)
-		for _, name := range mainFiles {
-			if slices.ContainsFunc(files, func(f File) bool { return filepath.ToSlash(f.Name) == name }) {
-				o.Files = append(o.Files, name)
-			}
-		}
+		written := lists.Set(files, func(f File) string { return filepath.ToSlash(f.Name) })
+		o.Files = slices.DeleteFunc(slices.Clone(mainFiles), func(name string) bool { return !written[name] })
 		o.More = len(files) - len(o.Files)
 	}
 	return render.Terminal(w, present.Terminal(res.Report, o), t)
