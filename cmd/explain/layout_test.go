@@ -180,10 +180,8 @@ var rooms = []room{
 		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
 			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
 			"diff/comparison diff/diffdoc", []string{"modernc.org", "github.com/spf13/cobra"}},
-	{"cmd/explain/internal/reports", "inputs in, reports out",
-		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/capturesession", nil},
 	{"cmd/explain/internal/cmdenv", "what commands share; knows no command",
-		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/reports " +
+		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/capturesession " +
 			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/comparison diff/policy", nil},
 	{"cmd/explain/internal/historycmd", "explain history",
 		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/cmdenv " +

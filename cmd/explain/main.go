@@ -9,8 +9,8 @@
 //	guide    doc, demo, mcp
 //
 // Large commands have rooms of their own, and so does what commands share: cmdenv holds their environment and the flags
-// of an analysis, rulesfile policies and noise floors, input tells files apart, reports makes reports of them, output
-// writes folders that appear whole or not at all, capturesession makes captures and their reports, load sends requests.
+// of an analysis and makes reports, rulesfile policies and noise floors, input tells files apart, output writes folders
+// that appear whole or not at all, capturesession makes captures and their reports, load sends requests.
 //
 // No command computes: analyze, diff and gate do. run is the whole program as a function, so that tests call
 // it without a process.

@@ -3,22 +3,25 @@ package cmdenv
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
-	"github.com/nsys-llm/explain/cmd/explain/internal/reports"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -142,7 +145,7 @@ func (f *AnalysisFlags) Reports(ctx context.Context, e *Env, inputs []input.File
 func (f *AnalysisFlags) Results(
 	ctx context.Context, e *Env, inputs []input.File, whole int,
 ) ([]*analyze.Result, error) {
-	opt, err := f.Options(e, reports.Parallel)
+	opt, err := f.Options(e, parallel)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +159,7 @@ func (f *AnalysisFlags) Results(
 	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
-	return reports.All(ctx, inputs, opt, whole, f.Reads, bar)
+	return reportsOf(ctx, inputs, opt, whole, f.Reads, bar)
 }
 
 // Fits returns a usage error if flags about traces were given and an input is a report already.
@@ -249,4 +252,111 @@ func memoryOf(text string, traces int) (int64, error) {
 		limitHeap(limit / 2)
 	}
 	return limit / int64(max(1, traces)), nil
+}
+
+// parallel is how many traces are analysed at a time: each is held in memory.
+const parallel = 2
+
+// manyInputs is the number of inputs beyond which reports keep only what is compared.
+const manyInputs = 8
+
+// reportsOf returns the reports of all inputs in their order, with the same options and units for all traces. Those
+// analysed here from traces keep their detail tables from the index whole on: these can be large. reads selects the
+// metrics to keep of many reports; nil: all.
+func reportsOf(
+	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, reads func(*report.Metric) bool,
+	bar *progress.Bar,
+) ([]*analyze.Result, error) {
+	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
+	each, stop := make([]context.Context, len(inputs)), make([]context.CancelFunc, len(inputs))
+	for i := range inputs {
+		each[i], stop[i] = context.WithCancel(ctx)
+		defer stop[i]()
+	}
+	lean := report.Lean{Reads: reads}
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, in := range inputs {
+		group.Go(func() error {
+			opt := opt
+			opt.NoDetails = i < whole
+			if list[i], errs[i] = reportOf(each[i], in, opt, bar); errs[i] != nil {
+				for _, later := range stop[i+1:] { // earlier ones go on, so that the first error in order is returned
+					later()
+				}
+			} else if i < whole && len(inputs) > manyInputs {
+				lean.Compared(list[i].Report)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, err := range errs { // the first that is not a consequence of another
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
+}
+
+// oneUnit analyses again the traces whose units differ from those of the first. If one lacks the ranges that are the
+// first's units, all get its units.
+func oneUnit(
+	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
+) error {
+	first := slices.IndexFunc(list, func(r *analyze.Result) bool { return opt.Like(r.Report) })
+	if first < 0 {
+		return nil
+	}
+	if err := unitsOf(ctx, first, inputs, list, whole, opt, bar); err != nil || list[first].Report.Unit.Kind != "nvtx" {
+		return err
+	}
+	other := slices.IndexFunc(list, func(r *analyze.Result) bool { return r.Report.Unit.Used() != nil })
+	if other < 0 {
+		return nil
+	}
+	return unitsOf(ctx, other, inputs, list, whole, opt, bar)
+}
+
+// unitsOf analyses again the traces whose units differ from those of the input at the index one.
+func unitsOf(
+	ctx context.Context, one int, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options,
+	bar *progress.Bar,
+) error {
+	opt.Like(list[one].Report)
+	for i, in := range inputs {
+		if in.Kind != input.Trace || !opt.Again(list[i].Report) {
+			continue
+		}
+		opt.NoDetails = i < whole
+		again, err := reportOf(ctx, in, opt, bar)
+		if err != nil {
+			return err
+		}
+		if report.Alike(list[one].Report, again.Report) || !report.Alike(list[one].Report, list[i].Report) {
+			list[i] = again
+		}
+	}
+	return nil
+}
+
+// reportOf reads a report or analyses a trace.
+func reportOf(ctx context.Context, in input.File, opt analyze.Options, bar *progress.Bar) (*analyze.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if in.Kind == input.Report {
+		r, err := input.ReadReport(in.Path)
+		if err != nil {
+			return nil, err
+		}
+		return &analyze.Result{Report: r}, nil
+	}
+	opt.Progress = func(stage string, done int64) { bar.Update(filepath.Base(in.Path)+": "+stage, done) }
+	opt.Overhead = capturesession.OverheadBeside(in.Path)
+	res, err := analyze.Run(ctx, in.Path, opt)
+	return res, input.AsTyped(err, in.Path)
 }

@@ -1,4 +1,4 @@
-package reports
+package cmdenv
 
 import (
 	"context"
@@ -27,12 +27,12 @@ func TestTheFirstErrorIsTold(t *testing.T) {
 		}
 		files = append(files, input.File{Kind: input.Report, Path: path})
 	}
-	_, err := All(t.Context(), files[1:2], analyze.Options{}, 0, nil, nil)
+	_, err := reportsOf(t.Context(), files[1:2], analyze.Options{}, 0, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "b.json is not valid JSON") || !strings.Contains(err.Error(), "was it cut off?") {
 		t.Errorf("error %v", err)
 	}
 	for range 50 { // two are read at a time, and either may end first
-		_, err = All(t.Context(), files, analyze.Options{}, 0, nil, nil)
+		_, err = reportsOf(t.Context(), files, analyze.Options{}, 0, nil, nil)
 		if err == nil || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a.json is not valid JSON") {
 			t.Fatalf("error %v", err)
 		}
@@ -42,7 +42,8 @@ func TestTheFirstErrorIsTold(t *testing.T) {
 func TestNothingIsReadAfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := One(ctx, input.File{Kind: input.Report, Path: "gone.json"}, analyze.Options{}, nil); !errors.Is(err, context.Canceled) {
+	_, err := reportOf(ctx, input.File{Kind: input.Report, Path: "gone.json"}, analyze.Options{}, nil)
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -76,7 +77,7 @@ func TestRangesOfOneCapture(t *testing.T) {
 	quiet := progress.New(io.Discard, true, false)
 	named, bare := write("named.sqlite", true), write("bare.sqlite", false)
 	for _, files := range [][]input.File{{named, bare}, {bare, named}, {named, bare, named}} {
-		list, err := All(t.Context(), files, analyze.Options{}, len(files), nil, quiet)
+		list, err := reportsOf(t.Context(), files, analyze.Options{}, len(files), nil, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestRangesOfOneCapture(t *testing.T) {
 			}
 		}
 	}
-	list, err := All(t.Context(), []input.File{named, named}, analyze.Options{}, 2, nil, quiet)
+	list, err := reportsOf(t.Context(), []input.File{named, named}, analyze.Options{}, 2, nil, quiet)
 	if err != nil || list[0].Report.Unit.Kind != "nvtx" || list[1].Report.Unit.Kind != "nvtx" {
 		t.Errorf("with ranges: %v, %+v", err, list)
 	}
