@@ -46,7 +46,7 @@ func NameKind(name string) (section, text string) {
 }
 
 // RunSection is the section that only the report of a run of many ranks has.
-func RunSection() SectionInfo { return SectionInfo{"ranks", "Ranks", merge.Tables()} }
+func RunSection() SectionInfo { return SectionInfo{"ranks", "Ranks", merge.Tables} }
 
 // SectionPage is the documentation of a section, as markdown.
 func SectionPage(id string) (string, error) {

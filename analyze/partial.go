@@ -51,11 +51,11 @@ func OfReport(name string, r *report.Report) (*merge.Capture, error) {
 
 // MergeRules is what all sections declare of merging.
 func MergeRules() *merge.Rules {
-	var list []merge.Declared
+	r := merge.NewRules()
 	for _, s := range sections {
-		list = append(list, merge.Declared{Section: s.ID, Metrics: s.Metrics, Tables: s.Tables})
+		r.Add(s.ID, s.Metrics, s.Tables)
 	}
-	return merge.NewRules(list)
+	return r
 }
 
 // ownOf is what a report says of the GPUs and steps of its capture that no rule of merging can say.

@@ -91,7 +91,8 @@ type countsJSON struct {
 
 // MarshalJSON writes values as differences.
 func (c Counts) MarshalJSON() ([]byte, error) {
-	out := countsJSON{Family: c.Family, Key: c.Key, Coarse: c.Coarse, Values: make([]int64, len(c.Of.Values)), Counts: c.Of.Counts}
+	out := countsJSON{Family: c.Family, Key: c.Key, Coarse: c.Coarse, Values: make([]int64, len(c.Of.Values)),
+		Counts: append([]int64{}, c.Of.Counts...)}
 	if n := len(c.Of.Values); c.Coarse && n > 0 {
 		out.Ends = []int64{c.Of.Values[0], c.Of.Values[n-1]}
 	}
@@ -101,9 +102,6 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 			v = stat.BinOf(v)
 		}
 		out.Values[i], last = v-last, v
-	}
-	if out.Counts == nil {
-		out.Counts = []int64{}
 	}
 	return report.JSON(out, "")
 }

@@ -2,8 +2,8 @@ package merge
 
 import "github.com/nsys-llm/explain/analyze/report"
 
-// rankTables are the tables of the section on ranks, without rows.
-var rankTables = []report.Table{
+// Tables are the tables that only the report of a run has, without rows: those of its section on ranks.
+var Tables = []report.Table{
 	{ID: "ranks", Title: "Ranks", File: "ranks.csv", Columns: []report.Column{
 		column("rank", "Rank", report.Name, ""),
 		wide("role", "Role", report.Name, ""),
@@ -74,9 +74,6 @@ var rankTables = []report.Table{
 		column("worst_gpu", "Worst GPU", report.Name, ""),
 	}},
 }
-
-// Tables lists the tables that only the report of a run has, without rows: those of its section on ranks.
-func Tables() []report.Table { return rankTables }
 
 func column(id, title string, kind report.Kind, unit string) report.Column {
 	return report.Column{ID: id, Title: title, Kind: kind, Unit: unit}

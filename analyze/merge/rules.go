@@ -7,13 +7,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Declared is what one section of a capture's report declares.
-type Declared struct {
-	Section string
-	Metrics []report.MetricDef
-	Tables  []report.Table
-}
-
 // Rules are what the sections declare about merging: for each metric, and for the columns of each table.
 type Rules struct {
 	metrics map[string]report.Merge
@@ -22,30 +15,32 @@ type Rules struct {
 	tables  map[string]map[string]report.Merge // by section and id, those that are merged: the rules of their columns
 }
 
-// NewRules reads what sections declare.
-func NewRules(sections []Declared) *Rules {
-	r := &Rules{metrics: map[string]report.Merge{}, left: map[string][]string{}, pids: map[string]bool{}, tables: map[string]map[string]report.Merge{}}
-	for _, s := range sections {
-		for i := range s.Metrics {
-			d := &s.Metrics[i]
-			r.metrics[d.ID] = d.Merge
-			if d.Merge.How == report.HowLeave {
-				r.left[s.Section] = append(r.left[s.Section], d.ID)
-			}
-			ofProcess := func(keys string) bool { return slices.Contains(strings.Split(keys, ","), "pid") }
-			r.pids[s.Section] = r.pids[s.Section] || slices.ContainsFunc(d.Labels, ofProcess)
+// NewRules are those of no section.
+func NewRules() *Rules {
+	return &Rules{metrics: map[string]report.Merge{}, left: map[string][]string{}, pids: map[string]bool{},
+		tables: map[string]map[string]report.Merge{}}
+}
+
+// Add reads what a section declares.
+func (r *Rules) Add(section string, metrics []report.MetricDef, tables []report.Table) {
+	for i := range metrics {
+		d := &metrics[i]
+		r.metrics[d.ID] = d.Merge
+		if d.Merge.How == report.HowLeave {
+			r.left[section] = append(r.left[section], d.ID)
 		}
-		for i := range s.Tables {
-			if t := &s.Tables[i]; t.Merge.How != report.HowLeave {
-				columns := map[string]report.Merge{}
-				for _, c := range t.Columns {
-					columns[c.ID] = c.Merge
-				}
-				r.tables[s.Section+"/"+t.ID] = columns
+		ofProcess := func(keys string) bool { return slices.Contains(strings.Split(keys, ","), "pid") }
+		r.pids[section] = r.pids[section] || slices.ContainsFunc(d.Labels, ofProcess)
+	}
+	for i := range tables {
+		if t := &tables[i]; t.Merge.How != report.HowLeave {
+			columns := map[string]report.Merge{}
+			for _, c := range t.Columns {
+				columns[c.ID] = c.Merge
 			}
+			r.tables[section+"/"+t.ID] = columns
 		}
 	}
-	return r
 }
 
 // of returns the merge rule of a metric with its labels. Metrics of a process are left out, because pids are local to a

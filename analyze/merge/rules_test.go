@@ -9,18 +9,21 @@ import (
 )
 
 // testRules are what the captures of these tests declare.
-var testRules = NewRules([]Declared{{Section: "kernels",
-	Metrics: []report.MetricDef{
+var testRules = func() *Rules {
+	r := NewRules()
+	r.Add("kernels", []report.MetricDef{
 		{ID: "kernel.total_time", Merge: report.Sum.Counting("kernel", "kernel"), Labels: []string{"", "kernel", "pid"}},
 		{ID: "gpu.idle_ratio", Merge: report.Device, Labels: []string{"device"}},
-		{ID: "kernel.window_share", Merge: report.Leave}},
-	Tables: []report.Table{
+		{ID: "kernel.window_share", Merge: report.Leave},
+	}, []report.Table{
 		{ID: "kernels", Columns: []report.Column{
 			{ID: "kernel_name", Merge: report.Key}, {ID: "count", Merge: report.Sum}, {ID: "total", Merge: report.Sum.First()},
 			{ID: "share", Merge: report.PartOf("total")}, {ID: "mean", Merge: report.RatioOf("total", "count")},
 			{ID: "min", Merge: report.Min}, {ID: "max", Merge: report.Max}, {ID: "p50", Merge: report.PercentileOf("kernel", 0.5)},
 			{ID: "device_id", Merge: report.OneDevice}, {ID: "grid", Merge: report.MeanBy("count")}, {ID: "rate", Merge: report.Leave}}},
-		{ID: "stats", Merge: report.Leave, Columns: []report.Column{{ID: "start"}}}}}})
+		{ID: "stats", Merge: report.Leave, Columns: []report.Column{{ID: "start"}}}})
+	return r
+}()
 
 // A kernel of two ranks ran on two GPUs, though both ranks call theirs GPU 0: which one is unknown. One that a single
 // rank ran has that rank's GPU, under its number in the run. What columns leave to the captures is unknown, and means

@@ -148,7 +148,7 @@ func (s *output) find(id string, severity report.Severity, title string, evidenc
 
 // table adds a table with at least so many rows in all, and returns its columns.
 func (s *output) table(id string, rows [][]report.Cell, total int) []report.Column {
-	t := rankTables[slices.IndexFunc(rankTables, func(t report.Table) bool { return t.ID == id })]
+	t := Tables[slices.IndexFunc(Tables, func(t report.Table) bool { return t.ID == id })]
 	t.Columns = slices.Clone(t.Columns)
 	t.Rows, t.TotalRows = rows, int64(max(total, len(rows)))
 	s.section.Tables = append(s.section.Tables, t)

@@ -70,9 +70,6 @@ func (m *MoE) layer(index int) *Layer {
 		m.lost++
 		return nil
 	}
-	if m.byIndex == nil {
-		m.byIndex = map[int]*Layer{}
-	}
 	l := &Layer{Index: index}
 	for _, s := range []*Sample{&l.Imbalance, &l.Spread, &l.Weight, &l.TopWeight} {
 		s.limit = maxLayerSample

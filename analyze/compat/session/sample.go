@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -29,9 +30,7 @@ type Sample struct {
 func (s *Sample) add(v float64) {
 	if s.n == 0 {
 		s.min, s.max, s.stride = v, v, 1
-		if s.limit == 0 {
-			s.limit = maxSample
-		}
+		s.limit = cmp.Or(s.limit, maxSample)
 	}
 	if s.n%s.stride == 0 {
 		if len(s.values) == s.limit {

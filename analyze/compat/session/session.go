@@ -46,7 +46,8 @@ func Is(name string, head []byte) bool {
 // Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
 // about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
-	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}, Lacks: map[string]string{}}
+	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}, Lacks: map[string]string{},
+		MoE: MoE{byIndex: map[int]*Layer{}}, Requests: Requests{waiting: map[uint64]float64{}}}
 	for i := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, err

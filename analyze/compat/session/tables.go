@@ -1,6 +1,9 @@
 package session
 
-import "hash/maphash"
+import (
+	"cmp"
+	"hash/maphash"
+)
 
 // The tables of a session: what each is taken for. The engine's work step by step, the KV cache, CUDA graphs, requests.
 
@@ -299,9 +302,6 @@ func takeEvent(d *Data, r *row) {
 			q.lost++
 			return
 		}
-		if q.waiting == nil {
-			q.waiting = map[uint64]float64{}
-		}
 		q.waiting[id] = at
 	case "resumed":
 		if from, ok := q.waiting[id]; ok && at >= from {
@@ -343,7 +343,5 @@ func (q *Requests) finish() {
 	if q.Delay.N() == 0 {
 		q.Delay = q.listedDelay
 	}
-	if q.Preempted == 0 {
-		q.Preempted = q.listedPreempt
-	}
+	q.Preempted = cmp.Or(q.Preempted, q.listedPreempt)
 }

@@ -152,7 +152,8 @@ type trackJSON struct {
 // MarshalJSON writes the track in columns.
 func (t *Track) MarshalJSON() ([]byte, error) {
 	out := trackJSON{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device,
-		Kinds: some(t.Kinds), Comms: some(t.Comms), Acts: some(t.Acts), Gap: []int64{}, Dur: []int64{},
+		Kinds: append([]string{}, t.Kinds...), Comms: append([]string{}, t.Comms...),
+		Acts: append([]string{}, t.Acts...), Gap: []int64{}, Dur: []int64{},
 		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}, Total: t.Total, Local: t.Local}
 	var end, seq int64
 	unit := t.unit()
@@ -190,13 +191,6 @@ func (t *Track) unit() int64 {
 		return grain
 	}
 	return 1
-}
-
-func some(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
 
 // UnmarshalJSON reads columns; columns that do not fit together are an error.

@@ -67,7 +67,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	gpus := map[int]*Device{}
 	for i := range files {
 		in := &files[i]
-		odd := &oddities{}
+		odd := &oddities{units: map[Field]int64{}}
 		s, err := styleOf(ctx, in, odd)
 		if err != nil {
 			return nil, err

@@ -377,9 +377,6 @@ func (p *parser) set(b *Launch, metric string, u scale, text string) bool {
 	taken, bad := b.set(metric, u, text, p.style)
 	if bad {
 		if names := named[metric]; len(names) > 0 {
-			if p.odd.units == nil {
-				p.odd.units = map[Field]int64{}
-			}
 			p.odd.units[names[0].field]++
 		} else {
 			p.odd.counters++

@@ -202,9 +202,6 @@ func (e *Events) access(m []byte) (generates, ok bool) {
 	if !ok || code < 100 || code > maxStatus {
 		return false, false
 	}
-	if e.Status == nil {
-		e.Status = map[int64]int64{}
-	}
 	e.Status[code]++
 	path, isPost := cutPrefix(request, "POST ")
 	return code == 200 && isPost && (hasPrefix(path, "/v1/completions") || hasPrefix(path, "/v1/chat/completions") ||

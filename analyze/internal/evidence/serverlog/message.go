@@ -270,9 +270,7 @@ func (r *reader) graphs(m []byte) bool {
 			r.d.Graphs.Tables++
 		}
 	case hasPrefix(m, "- Mode: "):
-		if mode := graphMode(string(m[len("- Mode: "):])); mode != "" {
-			r.start.GraphMode = mode
-		}
+		r.start.GraphMode = cmp.Or(graphMode(string(m[len("- Mode: "):])), r.start.GraphMode)
 		r.table = true
 	case hasPrefix(m, "- Capture sizes: ["):
 		r.start.graphSizes(until(m[len("- Capture sizes: ["):], "]"))

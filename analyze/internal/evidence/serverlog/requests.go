@@ -63,9 +63,6 @@ func (r *Requests) add(id []byte) int32 {
 	}
 	i := int32(len(r.List))
 	r.List = append(r.List, Request{ID: string(id), Received: NoClock, Added: NoClock, Finished: NoClock})
-	if r.byID == nil {
-		r.byID = map[string]int32{}
-	}
 	r.byID[r.List[i].ID] = i
 	r.open = append(r.open, i)
 	return i

@@ -322,9 +322,6 @@ func (g *Graphs) graphLine(m []byte) bool {
 	}
 	g.Lines++
 	key := GraphRow{v[0], v[1], v[2], cmp.Or(graphMode(string(bytes.TrimSpace(cells[at+3]))), "other"), 0}
-	if g.rows == nil {
-		g.rows = map[GraphRow]int64{}
-	}
 	if _, ok := g.rows[key]; !ok && len(g.rows) == maxGraphRows {
 		g.Dropped++
 	} else {

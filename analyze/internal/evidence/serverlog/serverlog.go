@@ -108,7 +108,8 @@ func isLine(line []byte) bool {
 // Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
 // about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
-	d := &Data{}
+	d := &Data{Requests: Requests{byID: map[string]int32{}}, Graphs: Graphs{rows: map[GraphRow]int64{}},
+		Events: Events{Status: map[int64]int64{}}}
 	for i := range files {
 		if err := readFile(ctx, d, &files[i]); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package serverlog
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -58,9 +59,6 @@ const maxRanks = 4096
 
 // ofRank is the sums of the rank that wrote the current line.
 func (s *Start) ofRank() *rankSums {
-	if s.ranks == nil {
-		s.ranks = map[string]*rankSums{}
-	}
 	r := s.ranks[string(s.rank)]
 	if r == nil {
 		r = &rankSums{kvBytes: math.NaN(), graphTime: math.NaN(), graphBytes: math.NaN()}
@@ -73,7 +71,7 @@ func (s *Start) ofRank() *rankSums {
 
 // ofRanks combines the sums of the ranks: each GPU has its own, and captures its graphs while the others do.
 func (s *Start) ofRanks() {
-	if s.ranks == nil {
+	if len(s.ranks) == 0 {
 		return
 	}
 	n := math.NaN()
@@ -120,7 +118,7 @@ func (s *Start) Ends() string {
 func newStart() *Start {
 	n := math.NaN()
 	return &Start{KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n,
-		WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
+		WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock, ranks: map[string]*rankSums{}}
 }
 
 // settings are the switches of the server, as one text; empty if the log states none.
@@ -328,30 +326,19 @@ func (s *Start) config(m []byte) bool {
 	case hasPrefix(m, "Initializing a V0"), hasPrefix(m, "Initializing an LLM"):
 		s.Generation = "V0"
 	}
-	set := func(p *int64, key string) {
-		if v := whole(field(m, key)); v > 0 {
-			*p = v
-		}
-	}
-	if id := ModelID(text(field(m, "model"))); id != "" {
-		s.Model = id
-	}
-	if d := dtype(text(field(m, "dtype"))); d != "" {
-		s.DType = d
-	}
+	s.Model = cmp.Or(ModelID(text(field(m, "model"))), s.Model)
+	s.DType = cmp.Or(dtype(text(field(m, "dtype"))), s.DType)
 	setFirst(&s.Quantization, quantization(text(field(m, "quantization"))))
 	setFirst(&s.KVDType, dtype(text(field(m, "kv_cache_dtype"))))
-	set(&s.MaxModelLen, "max_seq_len")
-	set(&s.TP, "tensor_parallel_size")
-	set(&s.PP, "pipeline_parallel_size")
-	set(&s.DP, "data_parallel_size")
+	s.MaxModelLen = cmp.Or(whole(field(m, "max_seq_len")), s.MaxModelLen)
+	s.TP = cmp.Or(whole(field(m, "tensor_parallel_size")), s.TP)
+	s.PP = cmp.Or(whole(field(m, "pipeline_parallel_size")), s.PP)
+	s.DP = cmp.Or(whole(field(m, "data_parallel_size")), s.DP)
 	setYes(&s.PrefixCaching, field(m, "enable_prefix_caching"))
 	setYes(&s.ChunkedPrefill, field(m, "enable_chunked_prefill"))
 	setYes(&s.ChunkedPrefill, field(m, "chunked_prefill_enabled"))
 	setYes(&s.Eager, field(m, "enforce_eager"))
-	if s.GraphMode == "" {
-		s.GraphMode = graphMode(text(field(m, "cudagraph_mode")))
-	}
+	setFirst(&s.GraphMode, graphMode(text(field(m, "cudagraph_mode"))))
 	if rest, ok := after(m, "cudagraph_capture_sizes': ["); ok {
 		s.graphSizes(until(rest, "]"))
 	}
@@ -388,9 +375,8 @@ func (s *Start) serverArgs(m []byte) {
 	setFirst(&s.DP, max(whole(field(m, "dp_size")), whole(field(m, "data_parallel_size"))))
 	s.EP = s.EP || whole(field(m, "ep_size")) > 1
 	setFirst(&s.AttentionBackend, attentionBackend(text(field(m, "attention_backend"))))
-	if s.PrefixCaching == "" {
-		s.PrefixCaching = map[string]string{"True": "no", "False": "yes"}[string(field(m, "disable_radix_cache"))]
-	}
+	cached := map[string]string{"True": "no", "False": "yes"}
+	setFirst(&s.PrefixCaching, cached[string(field(m, "disable_radix_cache"))])
 	setFirst(&s.SpecMethod, specMethod(text(field(m, "speculative_algorithm"))))
 	setFirst(&s.SpecTokens, whole(field(m, "speculative_num_draft_tokens")))
 	setFirst(&s.Version, version(field(m, "version")))
