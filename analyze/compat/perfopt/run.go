@@ -13,7 +13,10 @@ import (
 )
 
 // Value is a mean over runs, and their standard deviation as a population; nil if it is not stated.
-type Value struct{ Mean, Std *float64 }
+type Value struct {
+	Mean *float64 `json:"mean"`
+	Std  *float64 `json:"std"`
+}
 
 // Run holds the measurements of a run, which handles one request at a time.
 type Run struct {
@@ -32,16 +35,10 @@ var stageNames = []string{"prefill", "decode", "vision", "sam", "clip", "project
 // Dims are the dimensions of a decoder.
 type Dims struct{ Model, FF, Layers float64 }
 
-// stat is {mean, std} of metrics.json.
-type stat struct {
-	Mean *float64 `json:"mean"`
-	Std  *float64 `json:"std"`
-}
-
 func usable(v *float64) bool { return v != nil && *v >= 0 && *v < 1e18 && !math.IsInf(*v, 0) }
 
 // scaled is the value times a factor; a value that is not a number is not stated.
-func (s *stat) scaled(factor float64) Value {
+func (s *Value) scaled(factor float64) Value {
 	var v Value
 	if s == nil || !usable(s.Mean) {
 		return v
@@ -107,16 +104,16 @@ func (d *Data) readMetrics(in *file.Input, b []byte) {
 	}
 	t := in.Tally
 	r := &Run{File: "metrics.json", Times: map[string]Value{}, Stated: map[string]float64{}}
-	part := func(key string) *stat {
-		var s stat
+	part := func(key string) *Value {
+		var s Value
 		if raw, ok := m.Aggregates[key]; !ok || json.Unmarshal(raw, &s) != nil {
 			return nil
 		}
 		return &s
 	}
-	stages := map[string]*stat{}
+	stages := map[string]*Value{}
 	if raw, ok := m.Aggregates["stage_ms"]; ok && json.Unmarshal(raw, &stages) != nil {
-		stages = map[string]*stat{}
+		stages = map[string]*Value{}
 	}
 	for _, name := range stageNames {
 		if v := cmp.Or(stages[name], part(name+"_ms")).scaled(1e6); v.Mean != nil {
@@ -164,7 +161,7 @@ func (r *Run) dims(m map[string]*float64) {
 func (d *Data) readSummary(in *file.Input, b []byte) {
 	r := &Run{File: "stakeholder_summary.md", Times: map[string]Value{}, Stated: map[string]float64{}}
 	value := func(cells []string, factor float64) Value {
-		var s stat
+		var s Value
 		if v, err := strconv.ParseFloat(cells[0], 64); err == nil {
 			s.Mean = &v
 		}

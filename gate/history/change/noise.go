@@ -112,13 +112,8 @@ func (l *learner) levels(f *finder) {
 			l.base[k], l.res[k] = m, f.value(l.at[k])-m
 		}
 	}
-	l.scale = l.typical(l.res)
-}
-
-// typical is the spread of values.
-func (l *learner) typical(values []float64) float64 {
-	l.work = append(l.work[:0], values...)
-	return order.Spread(l.work)
+	l.work = append(l.work[:0], l.res...)
+	l.scale = order.Spread(l.work)
 }
 
 // clip bounds the residual of a night.
@@ -254,7 +249,7 @@ func (l *learner) recent() {
 		}
 	}
 	if len(steps) >= recentNights/2 {
-		d := l.typical(steps)
+		d := order.Spread(steps)
 		variance = max(variance, recentWeight*d*d/2/(1-rho))
 	}
 	l.innovation = variance * (1 - rho*rho)

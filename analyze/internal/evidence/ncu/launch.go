@@ -203,8 +203,6 @@ type key struct {
 	kernel  string
 }
 
-func newMerger() *merger { return &merger{at: map[key][]*Launch{}, canonical: map[string]string{}} }
-
 // maxSame bounds how many launches of one key are compared with a new one: in a folder of many runs each may have a
 // launch 0 of the same process number.
 const maxSame = 64

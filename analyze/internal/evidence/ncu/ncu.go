@@ -63,7 +63,7 @@ func Within(in *file.Input) bool {
 // about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
-	m := newMerger()
+	m := &merger{at: map[key][]*Launch{}, canonical: map[string]string{}}
 	gpus := map[int]*Device{}
 	for i := range files {
 		in := &files[i]
