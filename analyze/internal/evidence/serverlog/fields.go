@@ -50,10 +50,12 @@ func wholeOf(m []byte, key string) int64 {
 	return v
 }
 
-// numberOf is the number behind key, or NaN.
-func numberOf(m []byte, key string) float64 {
-	if v, ok := numberAfter(m, key); ok {
-		return v
+// numberOf is the number behind the first of some keys that has one, or NaN.
+func numberOf(m []byte, keys ...string) float64 {
+	for _, key := range keys {
+		if v, ok := numberAfter(m, key); ok {
+			return v
+		}
 	}
 	return math.NaN()
 }
@@ -144,11 +146,14 @@ func decimal(b []byte) (v float64, rest []byte, ok bool) {
 
 // after is the text after the first key in b, and whether key was found.
 func after(b []byte, key string) ([]byte, bool) {
-	i := bytes.Index(b, []byte(key))
-	if i < 0 {
-		return nil, false
-	}
-	return b[i+len(key):], true
+	_, rest, ok := bytes.Cut(b, []byte(key))
+	return rest, ok
+}
+
+// between is the text after the first key in b, up to the first of some characters; nil without the key.
+func between(b []byte, key, end string) []byte {
+	rest, _ := after(b, key)
+	return until(rest, end)
 }
 
 // numberAfter is the decimal number that follows key in b.

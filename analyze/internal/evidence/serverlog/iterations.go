@@ -1,7 +1,6 @@
 package serverlog
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"math/bits"
@@ -126,11 +125,8 @@ func parseIteration(b []byte) (row Iteration, ok bool) {
 			return row, false
 		}
 	}
-	at := bytes.Index(b, []byte("elapsed time: "))
-	if at < 0 {
-		return row, false
-	}
-	micros, ok := thousandths(b[at+len("elapsed time: "):])
+	rest, _ := after(b, "elapsed time: ")
+	micros, ok := thousandths(rest)
 	if !ok {
 		return row, false
 	}

@@ -246,16 +246,16 @@ func preempted(r *reader, m message) bool {
 // balance takes how evenly experts are loaded: average over maximum tokens of an expert's rank. Steps without tokens
 // are counted apart.
 func balance(r *reader, m message) bool {
-	v, ok := numberAfter(m.text, "alancedness: ")
-	if !ok {
-		v, ok = numberAfter(m.text, "balancedness=")
-	}
-	if tokens, states := numberAfter(m.text, "max_tokens="); ok && states && tokens == 0 {
+	v := numberOf(m.text, "alancedness: ", "balancedness=")
+	switch {
+	case math.IsNaN(v):
+		return false
+	case numberOf(m.text, "max_tokens=") == 0:
 		r.d.IdleBalances++
-	} else if ok && v <= 1 {
+	case v <= 1:
 		keep(&r.d.Balances, v, maxSpecs)
 	}
-	return ok
+	return true
 }
 
 // graphs takes CUDA graph statistics: a header, the captured graphs, and a table, one record per line or all in one.

@@ -278,37 +278,23 @@ func (s *Start) sglangLine(m []byte) bool {
 			r.pools++
 			add(&r.kvBytes, sum)
 		}
-		if rest, ok := after(m, "dtype: "); ok {
-			setFirst(&s.KVDType, dtype(string(until(rest, ","))))
-		}
+		setFirst(&s.KVDType, dtype(string(between(m, "dtype: ", ","))))
 	case hasPrefix(m, "Load weight end."):
 		if v := numberOf(m, "elapsed="); v > 0 {
 			most(&s.LoadTime, v)
 		}
 		most(&s.WeightBytes, gib(numberOf(m, "mem usage=")))
-		if rest, ok := after(m, "type="); ok {
-			setFirst(&s.Architecture, architecture(until(rest, ",")))
+		setFirst(&s.Architecture, architecture(between(m, "type=", ",")))
+		if s.DType == "" || s.DType == "auto" {
+			s.DType = cmp.Or(dtype(string(between(m, "dtype=", ","))), s.DType)
 		}
-		if rest, ok := after(m, "dtype="); ok {
-			if d := dtype(string(until(rest, ","))); d != "" && (s.DType == "" || s.DType == "auto") {
-				s.DType = d
-			}
-		}
-		if rest, ok := after(m, "quant="); ok {
-			setFirst(&s.Quantization, quantization(string(until(rest, ","))))
-		}
+		setFirst(&s.Quantization, quantization(string(between(m, "quant=", ","))))
 	case hasPrefix(m, "Capture ") && bytes.Contains(m, []byte(" end.")):
-		v := numberOf(m, "elapsed=")
-		if math.IsNaN(v) {
-			v = numberOf(m, "elapsed: ")
-		}
 		r := s.ofRank()
-		add(&r.graphTime, v)
+		add(&r.graphTime, numberOf(m, "elapsed=", "elapsed: "))
 		add(&r.graphBytes, gib(numberOf(m, "mem usage=")))
 	case hasPrefix(m, "Attention backend not"):
-		if rest, ok := after(m, "Use "); ok {
-			setFirst(&s.AttentionBackend, attentionBackend(string(until(rest, " "))))
-		}
+		setFirst(&s.AttentionBackend, attentionBackend(string(between(m, "Use ", " "))))
 	default:
 		return false
 	}
@@ -342,7 +328,9 @@ func (s *Start) config(m []byte) bool {
 	if rest, ok := after(m, "cudagraph_capture_sizes': ["); ok {
 		s.graphSizes(until(rest, "]"))
 	}
-	s.speculative(m)
+	speculative := between(m, "speculative_config=SpeculativeConfig(", ")")
+	setFirst(&s.SpecMethod, specMethod(text(field(speculative, "method"))))
+	setFirst(&s.SpecTokens, whole(field(speculative, "num_spec_tokens")))
 	return true
 }
 
@@ -380,16 +368,6 @@ func (s *Start) serverArgs(m []byte) {
 	setFirst(&s.SpecMethod, specMethod(text(field(m, "speculative_algorithm"))))
 	setFirst(&s.SpecTokens, whole(field(m, "speculative_num_draft_tokens")))
 	setFirst(&s.Version, version(field(m, "version")))
-}
-
-func (s *Start) speculative(m []byte) {
-	rest, ok := after(m, "speculative_config=SpeculativeConfig(")
-	if !ok {
-		return
-	}
-	rest = until(rest, ")")
-	setFirst(&s.SpecMethod, specMethod(text(field(rest, "method"))))
-	setFirst(&s.SpecTokens, whole(field(rest, "num_spec_tokens")))
 }
 
 func (s *Start) graphSizes(list []byte) {
