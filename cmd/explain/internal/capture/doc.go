@@ -6,8 +6,8 @@
 //	child, tree   a child process: its log, exit code and signal; how all that it started is ended
 //	nsys          the installed Nsight Systems: its version and the flags it has. Debian's leaves a raw stream, which
 //	              QdstrmImporter turns into a report
-//	command       the command lines of nsys
-//	window        which part of a run is recorded: all of it, a delay and a duration, an NVTX range, or from a trigger on
+//	command       the command lines of nsys; which part of a run is recorded: all of it, a delay and a duration, an NVTX
+//	              range, or from a trigger on
 //	run           one capture from the first command to the export
 //	phase         one run of a program or an inference server, with its load: recorded, tracked, unprofiled, or under
 //	              Nsight Compute; the server's command, port, metrics

@@ -127,9 +127,8 @@ func Targets(r *report.Report) []Target {
 	comm := map[string]bool{}
 	kernels := x.Table("kernels", "kernels")
 	for i := range kernels.Len() {
-		if kernels.Str(i, "category") == "comm" {
-			comm[kernels.Str(i, "kernel_name")] = true
-		}
+		name := kernels.Str(i, "kernel_name")
+		comm[name] = comm[name] || kernels.Str(i, "category") == "comm"
 	}
 	all, _ := x.Value("kernel.total_time", nil)
 	var list []Target
