@@ -168,7 +168,6 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			if r.Decide != nil && i%2 == 0 { // alternate the order, so that drift favours neither
 				side = len(programs) - 1 - turn
 			}
-			program := programs[side]
 			if i > 1 || turn > 0 {
 				r.cool()
 			}
@@ -177,7 +176,7 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return err
 			}
-			stopped := r.one(dir, program)
+			stopped := r.one(dir, programs[side])
 			if stopped != nil && !errors.Is(stopped, errStopped) {
 				return stopped
 			}

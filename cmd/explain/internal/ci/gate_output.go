@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
@@ -46,11 +47,8 @@ func hardware(heads []*report.Report) string {
 			n[*g.Name]++
 		}
 	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(n)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
-	}
-	return strings.Join(parts, ", ")
+	counted := func(name string) string { return fmt.Sprintf("%d × %s", n[name], name) }
+	return strings.Join(lists.Map(slices.Sorted(maps.Keys(n)), counted), ", ")
 }
 
 // reproduce returns the shell command that repeats the comparison: in GitHub Actions from the uploaded folder, with the

@@ -197,9 +197,7 @@ func listPages(w io.Writer) error {
 			group = p.Group
 			fmt.Fprintln(w, group)
 		}
-		if _, err := fmt.Fprintf(w, "  %-18s %s\n", p.Name, p.Title); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "  %-18s %s\n", p.Name, p.Title)
 	}
 	_, err := fmt.Fprintf(w, "\nPipelines to copy: explain doc gitlab, jenkins, buildkite, same-runner\n")
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
@@ -88,11 +89,10 @@ func (c captures) History(ctx context.Context, path string) (changes []mcp.Level
 	if err != nil {
 		return nil, "", err
 	}
-	for _, f := range checks.Changes {
-		changes = append(changes, mcp.LevelChange{Number: f.Of(), Commit: f.After.Commit,
-			Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
-			Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect})
-	}
+	changes = lists.Map(checks.Changes, func(f *history.Found) mcp.LevelChange {
+		return mcp.LevelChange{Number: f.Of(), Commit: f.After.Commit, Since: f.After.Time.Format(time.RFC3339),
+			Ratio: f.Ratio, Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect}
+	})
 	var text strings.Builder
 	err = render.Terminal(&text, history.CheckPage(checks), render.TerminalOptions{})
 	return changes, text.String(), err

@@ -103,14 +103,14 @@ your way well down should because each just those people how too little state go
 
 // body of a request to /v1/completions or /v1/chat/completions. vLLM and SGLang understand ignore_eos.
 type body struct {
-	Model         string          `json:"model"`
-	Prompt        *string         `json:"prompt,omitempty"`
-	Messages      json.RawMessage `json:"messages,omitempty"`
-	MaxTokens     int             `json:"max_tokens"`
-	Temperature   float64         `json:"temperature"`
-	Stream        bool            `json:"stream"`
-	StreamOptions streamOptions   `json:"stream_options"`
-	IgnoreEOS     bool            `json:"ignore_eos,omitempty"`
+	Model         string        `json:"model"`
+	Prompt        *string       `json:"prompt,omitempty"`
+	Messages      any           `json:"messages,omitempty"` // a list
+	MaxTokens     int           `json:"max_tokens"`
+	Temperature   float64       `json:"temperature"`
+	Stream        bool          `json:"stream"`
+	StreamOptions streamOptions `json:"stream_options"`
+	IgnoreEOS     bool          `json:"ignore_eos,omitempty"`
 }
 
 type streamOptions struct {
@@ -133,11 +133,7 @@ func (o *Options) body(model string, i int) ([]byte, error) {
 	case p.messages != nil:
 		v.Messages = p.messages
 	default:
-		m, err := json.Marshal([]message{{"user", p.text}})
-		if err != nil {
-			return nil, err
-		}
-		v.Messages = m
+		v.Messages = []message{{"user", p.text}}
 	}
 	return json.Marshal(v)
 }

@@ -343,10 +343,9 @@ func (f *diffFlags) withPaths(c *comparison.Comparison) *comparison.Comparison {
 		argv = []string{"--base", strings.Join(f.base, ","), "--head", strings.Join(f.head, ",")}
 	}
 	own := *c
-	own.Answer.Notes = slices.Clone(c.Answer.Notes)
-	for i, note := range own.Answer.Notes {
-		own.Answer.Notes[i] = strings.ReplaceAll(note, " BASE HEAD", " "+capture.Shell(argv))
-	}
+	own.Answer.Notes = lists.Map(c.Answer.Notes, func(note string) string {
+		return strings.ReplaceAll(note, " BASE HEAD", " "+capture.Shell(argv))
+	})
 	return &own
 }
 

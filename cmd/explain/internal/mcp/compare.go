@@ -164,11 +164,9 @@ func (s *Server) history(ctx context.Context, file string) (string, error) {
 	}
 	var out answer
 	add(&out, "changes", rows, 0)
-	var said []string
-	for line := range strings.Lines(text) {
-		said = append(said, plain(strings.TrimRight(line, " \n")))
-	}
-	add(&out, "said", said, 0)
+	add(&out, "said", lists.Map(slices.Collect(strings.Lines(text)), func(line string) string {
+		return plain(strings.TrimRight(line, " \n"))
+	}), 0)
 	return out.text(nil, []Next{{"doc", map[string]any{"name": "change-points"}, "how a change is told from noise"}}), nil
 }
 

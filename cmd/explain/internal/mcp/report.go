@@ -68,13 +68,10 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	unit := map[string]any{"kind": r.Unit.Kind, "name": plain(r.Unit.Name), "why": plain(r.Unit.Why),
 		"coverage": short(r.Unit.Coverage)}
 	out.put("unit_of_work", unit)
-	var kinds []any
-	for i := range r.Unit.Groups {
-		g := &r.Unit.Groups[i]
-		kinds = append(kinds, map[string]any{"phase": g.Phase, "batch": g.Batch, "tokens": g.Tokens, "count": g.Count,
-			"kernels": g.Kernels, "main": g.Main})
-	}
-	add(&out, "kinds_of_unit", kinds, 0)
+	add(&out, "kinds_of_unit", lists.Map(r.Unit.Groups, func(g report.UnitGroup) any {
+		return map[string]any{"phase": g.Phase, "batch": g.Batch, "tokens": g.Tokens, "count": g.Count,
+			"kernels": g.Kernels, "main": g.Main}
+	}), 0)
 	add(&out, "warnings", lists.Map(r.Warnings, func(w report.Warning) any {
 		return map[string]any{"code": w.Code, "text": plain(w.Text)}
 	}), 0)

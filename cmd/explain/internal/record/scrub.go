@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -113,10 +114,7 @@ func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool)
 	}
 	for _, kind := range []secret.Kind{secret.Token, secret.Email, secret.Prompt} {
 		if n := done.Looks[kind]; n > 0 {
-			held := "looks"
-			if n > 1 {
-				held = "look"
-			}
+			held := map[bool]string{true: "looks", false: "look"}[n == 1]
 			fmt.Fprintf(e.Err, "Note: %s of ranges or threads %s like %s: read them before you share the copy, or hide them with --names hash\n",
 				wording.Count(n, "name"), held, kind.Article())
 		}
@@ -169,10 +167,9 @@ func leftOut(done *analyze.Scrubbed) (l doc.List) {
 	for _, table := range slices.Sorted(maps.Keys(done.LeftColumns)) {
 		l.Add("Left out of " + table + ": " + strings.Join(done.LeftColumns[table], ", "))
 	}
-	var rows []string
-	for _, table := range slices.Sorted(maps.Keys(done.LeftRows)) {
-		rows = append(rows, wording.Count(done.LeftRows[table], "row")+" of "+table)
-	}
+	rows := lists.Map(slices.Sorted(maps.Keys(done.LeftRows)), func(table string) string {
+		return wording.Count(done.LeftRows[table], "row") + " of " + table
+	})
 	if len(rows) > 0 {
 		l.Add("Left out of what was copied: " + strings.Join(rows, ", "))
 	}

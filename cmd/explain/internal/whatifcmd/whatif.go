@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,9 +102,7 @@ func (f *flags) scenarios() ([][]analyze.Change, error) {
 	}
 	list := [][]analyze.Change{all}
 	if len(all) > 1 {
-		for i := range all {
-			list = append(list, all[i:i+1])
-		}
+		list = slices.AppendSeq(list, slices.Chunk(all, 1))
 	}
 	return list, nil
 }
