@@ -296,8 +296,8 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 
 // effects returns the causes of the change of the unit's time, largest first. If the change itself is neither settled
 // nor told as one, a cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone show
-// the change; if there is next to none, only those that exceed the floor, a gain and a loss, and a kernel that is known
-// to have changed in time in which the device idled.
+// the change, unless all of these go the other way; if there is next to none, only those that exceed the floor, a gain
+// and a loss, and a kernel that is known to have changed in time in which the device idled.
 func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	x, rows := s.parts, s.parts.split()
 	a := &x.C.Attribution
@@ -328,6 +328,12 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 		if loud && math.Abs(r.Delta) >= toldPart*math.Abs(a.TotalDelta) {
 			list = append(list, r)
 		}
+	}
+	explains := func(r comparison.AnswerRow) bool {
+		return still || settled || r.Delta*a.TotalDelta > 0 || math.Abs(r.Delta) > x.Floor*a.Base
+	}
+	if !slices.ContainsFunc(list, explains) {
+		list = nil
 	}
 	lists.Sort(list, func(p, q comparison.AnswerRow) int {
 		return cmp.Or(cmp.Compare(sign(q.Delta*a.TotalDelta), sign(p.Delta*a.TotalDelta)),
