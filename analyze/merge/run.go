@@ -109,9 +109,7 @@ func (list captures) sameGPUs(warnings *[]report.Warning) {
 		if len(c.environ.GPUs) == 0 || c.environ.GPUs[0].Name == nil {
 			continue
 		}
-		if first == nil {
-			first = c
-		}
+		first = cmp.Or(first, c)
 		if a, b := *first.environ.GPUs[0].Name, *c.environ.GPUs[0].Name; a != b {
 			*warnings = slices.Insert(*warnings, 0, report.Warning{Code: "mixed_gpus", Section: "ranks",
 				Text: fmt.Sprintf("Different models of GPU, so hardly one run: report each capture on its own, or compare with "+

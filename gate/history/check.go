@@ -250,24 +250,14 @@ var hardware = []string{"gpu", "gpus", "source"}
 // such a border are a series with a baseline of its own.
 func successions(list []*Checked, workloads map[string]Workload) (borders []*Border) {
 	type key struct{ repository, branch, labels, kind, work string }
-	of := map[key][]*Checked{}
-	var order []key
-	for _, x := range list {
-		if x.Nights == 0 {
-			continue
-		}
+	ran := slices.DeleteFunc(slices.Clone(list), func(x *Checked) bool { return x.Nights == 0 })
+	for _, next := range lists.Groups(ran, func(x *Checked) key {
 		work := maps.Clone(workloads[x.Workload])
 		for _, field := range hardware {
 			delete(work, field)
 		}
-		k := key{x.Repository, x.Branch, x.Labels.String(), x.Kind, work.text()}
-		if of[k] == nil {
-			order = append(order, k)
-		}
-		of[k] = append(of[k], x)
-	}
-	for _, k := range order {
-		next := of[k]
+		return key{x.Repository, x.Branch, x.Labels.String(), x.Kind, work.text()}
+	}) {
 		lists.Sort(next, func(a, b *Checked) int { return a.Series.Nights[0].Time.Compare(b.Series.Nights[0].Time) })
 		for i := 1; i < len(next); i++ {
 			if a, b := next[i-1], next[i]; newest(a).Before(b.Series.Nights[0].Time) && (a.Pinned == nil) == (b.Pinned == nil) {

@@ -201,15 +201,14 @@ func (p *perfetto) unit(process int, u *PerfettoUnit) {
 	}
 }
 
-func slicesOf(events []report.UnitEvent) []slice {
-	return lists.Map(events, func(e report.UnitEvent) slice { return slice{UnitEvent: e} })
+func slicesOf(events []report.UnitEvent) []*slice {
+	return lists.Map(events, func(e report.UnitEvent) *slice { return &slice{UnitEvent: e} })
 }
 
 // work writes GPU work by stream: each piece with its attributes, and a flow from the call that launched it.
-func (p *perfetto) work(u *PerfettoUnit, work []report.UnitEvent, calls []slice) {
+func (p *perfetto) work(u *PerfettoUnit, work []report.UnitEvent, calls []*slice) {
 	list, at, origins := slicesOf(work), positions(u, work), u.Shown.WorkOrigins()
-	for i := range list {
-		e := &list[i]
+	for i, e := range list {
 		e.args = map[string]any{"name": u.Steps.Names[e.Name], "stream": e.Lane}
 		if at != nil && at[i] >= 0 {
 			e.args["position"] = at[i]
@@ -227,7 +226,7 @@ func (p *perfetto) work(u *PerfettoUnit, work []report.UnitEvent, calls []slice)
 	p.lanes(u, "stream", list)
 	for i, o := range origins[:min(len(origins), len(list))] {
 		if o.Call >= 0 && o.Call < int64(len(calls)) {
-			p.flow(&calls[o.Call], &list[i])
+			p.flow(calls[o.Call], list[i])
 		}
 	}
 }
@@ -259,22 +258,14 @@ func positions(u *PerfettoUnit, work []report.UnitEvent) []int64 {
 
 // lanes writes events, one track for each lane. The format does not allow partly overlapping events on a track: those
 // go to a further track of the lane.
-func (p *perfetto) lanes(u *PerfettoUnit, title string, events []slice) {
-	var order []int64
-	of := map[int64][]*slice{}
-	for i := range events {
-		e := &events[i]
-		if of[e.Lane] == nil {
-			order = append(order, e.Lane)
-		}
-		of[e.Lane] = append(of[e.Lane], e)
-	}
-	for _, lane := range order {
+func (p *perfetto) lanes(u *PerfettoUnit, title string, events []*slice) {
+	lanes := lists.Groups(events, func(e *slice) int64 { return e.Lane })
+	for _, list := range lanes {
 		name := title
-		if len(order) > 1 || title == "stream" {
-			name += " " + strconv.FormatInt(lane, 10)
+		if len(lanes) > 1 || title == "stream" {
+			name += " " + strconv.FormatInt(list[0].Lane, 10)
 		}
-		for list := of[lane]; len(list) > 0; name = strings.TrimSuffix(name, ", overlapping") + ", overlapping" {
+		for ; len(list) > 0; name = strings.TrimSuffix(name, ", overlapping") + ", overlapping" {
 			p.track(name)
 			list = p.nested(u, list)
 		}

@@ -89,9 +89,7 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 		if n, ok := t.Int(i, "device_id"); ok {
 			e.Device = new("cuda:" + strconv.FormatInt(n, 10))
 		}
-		if e.Top = top[e.Name]; e.Top == nil {
-			e.Top = []regionKernel{}
-		}
+		e.Top = append([]regionKernel{}, top[e.Name]...)
 		out.Regions = append(out.Regions, e)
 	}
 	if t != nil {

@@ -282,7 +282,7 @@ func iterationTakeaway(v *present.View) (doc.Block, bool) {
 }
 
 func topOperators(v *present.View) doc.Block {
-	if t, ok := operatorTable(v); ok {
+	if t := operatorTable(v); len(t.Rows) > 0 {
 		return t
 	}
 	return doc.P("Not available: operators come from the NVTX ranges of ",
@@ -292,7 +292,7 @@ func topOperators(v *present.View) doc.Block {
 // legacyTopKernels are the capture's top kernels, or if there are none, those of llm-perf-opt's kernels.md.
 func legacyTopKernels(v *present.View) doc.Block {
 	if t := v.Table("kernels", "kernels"); t.Entries() > 0 {
-		return legacyTable(v, t, min(t.Entries(), legacyKernels))
+		return legacyTable(v, t)
 	}
 	t := v.Table("operators", "stated_kernels")
 	if t.Entries() == 0 {
@@ -335,55 +335,49 @@ const legacyKernels = 20
 // KernelsMD is llm-perf-opt's kernels.md: the top kernels with total and mean in milliseconds.
 func KernelsMD(r *report.Report) doc.Document {
 	v := present.NewView(r)
-	t := v.Table("kernels", "kernels")
-	n := min(t.Entries(), legacyKernels)
-	var d doc.Document
-	d.Add(doc.H(1, "kernels", "Kernel Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(n)))
-	if n > 0 {
-		d.Add(legacyTable(v, t, n))
-	}
-	return d
+	return summaryOf("Kernel", legacyTable(v, v.Table("kernels", "kernels")))
 }
 
 // OperatorsMD is llm-perf-opt's operators.md: the PyTorch operators that take most GPU time, from the ranges that
 // emit_nvtx writes, or as the evidence states them. total_time_ms is host time.
 func OperatorsMD(r *report.Report) doc.Document {
-	t, ok := operatorTable(present.NewView(r))
-	var d doc.Document
-	d.Add(doc.H(1, "operators", "Operator Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(len(t.Rows))))
-	if ok {
+	return summaryOf("Operator", operatorTable(present.NewView(r)))
+}
+
+func summaryOf(what string, t doc.Table) (d doc.Document) {
+	d.Add(doc.H(1, t.ID, what+" Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(len(t.Rows))))
+	if len(t.Rows) > 0 {
 		d.Add(t)
 	}
 	return d
 }
 
-// operatorTable is a table in the columns of operators.md; not ok if neither source lists operators.
-func operatorTable(v *present.View) (out doc.Table, ok bool) {
+// operatorTable is a table in the columns of operators.md, without rows if neither source lists operators.
+func operatorTable(v *present.View) doc.Table {
 	t, cuda, total := v.Table("torch_ops", "torch_ops"), "gpu", "host"
 	if t.Entries() == 0 {
 		t, cuda, total = v.Table("operators", "operators"), "cuda", "total"
 	}
-	out = doc.Table{ID: "operators", Columns: doc.Cols("op_name", ">total_time_ms", ">cuda_time_ms", ">calls",
+	out := doc.Table{ID: "operators", Columns: doc.Cols("op_name", ">total_time_ms", ">cuda_time_ms", ">calls",
 		">mean_ms")}
-	ms := func(i int, column string, decimals int) doc.Cell {
-		x, ok := t.Num(i, column)
-		if !ok {
-			return doc.Cell{doc.Text(present.Unknown)}
+	ms := func(i int, column string, decimals int) string {
+		if x, ok := t.Num(i, column); ok {
+			return fixed(x/1e6, decimals)
 		}
-		return doc.Cell{doc.Text(fixed(x/1e6, decimals))}
+		return present.Unknown
 	}
 	for i := range min(t.Entries(), legacyKernels) {
 		op := t.Str(i, "operator")
 		calls, _ := t.Int(i, "calls")
 		out.Row(doc.Name(op), ms(i, total, 3), ms(i, cuda, 3), strconv.FormatInt(calls, 10), ms(i, "mean", 6))
 	}
-	return out, len(out.Rows) > 0
+	return out
 }
 
-func legacyTable(v *present.View, t *report.Table, n int) doc.Table {
+func legacyTable(v *present.View, t *report.Table) doc.Table {
 	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms", "device")}
 	devices := kernelDevices(v)
-	for i := range n {
+	for i := range min(t.Entries(), legacyKernels) {
 		name := t.Str(i, "kernel_name")
 		total, _ := t.Num(i, "total")
 		calls, _ := t.Int(i, "count")
@@ -402,19 +396,17 @@ func fixed(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', 
 // kernelDevices lists the devices on which each kernel ran.
 func kernelDevices(v *present.View) map[string][]string {
 	list := map[string][]string{}
-	add := func(t *report.Table) {
+	for _, id := range []string{"kernels_per_device", "kernels"} {
+		t := v.Table("kernels", id)
 		for i := range t.Entries() {
 			name := t.Str(i, "kernel_name")
 			if d, ok := t.Int(i, "device_id"); ok {
 				list[name] = append(list[name], strconv.FormatInt(d, 10))
 			}
 		}
-	}
-	if t := v.Table("kernels", "kernels_per_device"); t != nil {
-		add(t)
-	}
-	if len(list) == 0 {
-		add(v.Table("kernels", "kernels"))
+		if len(list) > 0 {
+			break
+		}
 	}
 	for _, d := range list {
 		sort.Slice(d, func(i, j int) bool { return len(d[i]) < len(d[j]) || len(d[i]) == len(d[j]) && d[i] < d[j] })

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -88,8 +89,8 @@ func SummaryJSON(r *report.Report) ([]byte, error) {
 }
 
 // wholeTrace is an integer metric, nil if it is absent or unknown.
-func wholeTrace(v *present.View, id string, pairs ...string) *int64 {
-	x, ok := v.Num(id, pairs...)
+func wholeTrace(v *present.View, id string) *int64 {
+	x, ok := v.Num(id)
 	if !ok {
 		return nil
 	}
@@ -134,16 +135,10 @@ func prefillDecode(v *present.View) map[string]*phaseSummary {
 		case strings.Contains(p, "decode"), strings.Contains(p, "generation"):
 			name = "decode"
 		}
-		s := out[name]
-		if s == nil {
-			s = &phaseSummary{}
-			out[name] = s
-		}
-		if s.Count == nil {
-			s.Count = new(int64)
-		}
-		*s.Count += w.count
+		s := cmp.Or(out[name], &phaseSummary{})
+		s.Count = new(report.ValueOr(s.Count, 0) + w.count)
 		s.total += w.wall
+		out[name] = s
 	}
 	for _, s := range out {
 		if s.Count == nil {

@@ -62,6 +62,21 @@ func Set[T any, K comparable](list []T, key func(T) K) map[K]bool {
 	return set
 }
 
+// Groups are the items with the same key together, in the order of their first items.
+func Groups[T any, K comparable](list []T, key func(T) K) (groups [][]T) {
+	at := map[K]int{}
+	for _, x := range list {
+		k := key(x)
+		i, ok := at[k]
+		if !ok {
+			i = len(groups)
+			at[k], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], x)
+	}
+	return groups
+}
+
 // Indexes are the numbers from 0 up to n, which it leaves out.
 func Indexes[N int | int32](n int) []N {
 	list := make([]N, n)

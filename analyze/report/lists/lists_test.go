@@ -34,6 +34,11 @@ func TestLists(t *testing.T) {
 	if got := Set(words, size); !maps.Equal(got, map[int]bool{1: true, 2: true, 3: true}) {
 		t.Errorf("set %v", got)
 	}
+	groups := Groups([]string{"ef", "a", "bcd", "gh", "i"}, size)
+	if got := Map(groups, func(g []string) string { return strings.Join(g, "+") }); !slices.Equal(got,
+		[]string{"ef+gh", "a+i", "bcd"}) {
+		t.Errorf("groups %q", got)
+	}
 	if got := Indexes[int32](3); !slices.Equal(got, []int32{0, 1, 2}) {
 		t.Errorf("indexes %v", got)
 	}

@@ -3,6 +3,7 @@
 package historytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -49,25 +50,14 @@ const gap = 50_000
 func Trace(tb testing.TB, c Capture) string {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(c.Seed, 23))
-	level := orOne(c.Level) * math.Exp(c.Noise*rng.NormFloat64())
+	level := cmp.Or(c.Level, 1) * math.Exp(c.Noise*rng.NormFloat64())
 	b := tracetest.New(tracetest.Schema("3.16.1"))
-	name := c.GPU
-	if name == "" {
-		name = "NVIDIA H100 80GB HBM3"
-	}
+	name := cmp.Or(c.GPU, "NVIDIA H100 80GB HBM3")
 	b.GPU(tracetest.GPU{Name: name, UUID: fmt.Sprintf("00000000-0000-0000-0001-%012x", c.Machine)})
-	driver := c.Driver
-	if driver == "" {
-		driver = "570.133.20"
-	}
-	b.Env("NvDriverVersion", driver)
+	b.Env("NvDriverVersion", cmp.Or(c.Driver, "570.133.20"))
 	th := b.Process(100, "VLLM::Worker_TP0").Thread(100, "main")
-	steps := c.Steps
-	if steps == 0 {
-		steps = 12
-	}
 	now := int64(c.Seed%1_000_000) * 1_000
-	for range steps {
+	for range cmp.Or(c.Steps, 12) {
 		start := now
 		for _, k := range Kernels {
 			factor := 1.0
@@ -78,18 +68,11 @@ func Trace(tb testing.TB, c Capture) string {
 			took := int64(float64(k.Time) * level * factor * own)
 			th.Launch(k.Name, now, now+2_000, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: now + 3_000, End: now +
 				3_000 + took})
-			now += took + int64(gap/float64(len(Kernels))*level*orOne(c.Gap))
+			now += took + int64(gap/float64(len(Kernels))*level*cmp.Or(c.Gap, 1))
 		}
 		th.Range("execute_context_0(0)_generation_32(32)", start, now-1)
 	}
 	return b.WriteTB(tb)
-}
-
-func orOne(v float64) float64 {
-	if v == 0 {
-		return 1
-	}
-	return v
 }
 
 // Report analyses the capture. Its trace is called by the seed.

@@ -2,6 +2,7 @@
 package loadmetrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -94,9 +95,7 @@ func (d *Data) Warnings() []report.Warning {
 
 // Environment fills in the fields of e that are empty and that the files state.
 func (d *Data) Environment(e *report.Environment) {
-	if e.Model == nil {
-		e.Model = d.Result.Model
-	}
+	e.Model = cmp.Or(e.Model, d.Result.Model)
 	if w := &d.Result.Workload; w.Fingerprint != "" {
 		e.Load = new(w.Text())
 	}

@@ -166,10 +166,7 @@ func (m *Model) Parameters() (all, active float64) {
 	active = all
 	if m.Experts > 0 {
 		dense = float64(min(m.DenseFirst, m.Layers))
-		shared := m.mlp(m.SharedInner)
-		if m.SharedInner == 0 {
-			shared = m.mlp(m.Shared * m.ExpertInner)
-		}
+		shared := m.mlp(cmp.Or(m.SharedInner, m.Shared*m.ExpertInner))
 		router, expert := float64(m.Hidden)*float64(m.Experts), m.mlp(m.ExpertInner)
 		all += (layers - dense) * (router + float64(m.Experts)*expert + shared)
 		active += (layers - dense) * (router + float64(min(m.PerToken, m.Experts))*expert + shared)

@@ -179,11 +179,8 @@ func kernelID(rank int, k *Kernel, folder string) string {
 	if len(folder) > bare {
 		return folder
 	}
-	if folder == "" {
-		folder = fmt.Sprintf("kernel_%04d", rank+1)
-	}
 	hash := md5.Sum([]byte(k.Full))
-	return folder + "_" + hex.EncodeToString(hash[:])
+	return cmp.Or(folder, fmt.Sprintf("kernel_%04d", rank+1)) + "_" + hex.EncodeToString(hash[:])
 }
 
 // aggregate computes a kernel from its launches.

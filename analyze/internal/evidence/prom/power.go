@@ -69,10 +69,7 @@ func powerOf(dumps []*dump) (p Power) {
 			p.Series += len(x.watts)
 		}
 		if len(x.joules) > 0 {
-			if first == nil {
-				first = x
-			}
-			last = x
+			first, last = cmp.Or(first, x), x
 			p.GPUs = max(p.GPUs, len(x.joules))
 			p.Series += len(x.joules)
 		}
