@@ -46,8 +46,10 @@ const (
 	mostError   = 0.01 // of a replay
 	mostApart   = 0.10 // between the share of a path on the host and what is gained without it
 	mostUnknown = 0.25 // of a path, and of the work without a known call
-	mostKept    = 256  // units that are replayed, or as many as have mostWork
-	mostWork    = 1 << 16
+	mostKept    = 256  // units that are replayed, or as many as have lightWork
+	lightWork   = 1 << 16
+	heavyWork   = 1 << 20 // pieces of work from which on fewer are replayed, but fewKept
+	fewKept     = 32
 )
 
 // NewCeilings replays units as they were; nil if no unit was kept.
@@ -76,7 +78,7 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 }
 
 // replayed are the kept units, by start: all of them, or those in the middle. Steps may take less and less time, so few
-// pieces of work are all replayed, however many units they are.
+// pieces of work are all replayed, however many units they are. Very large steps cost time and memory: fewer will do.
 func replayed(r *workunit.Result) (list []int32) {
 	for i := range r.Units {
 		if r.Units[i].State == workunit.Kept {
@@ -88,11 +90,16 @@ func replayed(r *workunit.Result) (list []int32) {
 	for d := range r.Timeline.Devices {
 		work += r.Timeline.Devices[d].Len()
 	}
-	n := len(list)
-	if most := max(mostKept, mostWork*n/max(1, work)); n > most {
+	if n, most := len(list), mostReplayed(len(list), work); n > most {
 		list = list[(n-most)/2:][:most]
 	}
 	return list
+}
+
+// mostReplayed is how many of n units are replayed, which have so many pieces of work together.
+func mostReplayed(n, work int) int {
+	units := func(pieces int) int { return pieces * n / max(1, work) } // that have so many pieces of work
+	return min(max(mostKept, units(lightWork)), max(fewKept, units(heavyWork)))
 }
 
 // unlaunched is the share of the work in the stretch whose call is unknown, 0 to 1.

@@ -227,3 +227,15 @@ func TestCeilingsOfStepsThatShrink(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// TestMostReplayed by hand: 256 units, or all that have 65,536 pieces of work; of units with 17,032 each as many as
+// have 1,048,576, which are 61; and never fewer than 32.
+func TestMostReplayed(t *testing.T) {
+	for _, x := range []struct{ n, work, want int }{
+		{1_000, 50_000, 1_310}, {1_000, 2_000_000, 256}, {439, 439 * 17_032, 61}, {1_000, 100_000_000, 32},
+	} {
+		if got := mostReplayed(x.n, x.work); got != x.want {
+			t.Errorf("%d units of %d pieces: %d, want %d", x.n, x.work, got, x.want)
+		}
+	}
+}
