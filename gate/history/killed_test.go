@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,9 @@ func TestWritersKilledAtRandom(t *testing.T) {
 			said := make([]bytes.Buffer, writers)
 			for i := range list {
 				c := exec.Command(os.Args[0])
-				c.Env = append(os.Environ(), "HISTORY_TEST_ADD="+strings.Join([]string{place, file, historytest.Commit(round*writers + i)}, "\n"))
+				n := round*writers + i
+				c.Env = append(os.Environ(), "HISTORY_TEST_ADD="+
+					strings.Join([]string{place, file, historytest.Commit(n), strconv.Itoa(n)}, "\n"))
 				c.Stderr = &said[i]
 				if err := c.Start(); err != nil {
 					t.Fatal(err)
@@ -95,7 +98,7 @@ func TestWritersKilledAtRandom(t *testing.T) {
 	})
 }
 
-// addOne is another process: it adds the report of a file as the run of a commit.
+// addOne is another process: it adds the report of a file as the run of a commit, some seconds from now.
 func addOne(told string) {
 	fields := strings.Split(told, "\n")
 	err := func() error {
@@ -113,7 +116,12 @@ func addOne(told string) {
 			return err
 		}
 		defer s.Close()
-		_, err = s.Add(context.Background(), history.Place{Branch: "main", Commit: fields[2]}, []*report.Report{r}, nil, now)
+		seconds, err := strconv.Atoi(fields[3])
+		if err != nil {
+			return err
+		}
+		_, err = s.Add(context.Background(), history.Place{Branch: "main", Commit: fields[2]}, []*report.Report{r}, nil,
+			now.Add(time.Duration(seconds)*time.Second))
 		return err
 	}()
 	if err != nil {
