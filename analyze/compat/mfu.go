@@ -306,10 +306,7 @@ type term struct {
 type quantity map[string]*float64
 
 func (q quantity) add(stage string, v float64) {
-	if q[stage] == nil {
-		q[stage] = new(0.0)
-	}
-	*q[stage] += v
+	q[stage] = new(report.ValueOr(q[stage], 0) + v)
 }
 
 // modelRun is a run, and the numbers that can be computed from it.

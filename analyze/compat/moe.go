@@ -285,25 +285,19 @@ func moeWhole(out *kit.Output, layers []*moeLayer) {
 }
 
 func moeFindings(out *kit.Output, layers []*moeLayer) {
-	var dead, experts int64
 	var hot *moeLayer
+	var dead []report.MetricRef
 	for _, l := range layers {
-		if l.Dead != nil {
-			dead, experts = dead+*l.Dead, experts+l.experts
+		if l.Dead != nil && *l.Dead > 0 && len(dead) < 3 {
+			dead = append(dead, report.MetricRef{ID: "moe.dead_experts", Labels: l.label()},
+				report.MetricRef{ID: "moe.coverage", Labels: l.label()})
 		}
 		if l.peak != nil && (hot == nil || *l.peak > *hot.peak) {
 			hot = l
 		}
 	}
-	if dead > 0 {
-		evidence := []report.MetricRef{}
-		for _, l := range layers {
-			if l.Dead != nil && *l.Dead > 0 && len(evidence) < 3 {
-				evidence = append(evidence, report.MetricRef{ID: "moe.dead_experts", Labels: l.label()},
-					report.MetricRef{ID: "moe.coverage", Labels: l.label()})
-			}
-		}
-		out.Find("dead_experts", evidence,
+	if len(dead) > 0 {
+		out.Find("dead_experts", dead,
 			"Measure with more and more varied requests first: few tokens reach few experts.",
 			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so their GPU has less to do.")
 	}

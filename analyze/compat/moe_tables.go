@@ -177,8 +177,7 @@ func moeMap(out *kit.Output, layers []*moeLayer) {
 	perRow := (len(shown) + maxMapLayers - 1) / maxMapLayers
 	c := report.Chart{ID: "moe_load", Title: "Load of experts by layer, 1 is an even share", Kind: "heat",
 		Unit: report.Count, XTitle: "Expert", Series: []report.Series{}}
-	for lo := 0; lo < len(shown); lo += perRow {
-		group := shown[lo:min(lo+perRow, len(shown))]
+	for group := range slices.Chunk(shown, perRow) {
 		s := report.Series{Name: "layer " + span(group[0].Index, group[len(group)-1].Index), Labels: []string{},
 			Values: []float64{}}
 		for e := 0; e < experts; e += perCell {

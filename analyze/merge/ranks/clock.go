@@ -10,7 +10,6 @@ import (
 
 // Clock is the difference between one host's clock and the first.
 type Clock struct {
-	Host    string
 	Members int  // tracks on it
 	Known   bool // it could be compared with the first, or is the first
 	Line    Line // how far its times are ahead, ns
@@ -48,13 +47,9 @@ type Aligned struct {
 // the first clock and goes on to those that share a collective with a known one; clocks that no collective links are
 // compared by messages. All clocks but the first get an offset, and a drift if that explains the ends much better.
 func Align(members []Member, sets []Set) *Aligned {
-	a := &Aligned{Members: members}
+	a := &Aligned{members, make([]Clock, lists.Most(members, func(m Member) int { return m.Clock + 1 }))}
 	for i := range members {
-		m := &members[i]
-		for len(a.Clocks) <= m.Clock {
-			a.Clocks = append(a.Clocks, Clock{Host: m.Host})
-		}
-		a.Clocks[m.Clock].Members++
+		a.Clocks[members[i].Clock].Members++
 	}
 	if len(a.Clocks) == 0 {
 		return a

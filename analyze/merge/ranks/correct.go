@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // correct moves sessions of a host if collectives, which end at one time on all ranks, contradict when they began. Each
@@ -11,13 +13,9 @@ import (
 // Unless MPI or a communicator ties them, some others have to agree.
 func correct(members []Member, list [][]line) {
 	for _, bucket := range list {
-		byClock := map[int][]line{}
-		for _, l := range bucket {
-			clock := members[l.member].Clock
-			byClock[clock] = append(byClock[clock], l)
-		}
-		for clock, lines := range byClock {
-			g := group{members: members, seed: lines[0], clocks: map[int]Line{clock: {}}, hi: len(lines[0].calls)}
+		for _, lines := range lists.Groups(bucket, func(l line) int { return members[l.member].Clock }) {
+			first := &members[lines[0].member]
+			g := group{members: members, seed: lines[0], clocks: map[int]Line{first.Clock: {}}, hi: len(lines[0].calls)}
 			var list []session
 			for i := range lines {
 				if ahead, ok := g.ahead(&lines[i]); ok {
@@ -25,7 +23,7 @@ func correct(members []Member, list [][]line) {
 					list = append(list, session{m, m.Shift, ahead})
 				}
 			}
-			if first := &members[lines[0].member]; len(list) > 1 && 2*len(list) > len(lines) {
+			if len(list) > 1 && 2*len(list) > len(lines) {
 				moveOdd(members, list, first.Device < 0 || first.Calls[lines[0].calls[0]].Comm >= 0)
 			}
 		}

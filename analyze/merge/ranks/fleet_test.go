@@ -49,7 +49,7 @@ func TestSlowRankIsNamed(t *testing.T) {
 		for _, c := range a.Clocks {
 			worst = max(worst, c.P99)
 			if !c.Known {
-				t.Errorf("seed %d: the clock of %s is not known: %+v", seed, c.Host, c)
+				t.Errorf("seed %d: a clock is not known: %+v", seed, c)
 			}
 		}
 		if slowest(Study(a, sets)) == slow {

@@ -66,9 +66,8 @@ func numberClocks(members []Member) {
 	for i := range members {
 		m := &members[i]
 		at, ok := hosts[m.Host]
-		if m.Host == "" || !ok {
-			at = n
-			n++
+		if !ok {
+			at, n = n, n+1
 		}
 		if m.Host != "" {
 			hosts[m.Host] = at

@@ -41,7 +41,7 @@ const (
 type learner struct {
 	at, group []int     // place and chunk of each night looked at
 	stretch   []int     // number of the night's stretch
-	base, res []float64 // level of its chunk, and the residual of the night
+	res       []float64 // residual of the night, from the level of its chunk
 	work      []float64
 
 	effect     []float64 // of each machine, ln
@@ -91,11 +91,10 @@ func (l *learner) collect(f *finder, t, split int) {
 		}
 		l.at, l.group, l.stretch = append(l.at, i), append(l.group, g), append(l.stretch, next)
 	}
-	l.base = slices.Grow(l.base[:0], len(l.at))[:len(l.at)]
 	l.res = slices.Grow(l.res[:0], len(l.at))[:len(l.at)]
 }
 
-// levels sets the level of each chunk to its median.
+// levels takes the median of each chunk, its level, from the nights of it.
 func (l *learner) levels(f *finder) {
 	for i, j := 0, 0; i < len(l.at); i = j {
 		l.work = l.work[:0]
@@ -109,7 +108,7 @@ func (l *learner) levels(f *finder) {
 			m = order.Median(l.work)
 		}
 		for k := i; k < j; k++ {
-			l.base[k], l.res[k] = m, f.value(l.at[k])-m
+			l.res[k] = f.value(l.at[k]) - m
 		}
 	}
 	l.work = append(l.work[:0], l.res...)

@@ -266,9 +266,6 @@ func (r *reader) graphs(m []byte) bool {
 	case hasPrefix(m, "CUDAGraph Stats:"), hasPrefix(m, "**CUDAGraph Stats:**"),
 		hasPrefix(m, "CUDAGraph Config Settings:"), hasPrefix(m, "**CUDAGraph Config Settings:**"):
 		r.table = true
-		if bytes.Contains(m[:min(len(m), 32)], []byte("Stats:")) {
-			r.d.Graphs.Tables++
-		}
 	case hasPrefix(m, "- Mode: "):
 		r.start.GraphMode = cmp.Or(graphMode(string(m[len("- Mode: "):])), r.start.GraphMode)
 		r.table = true

@@ -146,8 +146,8 @@ func TestTableInOneMessage(t *testing.T) {
 {"timestamp": "2026-12-15T18:32:13", "message": "Received request x: prompt: 'hello\nAvg prompt throughput: 1.0 tokens/s, Avg generation throughput: 2.0 tokens/s\n| 3 | 4 | 1 | FULL | 20 |'"}
 `))
 	rows := d.Graphs.Rows()
-	if d.Graphs.Tables != 1 || len(rows) != 1 || rows[0].Count != 20 || rows[0].Padded != 4 || len(d.Samples) != 0 {
-		t.Errorf("%d tables, %+v, %d samples", d.Graphs.Tables, rows, len(d.Samples))
+	if d.Graphs.Lines != 1 || len(rows) != 1 || rows[0].Count != 20 || rows[0].Padded != 4 || len(d.Samples) != 0 {
+		t.Errorf("%d lines, %+v, %d samples", d.Graphs.Lines, rows, len(d.Samples))
 	}
 }
 
@@ -186,8 +186,10 @@ func TestEncodings(t *testing.T) {
 		"Google Cloud":         driven(t, plain, "textPayload", ""),
 	} {
 		got, tally := read(t, text)
-		if got.Graphs.Tables != want.Graphs.Tables || len(got.Graphs.Rows()) != len(want.Graphs.Rows()) || len(want.Graphs.Rows()) == 0 { // in records of several lines
-			t.Errorf("%s: %d tables of CUDA graphs, want %d", name, got.Graphs.Tables, want.Graphs.Tables)
+		// in records of several lines
+		if got.Graphs.Lines != want.Graphs.Lines || len(got.Graphs.Rows()) != len(want.Graphs.Rows()) ||
+			len(want.Graphs.Rows()) == 0 {
+			t.Errorf("%s: %d lines of CUDA graphs, want %d", name, got.Graphs.Lines, want.Graphs.Lines)
 		}
 		if len(got.Samples) != len(want.Samples) || got.Iterations.Len() != want.Iterations.Len() || got.Start().Model != want.Start().Model || len(got.Requests.List) != 3 || tally.Records != 82 {
 			t.Errorf("%s: %d samples, %d iterations, %d lines", name, len(got.Samples), got.Iterations.Len(), tally.Records)

@@ -284,7 +284,6 @@ const maxGraphRows = 1 << 16
 // Graphs are the CUDA graph statistics: each table counts the graphs that ran since the table before.
 type Graphs struct {
 	rows    map[GraphRow]int64
-	Tables  int64
 	Lines   int64 // rows read
 	Dropped int64
 }
