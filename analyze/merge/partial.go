@@ -284,14 +284,12 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 		return nil, p.bad("it holds something else: name what explain partial wrote")
 	}
 	if head.Schema != schemaID {
-		return nil, fmt.Errorf("%s has format %s, this version reads %s: make it again from its trace, or use the explain that wrote it",
-			name, clip(head.Schema), schemaID)
+		return nil, fmt.Errorf("%s has format %q, this version reads %s: make it again from its trace, or use the explain that wrote it",
+			name, head.Schema[:min(len(head.Schema), 40)], schemaID)
 	}
 	p.heads = head.Heads
 	return p, nil
 }
-
-func clip(s string) string { return fmt.Sprintf("%q", s[:min(len(s), 40)]) }
 
 func (p *Reader) bad(why string) error {
 	if p.file.failed != nil {

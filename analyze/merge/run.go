@@ -147,20 +147,19 @@ func (f *fold) study() *runFold {
 		capture int
 		pid     int64
 	}
-	found := map[process]int{}
+	found := map[process]*rank{}
 	for i, c := range f.captures {
 		if c.Session > 0 {
 			base = min(base, c.Session)
 		}
 		for _, t := range c.tracks {
 			k := process{i, t.PID}
-			at, ok := found[k]
-			if !ok {
-				at = len(x.ranks)
-				found[k] = at
-				x.ranks = append(x.ranks, &rank{number: -1, capture: i, pid: t.PID, role: c.role})
+			r := found[k]
+			if r == nil {
+				r = &rank{number: -1, capture: i, pid: t.PID, role: c.role}
+				found[k], x.ranks = r, append(x.ranks, r)
 			}
-			x.ranks[at].number = max(x.ranks[at].number, t.Rank)
+			r.number = max(r.number, t.Rank)
 			x.world = max(x.world, t.World)
 		}
 	}
@@ -289,16 +288,10 @@ func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 	if slices.ContainsFunc(x.ranks, func(r *rank) bool { return len(r.steps) != n }) {
 		return nil, nil, nil
 	}
-	list := make([]int64, len(x.ranks))
 	for k := range n {
-		slowest := 0
-		for i, r := range x.ranks {
-			list[i] = r.steps[k].ns
-			if list[i] > x.ranks[slowest].steps[k].ns {
-				slowest = i
-			}
-		}
-		times, who = append(times, x.ranks[slowest].steps[k].ns), append(who, slowest)
+		list := lists.Map(x.ranks, func(r *rank) int64 { return r.steps[k].ns })
+		most := slices.Max(list)
+		times, who = append(times, most), append(who, slices.Index(list, most))
 		slices.Sort(list)
 		middles = append(middles, list[(len(list)-1)/2])
 	}

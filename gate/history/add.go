@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Pinned holds captures of a reference commit, made beside those of an Add on the same machine in the same hours: the
@@ -131,27 +132,17 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	if len(p.Reports) == 0 {
 		return nil, errors.New("there is no report of the reference commit")
 	}
-	sums := map[metricKey]*point{}
-	counts := map[metricKey]int{}
-	var order []metricKey
+	var all []point
 	for _, r := range p.Reports {
 		if d := w.Differs(WorkloadOf(r, name)); d != "" {
 			return nil, fmt.Errorf("%s has another workload than the runs beside it: %s", r.Trace.Name, d)
 		}
-		for _, x := range pointsOf(r) {
-			if sums[x.metricKey] == nil {
-				sums[x.metricKey] = &point{metricKey: x.metricKey, unit: x.unit, better: x.better}
-				order = append(order, x.metricKey)
-			}
-			sums[x.metricKey].value += x.value
-			counts[x.metricKey]++
-		}
+		all = append(all, pointsOf(r)...)
 	}
 	var list []point
-	for _, k := range order {
-		if counts[k] == len(p.Reports) {
-			x := *sums[k]
-			x.value /= float64(counts[k])
+	for _, same := range lists.Groups(all, func(x point) metricKey { return x.metricKey }) {
+		if x := same[0]; len(same) == len(p.Reports) {
+			x.value = lists.Sum(same, func(x point) float64 { return x.value }) / float64(len(same))
 			list = append(list, x)
 		}
 	}

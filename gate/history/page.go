@@ -73,16 +73,13 @@ func borderList(borders []*Border) doc.List {
 		fields := doc.Joined(", ", b.Fields, func(f Moved) any {
 			return doc.Spans(f.Name+" ", doc.Name(cmp.Or(f.Before, "unknown")), " → ", doc.Name(cmp.Or(f.After, "unknown")))
 		})
-		tone := doc.Plain
-		if b.Warn {
-			tone = doc.Warn
-		}
 		text := "level " + unit.Change(b.Ratio-1)
 		if b.SE != nil {
 			text += fmt.Sprintf(" (± %s)", unit.Percent(2**b.SE))
 		}
 		l.Add(doc.Name(b.Series), ", "+b.Branch+": ", fields, fmt.Sprintf(" at night %d, %s: ", b.Night, b.After.Time.Format(time.DateOnly)),
-			doc.Text(text).With(tone), ", cannot be separated from that night's commits")
+			doc.Text(text).With(map[bool]doc.Tone{true: doc.Warn}[b.Warn]),
+			", cannot be separated from that night's commits")
 	}
 	return l
 }
@@ -335,14 +332,10 @@ func (f *Found) of(x *Checked) bool {
 // moved describes which fields of the environment changed at a night.
 func (c *Checks) moved(x *Checked, n *Night) string {
 	for _, b := range c.Borders {
-		if b.After.Time.Equal(n.Time) && b.Branch == x.Branch {
-			var parts []string
-			for _, f := range b.Fields {
-				parts = append(parts, f.Name+" "+cmp.Or(f.Before, "unknown")+" → "+cmp.Or(f.After, "unknown"))
-			}
-			if len(parts) > 0 {
-				return strings.Join(parts, ", ")
-			}
+		if b.After.Time.Equal(n.Time) && b.Branch == x.Branch && len(b.Fields) > 0 {
+			return strings.Join(lists.Map(b.Fields, func(f Moved) string {
+				return f.Name + " " + cmp.Or(f.Before, "unknown") + " → " + cmp.Or(f.After, "unknown")
+			}), ", ")
 		}
 	}
 	return "another environment"
@@ -373,12 +366,8 @@ func nightTable(x *Series, link func(r *Run) string) doc.Block {
 // epochList lists the environments of a series: when each was first used, and what it is.
 func epochList(x *Series, epochs map[string]Workload) doc.List {
 	var l doc.List
-	seen := map[string]bool{}
-	for _, n := range x.Nights {
-		if seen[n.Epoch] {
-			continue
-		}
-		seen[n.Epoch] = true
+	for _, nights := range lists.Groups(x.Nights, func(n Night) string { return n.Epoch }) {
+		n := nights[0]
 		l.Add("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ", workloadSpans(epochs[n.Epoch]))
 	}
 	return l

@@ -86,32 +86,28 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		return nil, err
 	}
 	type key struct{ repository, branch, workload, labels, kind string }
-	byKey := map[key]*seriesMaker{}
-	for i := range list {
-		e := &list[i]
-		k := key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
-		m := byKey[k]
-		if m == nil {
-			m = &seriesMaker{readings: map[int64]reading{}, Series: Series{Better: e.better,
-				Number: Number{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload,
-					Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit}}}
-			byKey[k] = m
-		}
-		if _, ok := m.readings[e.run.id]; !ok {
-			m.readings[e.run.id] = reading{e.run, e.value, map[string]float64{}}
-		}
-		if e.ref.Valid {
-			m.readings[e.run.id].pinned[e.ref.String] = e.at.Float64
-		}
-	}
-	out := []Series{}
 	software := map[string]string{}
 	for id, about := range epochs {
 		without := maps.Clone(about)
 		delete(without, machineField)
 		software[id] = without.text()
 	}
-	for _, m := range byKey {
+	out := []Series{}
+	for _, of := range lists.Groups(list, func(e entry) key {
+		return key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
+	}) {
+		e := of[0]
+		m := seriesMaker{readings: map[int64]reading{}, Series: Series{Better: e.better,
+			Number: Number{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload,
+				Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit}}}
+		for _, e := range of {
+			if _, ok := m.readings[e.run.id]; !ok {
+				m.readings[e.run.id] = reading{e.run, e.value, map[string]float64{}}
+			}
+			if e.ref.Valid {
+				m.readings[e.run.id].pinned[e.ref.String] = e.at.Float64
+			}
+		}
 		x := m.make()
 		for i := range x.Nights {
 			n := &x.Nights[i]
@@ -237,7 +233,7 @@ func (s *Series) Worse(shift float64) bool { return (shift > 0) == (s.Better != 
 func (s *Series) Read(o change.Options) *change.Told {
 	order, breaks := s.order()
 	y := make([]float64, len(order))
-	o.Days = make([]int, len(order))
+	o.Days, o.Machines = make([]int, len(order)), make([]int, len(order))
 	numbers := map[string]int{}
 	for i, at := range order {
 		n := &s.Nights[at]
@@ -245,12 +241,10 @@ func (s *Series) Read(o change.Options) *change.Told {
 		if _, ok := numbers[n.machine]; !ok {
 			numbers[n.machine] = len(numbers)
 		}
+		o.Machines[i] = numbers[n.machine]
 	}
-	if s.Pinned == nil && len(numbers) > 1 {
-		o.Machines = make([]int, len(order))
-		for i, at := range order {
-			o.Machines[i] = numbers[s.Nights[at].machine]
-		}
+	if s.Pinned != nil || len(numbers) < 2 {
+		o.Machines = nil
 	}
 	o.Falls, o.Breaks = s.Better == report.Higher, breaks
 	told := change.Read(y, o)
