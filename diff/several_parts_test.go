@@ -214,3 +214,22 @@ func TestARenamedKernelIsNothingToLookAt(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelsThatFillIdleTimeDoNotFail: in a capture whose steps wait for the host, a new kernel of 6 % of a step runs
+// in that time. By the rows, the steps take less than 1 % more.
+func TestKernelsThatFillIdleTimeDoNotFail(t *testing.T) {
+	c := realCapture(t, "nsysai_mfu_2gpu_after")
+	if c == nil {
+		t.Skip("the real capture is not here")
+	}
+	s := &subject{name: "nsysai_mfu_2gpu_after", capture: c, base: []*report.Report{mutantReport(t, c, nil)}}
+	edit := mutant.Extra(mutant.On{}, 1, loggingKernel, 6*s.hundredth())
+	m, err := c.Mutate(edit)
+	if err != nil || m.Truth.Mean > 1.01 {
+		t.Fatalf("%v, %+v", err, m.Truth)
+	}
+	head := s.head(t, "new kernel", []mutant.Edit{edit})
+	if c := tried(t, s.name, s.base[0], head); c.Verdict == comparison.Fail {
+		t.Errorf("%s: %s", failing(c), c.Cause)
+	}
+}

@@ -188,9 +188,12 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 		mean = &j.c.Primary[i]
 	}
 	share, text := j.x.Net(s.row.Labels, s.verdict.Code == significance.Drifting)
-	if s.row.Metric == comparison.MetricWork {
+	switch step := j.c.Step; {
+	case s.row.Metric == comparison.MetricWork:
 		mean = &s.row
 		share, text = j.x.NetOfWork(j.c.Primary)
+	case step != nil && mean != nil && len(s.row.Labels) == 0:
+		share = lessFilled(share, step.Filled/step.Base, comparison.Value(mean.Ratio)-1)
 	}
 	least := max(s.number.Tolerance, s.verdict.Floor)
 	switch {
@@ -202,6 +205,15 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 		g.Class, g.ByParts = comparison.Improved, true
 		g.Reason += "; " + unit.Change(share) + " by the parts that changed for certain: " + text
 	}
+}
+
+// lessFilled is what parts sum to without the idle time that longer work fills, or shorter work leaves, down to what
+// the mean changed by. All are shares of the unit's time.
+func lessFilled(share, filled, mean float64) float64 {
+	if share < 0 {
+		return -lessFilled(-share, -filled, -mean)
+	}
+	return min(share, max(share+min(filled, 0), mean))
 }
 
 // unitsRule reports whether a row's gate answers for the parts: one on the mean of the unit's time, or on its median if
