@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"math"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -35,7 +36,8 @@ type Visitor struct {
 	Piece func(p *HostPiece)
 	// Whole is called for the part of each gap that is to be split, in ascending stretches.
 	Whole func(thread int32, stretch interval.Interval)
-	// Moments, which ascend, are those at which Times become what each class got from the start of the window on.
+	// Moments, which ascend, are those at which Times become what each class got from the start of the window on. They
+	// are put into the memory of Times, if that has room for all.
 	Moments []int64
 	Times   []Times
 	// End is called when the device is through, and Times are there.
@@ -64,7 +66,7 @@ func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Tim
 	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), visitors: visitors, commed: exposed}
 	for _, v := range visitors {
 		v.visited = true
-		v.Times = make([]Times, 0, len(v.Moments))
+		v.Times = slices.Grow(v.Times[:0], len(v.Moments))
 		if s.host == nil && (v.Host || v.Piece != nil || v.Whole != nil) {
 			s.host = x.walk(visitors)
 		}

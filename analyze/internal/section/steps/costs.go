@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -75,7 +76,7 @@ func visitorsOf(looks []*lateCalls) []*timeline.Visitor {
 // and end; launches and kernels are those of the work that belongs to it.
 func addUnits(in *kit.Input) unitSums {
 	x, late := in.Units, unitLooks(in)
-	costs := make([]unitCost, len(x.Units))
+	costs := spill.Make[unitCost](in.Trace.Memory(), len(x.Units))
 	in.Visit(x.Timeline, visitorsOf(late))
 	parallel.Each(len(late), func(index int) {
 		moments, times := late[index].Moments, late[index].Times
@@ -93,6 +94,7 @@ func addUnits(in *kit.Input) unitSums {
 			c.compute, c.exposedComm, c.exposedCopy = spent.Compute, spent.ExposedComm, spent.ExposedCopy
 			c.cause, c.host = spent.Cause, spent.Host
 		}
+		spill.Free(in.Trace.Memory(), times)
 		late[index].Moments, late[index].Times = nil, nil
 	})
 	countLaunches(in, costs)

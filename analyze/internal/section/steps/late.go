@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -35,6 +36,7 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 	}
 	slices.Sort(x.Moments)
 	x.Moments = slices.Compact(x.Moments)
+	x.Times = spill.Make[timeline.Times](in.Trace.Memory(), len(x.Moments))[:0]
 	x.Gap, x.Piece, x.Host = x.gap, x.piece, true
 	lists.Sort(x.units, func(a, b int32) int {
 		return cmp.Compare(in.Units.Units[a].Start, in.Units.Units[b].Start)

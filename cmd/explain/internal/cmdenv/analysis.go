@@ -182,7 +182,7 @@ const leastMemory = 128 << 20
 var OwnProcess bool
 
 const (
-	// usualHeap is enough Go heap for captures of usualFiles bytes together; each byte more has one byte of heap more.
+	// usualHeap is enough Go heap for captures of usualFiles bytes together; each byte more has two fifths of one more.
 	usualHeap  = 400 << 20
 	usualFiles = 50 << 20
 	// smallFiles is the total size of input files, in bytes, up to which garbage is collected rarely.
@@ -198,7 +198,7 @@ func HoldMemory(paths ...string) {
 			size += info.Size()
 		}
 	}
-	limitHeap(min(usualHeap+max(0, size-usualFiles), debug.SetMemoryLimit(-1)))
+	limitHeap(min(usualHeap+max(0, size-usualFiles)*2/5, debug.SetMemoryLimit(-1)))
 	percent := rarely
 	if size > smallFiles {
 		percent = 40
