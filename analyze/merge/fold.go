@@ -250,6 +250,5 @@ func (d *devices) number(k deviceKey) int64 {
 // hashed returns the first half of the SHA-256 of parts.
 func hashed(parts ...string) *string {
 	s := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	text := hex.EncodeToString(s[:16])
-	return &text
+	return new(hex.EncodeToString(s[:16]))
 }

@@ -15,12 +15,10 @@ import (
 // report makes the report of the captures that were added.
 func (f *fold) report() *report.Report {
 	x := f.study()
-	first := make([]int, len(f.captures)) // by capture: the place of its first rank, those with none last
-	for i := range first {
-		first[i] = len(x.ranks)
-	}
-	for i := len(x.ranks) - 1; i >= 0; i-- {
-		first[x.ranks[i].capture] = i
+	// by capture: the place of its first rank, those with none last
+	first := slices.Repeat([]int{len(x.ranks)}, len(f.captures))
+	for i, r := range slices.Backward(x.ranks) {
+		first[r.capture] = i
 	}
 	renumbered := f.devices.settle(func(a, b int) int { return cmp.Compare(first[a], first[b]) })
 	s := f.rankReport(x)

@@ -217,12 +217,8 @@ func (s *rankSection) totals() {
 		s.out.int("ranks.end_spread_p99", nil, s.run.result.SpreadP99, s.run.result.Compared)
 	}
 	var all ranks.Rank
-	unknown := 0
 	for _, r := range s.run.ranks {
 		all.Add(&r.sum, 1)
-		if r.number < 0 {
-			unknown++
-		}
 	}
 	s.out.int("rank.collective_time", nil, all.Time, all.N)
 	s.out.int("rank.wait_time", nil, all.Wait, all.N)
@@ -238,7 +234,7 @@ func (s *rankSection) totals() {
 	default:
 		warnUnmatched(s)
 	}
-	if unknown > 0 {
+	if unknown := lists.Count(s.run.ranks, func(r *rank) bool { return r.number < 0 }); unknown > 0 {
 		s.out.note("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown)
 	}
 }

@@ -116,16 +116,13 @@ func orNull(text string) report.Cell {
 
 func (s *rankSection) clocksOut() {
 	var rows [][]report.Cell
-	unknown := 0
+	unknown := lists.Count(s.run.aligned.Clocks, func(c ranks.Clock) bool { return !c.Known })
 	for i, c := range s.run.aligned.Clocks {
 		offset, drift, p50, p99 := report.Null, report.Null, report.Null, report.Null
 		collectives := max(c.N, -c.N)
 		n := collectives + c.Messages
 		if i == 0 || n > 0 {
 			offset, drift, p50, p99 = report.F(c.Line.Offset), report.F(c.Line.Drift), report.F(c.P50), report.F(c.P99)
-		}
-		if !c.Known {
-			unknown++
 		}
 		rows = append(rows, []report.Cell{report.I(int64(i)), report.I(int64(c.Members)), report.B(c.Known),
 			report.I(int64(collectives)), report.I(int64(c.Messages)), offset, drift, p50, p99})

@@ -70,10 +70,7 @@ func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 }
 
 // labelText formats labels as the store keeps them: JSON with sorted keys.
-func labelText(l report.Labels) string {
-	b, _ := json.Marshal(l.Clone()) // strings cannot fail
-	return string(b)
-}
+func labelText(l report.Labels) string { return Workload(l.Clone()).text() }
 
 // labelsOf reads what labelText wrote.
 func labelsOf(text string) report.Labels {

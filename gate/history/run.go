@@ -90,23 +90,25 @@ type Workload map[string]string
 // WorkloadOf returns the workload of a report; name distinguishes workloads whose reports are alike.
 func WorkloadOf(r *report.Report, name string) Workload {
 	w := Workload{}
-	put := func(key, value string) {
-		if value != "" {
-			w[key] = value
-		}
-	}
 	for _, f := range report.EnvironmentFields() {
 		if f.Class == report.HardField {
-			put(f.Name, f.Get(&r.Environment))
+			w.put(f.Name, f.Get(&r.Environment))
 		}
 	}
-	put("gpus", strconv.Itoa(len(r.Environment.GPUs)))
-	put("unit", r.Unit.Kind)
+	w.put("gpus", strconv.Itoa(len(r.Environment.GPUs)))
+	w.put("unit", r.Unit.Kind)
 	if r.Unit.Kind != "kernel" { // a unit that starts at a kernel stays the same when that kernel is replaced
-		put("unit name", r.Unit.Name)
+		w.put("unit name", r.Unit.Name)
 	}
-	put("workload", name)
+	w.put("workload", name)
 	return w
+}
+
+// put sets a field unless its value is unknown.
+func (w Workload) put(key, value string) {
+	if value != "" {
+		w[key] = value
+	}
 }
 
 // machineField is the field of an epoch that names the machine: its host.
@@ -120,20 +122,14 @@ const engineField = "engine"
 func epochOf(r *report.Report, more map[string]string) Workload {
 	e := Workload{}
 	for _, f := range report.EnvironmentFields() {
-		if v := f.Get(&r.Environment); f.Class == report.SoftField && v != "" {
-			e[f.Name] = v
+		if f.Class == report.SoftField {
+			e.put(f.Name, f.Get(&r.Environment))
 		}
 	}
-	if v := engineOf(r); v != "" {
-		e[engineField] = v
-	}
-	if r.Capture.Host != nil {
-		e[machineField] = *r.Capture.Host
-	}
+	e.put(engineField, engineOf(r))
+	e.put(machineField, report.ValueOr(r.Capture.Host, ""))
 	for name, value := range more {
-		if value != "" {
-			e[name] = value
-		}
+		e.put(name, value)
 	}
 	return e
 }

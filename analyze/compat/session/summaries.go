@@ -87,18 +87,17 @@ func kindOf(name string, b []byte) kind {
 		has("moe_expert_tracking")):
 		return metadata
 	}
-	timings, percentiles := 0, 0
+	percentiles := 0
 	for _, raw := range top {
 		var t map[string]json.RawMessage
 		if json.Unmarshal(raw, &t) != nil || t["count"] == nil || t["mean_ms"] == nil || t["max_ms"] == nil {
 			return noSummary
 		}
-		timings++
 		if t["p50_ms"] != nil {
 			percentiles++
 		}
 	}
-	if percentiles == timings {
+	if percentiles == len(top) {
 		return forwardSummary
 	}
 	return cpuSummary
