@@ -93,7 +93,8 @@ func (s *story) inOneCategory(class *comparison.AttributionRow, shift float64) b
 		return false
 	}
 	r := s.parts.split().category(class.Delta)
-	return r != nil && math.Abs(r.Delta) >= oneCategory*math.Abs(class.Delta) && r.Base <= oneCategory*class.Base
+	return r != nil && math.Abs(class.Delta-r.Delta) <= (1-oneCategory)*math.Abs(class.Delta) &&
+		r.Base <= oneCategory*class.Base
 }
 
 // wholeDelta is the change of what compute kernels take, beside other kernels or not, ns per unit; ok is false if a report
