@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // tidBits are the bits of a globalTid below those of its process.
@@ -162,12 +163,8 @@ func (x *lateIn) piece(p *timeline.HostPiece) {
 	}
 	ns := min(p.End, x.moments[at+1]) - p.Start
 	act := actOf(x.tr, name, ranks.HostIn+otherCalls)
-	list := &x.parts[at/2]
-	if k := slices.IndexFunc(*list, func(o ranks.Part) bool { return o.Act == act }); k >= 0 {
-		(*list)[k].Time += ns
-		return
-	}
-	*list = append(*list, ranks.Part{Act: act, Time: ns})
+	same := func(o ranks.Part) bool { return o.Act == act }
+	lists.Entry(&x.parts[at/2], same, ranks.Part{Act: act}).Time += ns
 }
 
 // comms finds the communicator of a kernel: that of the range of NCCL around the call that launched it, or of the last
@@ -245,7 +242,7 @@ func (c *comms) tell(tr *ranks.Track, call *ranks.Call, launched, proc int32, co
 			collective = c.sides(call, list, local)
 		}
 	}
-	call.Kind = ranks.Place(&tr.Kinds, collective)
+	call.Kind = lists.Place[int32](&tr.Kinds, collective)
 }
 
 // calls are the ranges of NCCL that a kernel runs: those since the communication kernel before it on its thread, or the
@@ -314,5 +311,5 @@ func actOf(tr *ranks.Track, name, others string) int32 {
 	if len(tr.Acts) >= maxActs && !slices.Contains(tr.Acts, name) {
 		name = others
 	}
-	return ranks.Place(&tr.Acts, name)
+	return lists.Place[int32](&tr.Acts, name)
 }

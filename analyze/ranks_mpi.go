@@ -118,7 +118,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 				known = false
 				continue
 			}
-			m := made{call: ranks.Call{Start: c.start, End: c.end, Kind: ranks.Place(&tr.Kinds, kind)}}
+			m := made{call: ranks.Call{Start: c.start, End: c.end, Kind: lists.Place[int32](&tr.Kinds, kind)}}
 			comms.tell(tr, &m.call, c.mpi)
 			if known && reached <= c.start {
 				rest := c.start - ended

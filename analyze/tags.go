@@ -171,7 +171,7 @@ func (t *tagger) tag(raw string) uint32 {
 	if t.phaseMap != nil {
 		tag = uint32(t.phaseMap.find(raw) + 1)
 	} else if name := kernelname.BuiltinPhase(raw); name != "" {
-		tag = t.index(name) + 1
+		tag = lists.Place[uint32](&t.builtin, name) + 1
 	}
 	if t.unit.Kind == workunit.KindNVTX && t.unit.Pattern.MatchString(raw) {
 		tag |= tagUnit
@@ -180,16 +180,6 @@ func (t *tagger) tag(raw string) uint32 {
 		tag |= tagWindow
 	}
 	return tag
-}
-
-func (t *tagger) index(name string) uint32 {
-	for i, n := range t.builtin {
-		if n == name {
-			return uint32(i)
-		}
-	}
-	t.builtin = append(t.builtin, name)
-	return uint32(len(t.builtin) - 1)
 }
 
 // coarse reports that tags do not depend on counters in the raw text: what the built-in patterns look for are words.
@@ -207,7 +197,7 @@ func (t *tagger) settle(names []trace.RangeName) {
 	t.builtin = nil
 	for i := range names {
 		if at := names[i].Tag & tagPhase; at > 0 {
-			names[i].Tag += t.index(found[at-1]) + 1 - at
+			names[i].Tag += lists.Place[uint32](&t.builtin, found[at-1]) + 1 - at
 		}
 	}
 }

@@ -183,13 +183,10 @@ func (k *captureFold) nameRanks(pattern *regexp.Regexp) {
 
 func (f *fold) inputTables(r *report.Report) {
 	for _, t := range r.Trace.Tables {
-		at := slices.IndexFunc(f.inputs, func(x report.TableCount) bool { return x.Name == t.Name })
-		if at < 0 {
-			at = len(f.inputs)
-			f.inputs = append(f.inputs, report.TableCount{Name: t.Name})
-		}
-		f.inputs[at].Rows += t.Rows
-		f.inputs[at].Skipped += t.Skipped
+		same := func(x report.TableCount) bool { return x.Name == t.Name }
+		all := lists.Entry(&f.inputs, same, report.TableCount{Name: t.Name})
+		all.Rows += t.Rows
+		all.Skipped += t.Skipped
 		if t.Rows > 0 {
 			f.metrics.rows[t.Name]++
 		}

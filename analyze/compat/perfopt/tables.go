@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Operator is a row of operators.md: an operator of PyTorch.
@@ -158,13 +159,9 @@ func (d *Data) readOperators(in *file.Input, b []byte) {
 }
 
 func (d *Data) addOperator(o Operator) {
-	for i := range d.Operators {
-		if e := &d.Operators[i]; o.Name == otherOperators && e.Name == o.Name {
-			e.Total, e.CUDA, e.Calls = e.Total+o.Total, e.CUDA+o.CUDA, e.Calls+o.Calls
-			return
-		}
-	}
-	d.Operators = append(d.Operators, o)
+	other := func(e Operator) bool { return o.Name == otherOperators && e.Name == o.Name }
+	e := lists.Entry(&d.Operators, other, Operator{Name: o.Name})
+	e.Total, e.CUDA, e.Calls = e.Total+o.Total, e.CUDA+o.CUDA, e.Calls+o.Calls
 }
 
 // maxName bounds a kernel name. The longest real ones have a few thousand bytes.

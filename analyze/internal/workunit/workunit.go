@@ -36,7 +36,6 @@ package workunit
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"sort"
 	"strings"
 
@@ -288,12 +287,7 @@ func (r *Result) PhaseMains() []int {
 		if x.Count == 0 {
 			continue
 		}
-		at := slices.IndexFunc(phases, func(p phase) bool { return p.name == x.Phase })
-		if at < 0 {
-			at = len(phases)
-			phases = append(phases, phase{x.Phase, g, 0})
-		}
-		p := &phases[at]
+		p := lists.Entry(&phases, func(p phase) bool { return p.name == x.Phase }, phase{x.Phase, g, 0})
 		p.time += x.Time
 		if x.Time > r.Groups[p.main].Time {
 			p.main = g

@@ -397,13 +397,10 @@ func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 				time += o.time
 			}
 		}
-		at := slices.IndexFunc(u.kinds, func(o dueKind) bool { return o.kind == kind })
-		if at < 0 {
-			at, u.kinds = len(u.kinds), append(u.kinds, dueKind{kind: kind})
-		}
-		u.kinds[at].time += time * counts
+		of := lists.Entry(&u.kinds, func(o dueKind) bool { return o.kind == kind }, dueKind{kind: kind})
+		of.time += time * counts
 		if 2*time >= float64(w.time) {
-			u.kinds[at].n += counts
+			of.n += counts
 		}
 		if time > u.longest {
 			u.longest, u.worst = time, int32(i)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
@@ -45,7 +46,7 @@ func (p *play) call(r int, kind string, end int64, peer int) {
 		c.Peer = int32(peer) + 1
 	}
 	t := p.tracks[r]
-	c.Kind = Place(&t.Kinds, kind)
+	c.Kind = lists.Place[int32](&t.Kinds, kind)
 	var parts []Part
 	if len(t.Calls) > 0 {
 		parts = p.parts[r]

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
@@ -83,7 +84,8 @@ func (p pipeline) run(seed uint64) []Member {
 			}
 			for w := range p.width {
 				t := list[s*p.width+w].Track
-				call(s*p.width+w, Place(&t.Kinds, "AllReduce"), fmt.Sprintf("tp%d", s), w, -1, last+8_000+rng.Int64N(300))
+				kind := lists.Place[int32](&t.Kinds, "AllReduce")
+				call(s*p.width+w, kind, fmt.Sprintf("tp%d", s), w, -1, last+8_000+rng.Int64N(300))
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func (t *Track) Sample(session int64) *Track {
 			c.Comm = out.Communicator(t.Comms[c.Comm], t.local(c.Comm))
 		}
 		c.Seq, c.Left = number[i], i > 0 && !keep[i-1]
-		c.Kind = Place(&out.Kinds, t.Kinds[c.Kind])
+		c.Kind = lists.Place[int32](&out.Kinds, t.Kinds[c.Kind])
 		c.Start, c.End, c.Hidden = round(c.Start), round(c.End), round(c.Hidden)
 		out.Add(c, out.fewer(t.Parts(i), t.Acts))
 	}
@@ -151,7 +151,7 @@ func (t *Track) fewer(parts []Part, acts []string) []Part {
 	}
 	for i := range parts {
 		parts[i].Time = round(parts[i].Time)
-		parts[i].Act = Place(&t.Acts, acts[parts[i].Act])
+		parts[i].Act = lists.Place[int32](&t.Acts, acts[parts[i].Act])
 	}
 	return parts
 }

@@ -241,12 +241,7 @@ func (r *Rank) Add(x *Rank, weight float64) {
 
 // addCause adds time to the cause of that activity.
 func addCause(list *[]Cause, act string, ns float64) {
-	at := slices.IndexFunc(*list, func(c Cause) bool { return c.Act == act })
-	if at < 0 {
-		at = len(*list)
-		*list = append(*list, Cause{Act: act})
-	}
-	(*list)[at].Time += ns
+	lists.Entry(list, func(c Cause) bool { return c.Act == act }, Cause{Act: act}).Time += ns
 }
 
 // warm adds lateness to the heat map.

@@ -95,7 +95,7 @@ func (t *Track) Parts(i int) []Part { return t.parts[t.Calls[i].from:t.Calls[i].
 // Communicator returns the index of a communicator with this identifier in which the track has this rank; -1 if
 // unknown.
 func (t *Track) Communicator(name string, local int64) int32 {
-	c := Place(&t.Comms, name)
+	c := lists.Place[int32](&t.Comms, name)
 	if local >= 0 && local < math.MaxInt32 {
 		for len(t.Local) <= int(c) {
 			t.Local = append(t.Local, 0)
@@ -111,16 +111,6 @@ func (t *Track) local(c int32) int64 {
 		return -1
 	}
 	return int64(t.Local[c]) - 1
-}
-
-// Place returns the index of a text in a list, and appends it if missing.
-func Place(list *[]string, text string) int32 {
-	at := slices.Index(*list, text)
-	if at < 0 {
-		at = len(*list)
-		*list = append(*list, text)
-	}
-	return int32(at)
 }
 
 // trackJSON is a track as written: numbers as differences, kinds and communicators as runs of value and count.

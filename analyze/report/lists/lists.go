@@ -2,6 +2,8 @@
 // alone, like package slices of the standard library, and knows nothing of what the lists hold.
 package lists
 
+import "slices"
+
 // Number is what can be added up.
 type Number interface {
 	~int | ~int32 | ~int64 | ~float64
@@ -75,6 +77,26 @@ func Groups[T any, K comparable](list []T, key func(T) K) (groups [][]T) {
 		groups[i] = append(groups[i], x)
 	}
 	return groups
+}
+
+// Entry is the item of which is holds; without one, added is put at the end.
+func Entry[T any](list *[]T, is func(T) bool, added T) *T {
+	at := slices.IndexFunc(*list, is)
+	if at < 0 {
+		at = len(*list)
+		*list = append(*list, added)
+	}
+	return &(*list)[at]
+}
+
+// Place is the index of an item, which is put at the end if it is missing.
+func Place[N int32 | uint32, T comparable](list *[]T, item T) N {
+	at := slices.Index(*list, item)
+	if at < 0 {
+		at = len(*list)
+		*list = append(*list, item)
+	}
+	return N(at)
 }
 
 // Indexes are the numbers from 0 up to n, which it leaves out.

@@ -39,6 +39,15 @@ func TestLists(t *testing.T) {
 		[]string{"ef+gh", "a+i", "bcd"}) {
 		t.Errorf("groups %q", got)
 	}
+	counts := []int{7}
+	*Entry(&counts, func(n int) bool { return n == 7 }, 1) += 10
+	*Entry(&counts, func(n int) bool { return n == 7 }, 1) += 20
+	if !slices.Equal(counts, []int{17, 21}) {
+		t.Errorf("entries %v", counts)
+	}
+	if a, b := Place[int32](&counts, 21), Place[int32](&counts, 5); a != 1 || b != 2 || counts[2] != 5 {
+		t.Errorf("places %d and %d in %v", a, b, counts)
+	}
 	if got := Indexes[int32](3); !slices.Equal(got, []int32{0, 1, 2}) {
 		t.Errorf("indexes %v", got)
 	}

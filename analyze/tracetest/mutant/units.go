@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // unit is one step on one device.
@@ -248,15 +250,11 @@ func (c *Capture) Kinds() []Kind {
 	total := 0.0
 	spans := c.spans(func(e *event) int64 { return e.start })
 	for _, s := range spans {
-		at := slices.IndexFunc(list, func(k Kind) bool { return k.Name == s.kind })
-		if at < 0 {
-			at = len(list)
-			list = append(list, Kind{Name: s.kind})
-		}
+		k := lists.Entry(&list, func(k Kind) bool { return k.Name == s.kind }, Kind{Name: s.kind})
 		if s.lane == spans[0].lane {
-			list[at].Units++
+			k.Units++
 		}
-		list[at].Share += s.ns
+		k.Share += s.ns
 		total += s.ns
 	}
 	for i := range list {

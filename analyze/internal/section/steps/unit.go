@@ -365,13 +365,7 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 	}
 	var categories []string
 	for n := range slot {
-		c := w.category(r.in, int32(n))
-		at := slices.Index(categories, c)
-		if at < 0 {
-			at = len(categories)
-			categories = append(categories, c)
-		}
-		slot[n] = int32(at)
+		slot[n] = lists.Place[int32](&categories, w.category(r.in, int32(n)))
 	}
 	total := make([]int64, len(categories))
 	for n, ns := range w.total(w.time) {
