@@ -121,13 +121,9 @@ func families(list []side.Work) []pool {
 			continue
 		}
 		total += w.Alone
-		at := slices.IndexFunc(pools, func(p pool) bool { return p.family == w.Family && p.category == w.Category })
-		if at < 0 {
-			at = len(pools)
-			pools = append(pools, pool{family: w.Family, category: w.Category})
-		}
-		pools[at].count += w.Count
-		pools[at].share += w.Alone
+		same := func(p pool) bool { return p.family == w.Family && p.category == w.Category }
+		p := lists.Entry(&pools, same, pool{family: w.Family, category: w.Category})
+		p.count, p.share = p.count+w.Count, p.share+w.Alone
 	}
 	for i := range pools {
 		if total > 0 {
@@ -140,13 +136,9 @@ func families(list []side.Work) []pool {
 func byCategory(list []pool) []pool {
 	var pools []pool
 	for _, p := range list {
-		at := slices.IndexFunc(pools, func(q pool) bool { return q.category == p.category })
-		if at < 0 {
-			at = len(pools)
-			pools = append(pools, pool{category: p.category})
-		}
-		pools[at].count += p.count
-		pools[at].share += p.share
+		same := func(q pool) bool { return q.category == p.category }
+		q := lists.Entry(&pools, same, pool{category: p.category})
+		q.count, q.share = q.count+p.count, q.share+p.share
 	}
 	return pools
 }
@@ -306,12 +298,8 @@ func total(list []side.Work) float64 {
 func topCategories(list []side.Work) string {
 	var pools []pool
 	for i := range list {
-		at := slices.IndexFunc(pools, func(p pool) bool { return p.category == list[i].Category })
-		if at < 0 {
-			at = len(pools)
-			pools = append(pools, pool{category: list[i].Category})
-		}
-		pools[at].count += list[i].Count
+		same := func(p pool) bool { return p.category == list[i].Category }
+		lists.Entry(&pools, same, pool{category: list[i].Category}).count += list[i].Count
 	}
 	lists.Sort(pools, func(a, b pool) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.category, b.category))

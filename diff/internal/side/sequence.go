@@ -1,7 +1,6 @@
 package side
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -162,12 +161,8 @@ func (v *View) kernelsOfStep() bool {
 	v.sumOthers()
 	v.categories = nil
 	for _, w := range v.Work {
-		i := slices.IndexFunc(v.categories, func(c Work) bool { return c.Name == w.Category })
-		if i < 0 {
-			i = len(v.categories)
-			v.categories = append(v.categories, Work{Name: w.Category, Category: w.Category})
-		}
-		c := &v.categories[i]
+		same := func(c Work) bool { return c.Name == w.Category }
+		c := lists.Entry(&v.categories, same, Work{Name: w.Category, Category: w.Category})
 		c.Count, c.Time, c.Alone = c.Count+w.Count, c.Time+w.Time, c.Alone+w.Alone
 	}
 	return v.Others.Alone >= 0
