@@ -47,8 +47,11 @@ const allowTF32 = `torch.set_float32_matmul_precision("high")`
 // fp64Finding names matrix arithmetic in FP64, if the GPU runs it at a small part of its rate in FP32.
 func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if slowFP64(in, s.Device.ID) {
-		arithmetic(in, out, s, "fp64_math", "Matrix arithmetic in FP64, which this GPU runs at 1/32 of the rate of FP32 or less, takes ",
-			kernelname.FP64Math, "Compute in FP32 or below where accuracy allows (check the type of the arrays: NumPy's default is float64), or run FP64 on a GPU built for it (V100, A100, H100).")
+		arithmetic(in, out, s, "fp64_math",
+			"Matrix arithmetic in FP64, which this GPU runs at 1/32 of the rate of FP32 or less, takes ",
+			kernelname.FP64Math,
+			"Compute in FP32 or below where accuracy allows (check the type of the arrays: NumPy's default is float64), "+
+				"or run FP64 on a GPU built for it (V100, A100, H100).")
 	}
 }
 

@@ -10,20 +10,26 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
-// Half of the step is products in FP32 on a GPU of compute capability 8.0. In TF32, or on an older GPU, nothing is said.
+// Half of the step is products in FP32 on a GPU of compute capability 8.0. In TF32, or on an older GPU, nothing is
+// said.
 func TestFP32MathIsFound(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		major int64
 		want  report.Severity
-	}{{"ampere_sgemm_128x64_tn", 8, report.High}, {"cutlass_80_tensorop_s1688gemm_128x128", 8, ""}, {"maxwell_sgemm_128x64_tn", 6, ""}} {
+	}{
+		{"ampere_sgemm_128x64_tn", 8, report.High},
+		{"cutlass_80_tensorop_s1688gemm_128x128", 8, ""},
+		{"maxwell_sgemm_128x64_tn", 6, ""},
+	} {
 		b := tracetest.New()
 		b.GPU(tracetest.GPU{Name: "A GPU", Compute: [2]int64{c.major, 0}})
 		th := b.Process(1, "p").Thread(1, "")
 		for i := range int64(12) {
 			at := i * 1000 * sectiontest.Us
 			th.Launch(c.name, 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
+			th.Launch("softmax", 100*i+2, 100*i+3,
+				tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
 		}
 		sectiontest.Look(t, b, analyze.Options{}).Finding("fp32_math", c.want)
 	}
@@ -38,7 +44,8 @@ func TestFP32MathIsWorthWhatTheGPUAllows(t *testing.T) {
 		says string
 		not  string
 	}{
-		{"NVIDIA A100-SXM4-80GB", 468_750, "16 times the rate of FP32; check accuracy. If FP32 must stay, TF32 (torch.set_float32_matmul_precision(\"high\")) runs at up to 8 times its rate", ""},
+		{"NVIDIA A100-SXM4-80GB", 468_750, "16 times the rate of FP32; check accuracy. If FP32 must stay, TF32 " +
+			"(torch.set_float32_matmul_precision(\"high\")) runs at up to 8 times its rate", ""},
 		{"NVIDIA GeForce RTX 3090", 250_000, "2 times the rate of FP32; check accuracy. TF32 gains nothing here", "set_float32"},
 		{"NVIDIA GeForce RTX 3070 Ti Laptop GPU", 250_000, "TF32 gains nothing here", "set_float32"},
 		{"Tesla T4", 437_693, "Compute in FP16", "TF32"},
@@ -50,7 +57,8 @@ func TestFP32MathIsWorthWhatTheGPUAllows(t *testing.T) {
 		for i := range int64(12) {
 			at := i * 1000 * sectiontest.Us
 			th.Launch("ampere_sgemm_128x64_tn", 100*i, 100*i+1, tracetest.Kernel{Start: at, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
+			th.Launch("softmax", 100*i+2, 100*i+3,
+				tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
 		}
 		f := sectiontest.FindingOf(sectiontest.Look(t, b, analyze.Options{}).Report, "fp32_math")
 		if f == nil || f.Worth == nil {
@@ -72,14 +80,19 @@ func TestFP64MathIsFound(t *testing.T) {
 		name    string
 		compute [2]int64
 		want    report.Severity
-	}{{"volta_dgemm_64x64_nn", [2]int64{7, 5}, report.High}, {"volta_dgemm_64x64_nn", [2]int64{8, 0}, ""}, {"volta_sgemm_64x64_nn", [2]int64{7, 5}, ""}} {
+	}{
+		{"volta_dgemm_64x64_nn", [2]int64{7, 5}, report.High},
+		{"volta_dgemm_64x64_nn", [2]int64{8, 0}, ""},
+		{"volta_sgemm_64x64_nn", [2]int64{7, 5}, ""},
+	} {
 		b := tracetest.New()
 		b.GPU(tracetest.GPU{Name: "A GPU", Compute: c.compute})
 		th := b.Process(1, "p").Thread(1, "")
 		for i := range int64(12) {
 			at := i * 1000 * sectiontest.Us
 			th.Launch(c.name, 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
+			th.Launch("softmax", 100*i+2, 100*i+3,
+				tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
 		}
 		sectiontest.Look(t, b, analyze.Options{}).Finding("fp64_math", c.want)
 	}
