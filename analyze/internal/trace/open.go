@@ -157,7 +157,7 @@ func columnsOf(in *source.Input, opt *Options) (*spill.Arena, error) {
 }
 
 // Memory of an analysis, and of its columns alone, per byte of the file: the most that was measured of real captures of
-// 0.6 GB and more, with a margin. Kernels and calls have few bytes of the file each, texts of ranges many.
+// 0.5 GB and more, with a margin. Kernels and calls have few bytes of the file each, texts of ranges many.
 const (
 	memoryPerByte  = 1.0
 	columnsPerByte = 0.6
