@@ -58,15 +58,16 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 // of the call that waits for it: the next call of the thread, where it is one of these.
 func addSyncs(api *trace.API, list map[int32][]mark, waits map[int32]bool) {
 	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
+	allocates := lists.Map(api.Names, func(n trace.APIName) bool { return Allocates(n.Name) })
 	for i := range api.Len() {
-		th, name := api.Thread(i), &api.Names[api.Name(i)]
-		sync := name.Sync
+		th, name := api.Thread(i), api.Name(i)
+		sync := api.Names[name].Sync
 		switch {
 		case th == trace.None:
 			continue
 		case sync:
 			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markSync})
-		case Allocates(name.Name):
+		case allocates[name]:
 			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markAllocation})
 		}
 		marks := list[th]
