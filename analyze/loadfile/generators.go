@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -102,7 +102,7 @@ func ReadGenerator(rd io.Reader) (r *Result, runs int, err error) {
 	case len(text) > maxGenerated:
 		return nil, 0, fmt.Errorf("is larger than %d MiB", maxGenerated>>20)
 	}
-	decode := json.NewDecoder(bytes.NewReader(finite(text)))
+	decode := json.NewDecoder(bytes.NewReader(file.WithoutNaN(text)))
 	var g generated
 	for { // bench_serving appends a line for each run
 		var next generated
@@ -206,9 +206,6 @@ func (g *generated) samples(r *Result) {
 			tpot = append(tpot, ns((sum-first)*1e9/float64(n-1)))
 		}
 	}
-	for _, list := range [][]int64{ttft, tpot, itl, e2e} {
-		slices.Sort(list)
-	}
 	r.Latency = Latency{TTFT: distribution(ttft), TPOT: distribution(tpot), ITL: distribution(itl), E2E: distribution(e2e)}
 }
 
@@ -306,37 +303,4 @@ func median(n int64, ms *float64) *Distribution {
 	}
 	v := *ms * 1e6
 	return &Distribution{Summary: report.Summary{N: n, P50: v}, Only: OnlyMedian, Histogram: report.Histogram{Growth: stat.Growth, Bins: [][2]int64{}}}
-}
-
-// finite replaces NaN and Infinity, which Python writes and JSON does not have, by null.
-func finite(text []byte) []byte {
-	out, quoted := make([]byte, 0, len(text)), false
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case quoted && c == '\\' && i+1 < len(text):
-			out = append(out, c)
-			i++
-			c = text[i]
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == 'N' || c == 'I' || c == '-'):
-			if word := nonFinite(text[i:]); word > 0 {
-				out = append(out, "null"...)
-				i += word - 1
-				continue
-			}
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-func nonFinite(text []byte) int {
-	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-		if bytes.HasPrefix(text, []byte(word)) {
-			return len(word)
-		}
-	}
-	return 0
 }

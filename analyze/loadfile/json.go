@@ -125,8 +125,12 @@ func (r *Result) validate() error {
 		!(*g.Ratio >= 0 && *g.Ratio <= 1) || g.Rate != nil && *g.Rate < 0) {
 		return errors.New("load result: goodput cannot be")
 	}
-	for _, d := range r.Latency.all() {
-		if err := (*d.of).validate(); err != nil {
+	l := &r.Latency
+	for _, d := range []struct {
+		name string
+		of   *Distribution
+	}{{"ttft", l.TTFT}, {"tpot", l.TPOT}, {"itl", l.ITL}, {"e2e", l.E2E}, {"delay", l.Delay}} {
+		if err := d.of.validate(); err != nil {
 			return fmt.Errorf("load result: %s: %w", d.name, err)
 		}
 	}
@@ -134,16 +138,6 @@ func (r *Result) validate() error {
 		return errors.New("load result: more requests are listed than were sent")
 	}
 	return nil
-}
-
-// named is one of the distributions.
-type named struct {
-	name string
-	of   **Distribution
-}
-
-func (l *Latency) all() []named {
-	return []named{{"ttft", &l.TTFT}, {"tpot", &l.TPOT}, {"itl", &l.ITL}, {"e2e", &l.E2E}, {"delay", &l.Delay}}
 }
 
 // validate reports a distribution whose numbers contradict each other.
@@ -193,16 +187,6 @@ func modelName(s string) string {
 	if strings.ContainsAny(s[:min(1, len(s))], "/.~") || strings.Count(s, "/") > 1 || strings.Contains(s, ":/") {
 		s = s[strings.LastIndex(s, "/")+1:]
 	}
-	var b strings.Builder
-	n := 0
-	for _, c := range s {
-		if n == maxModel {
-			break
-		}
-		if unicode.IsPrint(c) && c != unicode.ReplacementChar {
-			b.WriteRune(c)
-			n++
-		}
-	}
-	return b.String()
+	name := slices.DeleteFunc([]rune(s), func(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar })
+	return string(name[:min(len(name), maxModel)])
 }

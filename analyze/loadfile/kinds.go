@@ -1,6 +1,10 @@
 package loadfile
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Kinds of failure of a request. There is no other text in a result that comes from a server's answers.
 const (
@@ -23,18 +27,13 @@ func HTTPStatus(status int) string {
 	if status < 100 || status > 599 {
 		return Other
 	}
-	return "http_" + string([]byte{'0' + byte(status/100), '0' + byte(status/10%10), '0' + byte(status%10)})
+	return fmt.Sprintf("http_%d", status)
 }
 
 // knownKind is kind, or Other if nobody could have written it.
 func knownKind(kind string) string {
-	for _, k := range Kinds {
-		if k == kind {
-			return k
-		}
-	}
-	if s, ok := strings.CutPrefix(kind, "http_"); ok && len(s) == 3 && s >= "100" && s <= "599" &&
-		strings.Trim(s, "0123456789") == "" {
+	s, ok := strings.CutPrefix(kind, "http_")
+	if slices.Contains(Kinds, kind) || ok && len(s) == 3 && s >= "100" && s <= "599" && strings.Trim(s, "0123456789") == "" {
 		return kind
 	}
 	return Other

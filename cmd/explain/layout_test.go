@@ -73,7 +73,7 @@ var rooms = []room{
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
 	{"analyze/tracetest/longtest", "how much the tests take stands alone", "", stdOnly},
 	{"analyze/limit", "what an input may cost", "analyze/report analyze/report/unit", stdOnly},
-	{"analyze/loadfile", "the format of load.json", "analyze/report/... analyze/internal/stat", stdOnly},
+	{"analyze/loadfile", "the format of load.json", "analyze/report/... analyze/internal/evidence/file analyze/internal/stat", stdOnly},
 	{"analyze/internal/interval", "algebra stands alone", "", noSQL},
 	{"analyze/internal/kernelname", "names stand alone", "analyze/report/wording", noSQL},
 	{"analyze/internal/spill", "memory stands alone", "", noSQL},

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // UTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8, and drops the mark of UTF-8. Text
@@ -63,22 +65,15 @@ func WithoutNaN(b []byte) []byte {
 	if !bytes.Contains(b, []byte("NaN")) && !bytes.Contains(b, []byte("Infinity")) {
 		return b
 	}
-	parts := bytes.Split(b, []byte(`"`))
-	inside := false
-	for i, p := range parts {
-		if !inside {
-			for _, w := range []string{"-Infinity", "Infinity", "NaN"} {
-				p = bytes.ReplaceAll(p, []byte(w), []byte("null"))
-			}
-			parts[i] = p
+	return stringOrNaN().ReplaceAllFunc(b, func(text []byte) []byte {
+		if text[0] == '"' {
+			return text
 		}
-		escaped := inside && (len(p)-len(bytes.TrimRight(p, `\`)))%2 == 1
-		if !escaped {
-			inside = !inside
-		}
-	}
-	return bytes.Join(parts, []byte(`"`))
+		return []byte("null")
+	})
 }
+
+var stringOrNaN = pattern.New(`(?s)"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
 
 // Some names the first of the files, up to most, and says how many more there are.
 func Some(names []string, most int) string {

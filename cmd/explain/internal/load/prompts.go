@@ -103,18 +103,14 @@ your way well down should because each just those people how too little state go
 
 // body of a request to /v1/completions or /v1/chat/completions. vLLM and SGLang understand ignore_eos.
 type body struct {
-	Model         string        `json:"model"`
-	Prompt        *string       `json:"prompt,omitempty"`
-	Messages      any           `json:"messages,omitempty"` // a list
-	MaxTokens     int           `json:"max_tokens"`
-	Temperature   float64       `json:"temperature"`
-	Stream        bool          `json:"stream"`
-	StreamOptions streamOptions `json:"stream_options"`
-	IgnoreEOS     bool          `json:"ignore_eos,omitempty"`
-}
-
-type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
+	Model         string          `json:"model"`
+	Prompt        *string         `json:"prompt,omitempty"`
+	Messages      any             `json:"messages,omitempty"` // a list
+	MaxTokens     int             `json:"max_tokens"`
+	Temperature   float64         `json:"temperature"`
+	Stream        bool            `json:"stream"`
+	StreamOptions map[string]bool `json:"stream_options"`
+	IgnoreEOS     bool            `json:"ignore_eos,omitempty"`
 }
 
 type message struct {
@@ -126,7 +122,7 @@ type message struct {
 func (o *Options) body(model string, i int) ([]byte, error) {
 	p := o.prompt(i)
 	v := body{Model: model, MaxTokens: p.maxTokens, Temperature: o.Temperature, IgnoreEOS: p.ignoreEOS,
-		Stream: true, StreamOptions: streamOptions{true}}
+		Stream: true, StreamOptions: map[string]bool{"include_usage": true}}
 	switch {
 	case !o.Chat:
 		v.Prompt = &p.text
@@ -174,12 +170,10 @@ type entry struct {
 	Prompt        *string         `json:"prompt"`
 	Messages      json.RawMessage `json:"messages"`
 	MaxTokens     *int            `json:"max_tokens"`
-	Conversations []turn          `json:"conversations"`
-}
-
-type turn struct {
-	From  string `json:"from"`
-	Value string `json:"value"`
+	Conversations []struct {
+		From  string `json:"from"`
+		Value string `json:"value"`
+	} `json:"conversations"`
 }
 
 // bytesPerToken is the assumed length of a token in bytes. It gives max_tokens of a ShareGPT conversation from the

@@ -11,8 +11,7 @@ import (
 type arrivals struct {
 	random *rand.Rand
 	mean   float64 // ns
-	at     float64 // ns
-	begun  bool
+	at     float64 // of the next, ns
 }
 
 func newArrivals(rate float64, seed uint64) *arrivals {
@@ -20,11 +19,9 @@ func newArrivals(rate float64, seed uint64) *arrivals {
 }
 
 func (a *arrivals) next() time.Duration {
-	if a.begun {
-		a.at += a.random.ExpFloat64() * a.mean
-	}
-	a.begun = true
-	return time.Duration(a.at)
+	due := time.Duration(a.at)
+	a.at += a.random.ExpFloat64() * a.mean
+	return due
 }
 
 // sleepUntil waits until t; it returns false if ctx ends first.

@@ -109,17 +109,15 @@ var done = []byte("[DONE]")
 type completion struct {
 	Object  string          `json:"object"`
 	Error   json.RawMessage `json:"error"`
-	Choices []choice        `json:"choices"`
-	Usage   struct {
+	Choices []struct {
+		Text         string      `json:"text"`
+		Delta        chatMessage `json:"delta"`
+		FinishReason string      `json:"finish_reason"`
+	} `json:"choices"`
+	Usage struct {
 		Input  int64 `json:"prompt_tokens"`
 		Output int64 `json:"completion_tokens"`
 	} `json:"usage"`
-}
-
-type choice struct {
-	Text         string      `json:"text"`
-	Delta        chatMessage `json:"delta"`
-	FinishReason string      `json:"finish_reason"`
 }
 
 // chatMessage is a piece of a message. Reasoning has two names: vLLM's older and newer one.
@@ -135,15 +133,11 @@ type chatMessage struct {
 }
 
 func (m *chatMessage) hasText() bool {
-	if m.Content != "" || m.Reasoning != "" || m.ReasoningContent != "" {
-		return true
-	}
+	text := m.Content + m.Reasoning + m.ReasoningContent
 	for _, call := range m.ToolCalls {
-		if call.Function.Arguments != "" {
-			return true
-		}
+		text += call.Function.Arguments
 	}
-	return false
+	return text != ""
 }
 
 // parseEvent reads one JSON object of the API; ok is false if data is not one. It ignores a field of an unexpected
