@@ -187,6 +187,7 @@ func modelName(s string) string {
 	if strings.ContainsAny(s[:min(1, len(s))], "/.~") || strings.Count(s, "/") > 1 || strings.Contains(s, ":/") {
 		s = s[strings.LastIndex(s, "/")+1:]
 	}
-	name := slices.DeleteFunc([]rune(s), func(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar })
+	odd := func(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar }
+	name := slices.DeleteFunc([]rune(s), odd)
 	return string(name[:min(len(name), maxModel)])
 }
