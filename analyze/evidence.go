@@ -91,8 +91,7 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 	u.Kind, u.Why = kindIteration, "each iteration that the log details is one"
 	u.Trimmed = report.UnitTrim{Rule: serverlog.UnitRule, Other: other}
 	ids := kit.LogGroupIDs(groups)
-	for i := range groups {
-		g := &groups[i]
+	for i, g := range groups {
 		x := report.UnitGroup{ID: ids[i], Main: i == 0, Phase: serverlog.TypeNames[g.Type], Batch: positive(g.Batch),
 			Tokens: positive(g.Tokens), Count: int64(len(g.Kept))}
 		u.Groups = append(u.Groups, x)

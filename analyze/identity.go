@@ -109,8 +109,7 @@ func content(in *kit.Input) *string {
 	}
 	names := lists.Map(t.Kernels.Names, func(k trace.KernelName) uint64 { return textHash("kernel", k.Name) })
 	configs := make([]uint64, len(t.Kernels.Configs))
-	for i := range t.Kernels.Configs {
-		c := &t.Kernels.Configs[i]
+	for i, c := range t.Kernels.Configs {
 		for _, v := range [...]int32{c.Grid[0], c.Grid[1], c.Grid[2], c.Block[0], c.Block[1], c.Block[2]} {
 			configs[i] = mix(configs[i] ^ uint64(v))
 		}

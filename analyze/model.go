@@ -170,8 +170,7 @@ func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTri
 	x := in.Units
 	groups = make([]report.UnitGroup, 0, len(x.Groups))
 	ids, devices := kit.GroupIDs(x), steps.SlowestDevices(in)
-	for i := range x.Groups {
-		g := &x.Groups[i]
+	for i, g := range x.Groups {
 		if g.Count == 0 {
 			continue
 		}

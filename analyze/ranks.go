@@ -186,8 +186,7 @@ type commOf struct {
 func newComms(in *kit.Input) *comms {
 	t := in.Trace
 	c := &comms{t: t, byThread: map[int64][]int{}, launches: map[int64][]int64{}, local: map[commOf]int64{}, size: map[uint64]int64{}}
-	for i := range t.NCCL {
-		n := &t.NCCL[i]
+	for i, n := range t.NCCL {
 		if n.Rank < 0 || n.Bytes >= 0 { // a call; others begin a communicator
 			c.byThread[n.Thread] = append(c.byThread[n.Thread], i)
 			continue

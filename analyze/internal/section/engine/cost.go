@@ -88,8 +88,7 @@ func decodeRate(in *kit.Input) (rate *float64, steps int) {
 		return nil, 0
 	}
 	var tokens, time int64
-	for i := range in.Units.Groups {
-		g := &in.Units.Groups[i]
+	for _, g := range in.Units.Groups {
 		if g.Phase != "decode" || g.Count == 0 {
 			continue
 		}

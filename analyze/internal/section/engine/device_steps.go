@@ -184,8 +184,7 @@ func stepUnits(in *kit.Input) []joinedStep {
 		return nil
 	}
 	var ranges, of []int
-	for i := range in.Units.Units {
-		u := &in.Units.Units[i]
+	for i, u := range in.Units.Units {
 		if u.Marker == trace.None || u.State == workunit.Cut || len(ranges) == maxJoined {
 			continue
 		}

@@ -293,8 +293,7 @@ func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 	t := o.Table("iteration_groups")
 	phases := map[serverlog.Type]bool{}
 	ids := kit.LogGroupIDs(groups)
-	for i := range groups {
-		g := &groups[i]
+	for i, g := range groups {
 		times := lists.Map(g.Kept, func(u int32) int64 { return log.Iterations.At(int(u)).Elapsed().Nanoseconds() })
 		m := stat.Summarize(times)
 		phase := serverlog.TypeNames[g.Type]
@@ -329,8 +328,7 @@ func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 func unitSample(o *kit.Output, log *serverlog.Data, groups []serverlog.UnitGroup) {
 	t := o.Table("iteration_units")
 	left := maxUnitRowsOfLog
-	for i := range groups {
-		g := &groups[i]
+	for i, g := range groups {
 		most := max(1, left/(min(len(groups), kit.MaxGroupMetrics)-i+1))
 		if i == 0 {
 			most = left * 2 / 3

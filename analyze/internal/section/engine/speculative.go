@@ -54,8 +54,7 @@ func speculative(in *kit.Input, out *kit.Output) {
 	var lengths []float64
 	var rates, weights []float64
 	var steps float64 // drafts
-	for i := range log.Specs {
-		s := &log.Specs[i]
+	for _, s := range log.Specs {
 		accepted += s.Accepted
 		drafted += s.Drafted
 		if !math.IsNaN(s.Length) {

@@ -193,8 +193,7 @@ func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
 	}
 	first := &in.Units.Units[0]
 	index := map[string]int{}
-	for i := range in.Units.Units {
-		u := &in.Units.Units[i]
+	for _, u := range in.Units.Units {
 		if u.Device != first.Device || u.Proc != first.Proc || u.Group < 0 {
 			continue
 		}

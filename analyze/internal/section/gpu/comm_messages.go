@@ -173,8 +173,7 @@ type messageCalls struct {
 
 func newMessageCalls(list []trace.NCCLCall) *messageCalls {
 	m := &messageCalls{of: map[int64][]int32{}, list: list, worlds: map[uint64]int64{}}
-	for i := range list { // by start
-		c := &list[i]
+	for i, c := range list { // by start
 		if c.Bytes >= 0 {
 			m.of[c.Thread] = append(m.of[c.Thread], int32(i))
 		}

@@ -15,8 +15,7 @@ import (
 func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary,
 	mapped bool) {
 	t := out.Table("nvtx_ranges")
-	for i := range list {
-		e := &list[i]
+	for _, e := range list {
 		row := append(t.Stats(summaries[e.text]), kit.Text("range_name", names.texts[e.text]), kit.Int("count", e.count),
 			kit.Int("wall", e.wall), kit.Int("sum", e.sum))
 		if mapped {
@@ -56,8 +55,7 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal) {
 	fromAttribution(in, out, 0)
 	room := kit.Budget{Names: maxRangeMetrics, Bytes: maxRangeNameBytes}
-	for i := range list {
-		e := &list[i]
+	for _, e := range list {
 		if e.pairs == 0 {
 			continue
 		}
@@ -80,8 +78,7 @@ func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []
 	lists.Sort(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
 	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
 	room := kit.Budget{Names: maxRangeWalls, Bytes: maxRangeNameBytes}
-	for i := range byWall {
-		e := &byWall[i]
+	for _, e := range byWall {
 		if e.count == 0 {
 			continue
 		}
@@ -100,8 +97,7 @@ func rangePidMetrics(in *kit.Input, out *kit.Output, names *rangeNames, parts []
 	list := slices.Clone(parts)
 	rankRanges(list, names)
 	room := kit.Budget{Names: maxRangePidMetrics, Bytes: maxRangeNameBytes}
-	for i := range list {
-		e := &list[i]
+	for _, e := range list {
 		if e.proc == trace.None {
 			continue
 		}

@@ -111,8 +111,7 @@ func phases(in *kit.Input, out *kit.Output) {
 func sentElsewhere(in *kit.Input, out *kit.Output) {
 	type move struct{ from, to string }
 	moved, all := map[move]int64{}, map[string]int64{}
-	for i := range in.Units.Units {
-		u := &in.Units.Units[i]
+	for _, u := range in.Units.Units {
 		if u.Marker == trace.None || u.Group < 0 {
 			continue
 		}

@@ -229,8 +229,7 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 			[]report.MetricRef{kit.Ref("phase.wall_share", "phase", name), kit.Ref("phase.wall_time", "phase", name)},
 			"Compare its wall time with its GPU time: if the host takes longer, look for waits and launch cost in this phase (synchronisation and launches sections).")
 	}
-	for n := range list {
-		s := &list[n]
+	for n, s := range list {
 		durs := x.durs.Of(int(s.phase))
 		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest() ||
 			s.launches < stormMinLaunches || durs.Len() == 0 || s.wall == 0 {

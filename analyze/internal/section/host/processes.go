@@ -110,8 +110,7 @@ func processes(in *kit.Input, out *kit.Output) {
 	list := procSums(in)
 	total := lists.Sum(list, func(p procSum) int64 { return p.kernelNs })
 	emitted := map[int32]bool{}
-	for i := range list {
-		s := &list[i]
+	for i, s := range list {
 		if s.proc == trace.None || i >= kit.MaxProcMetrics {
 			continue
 		}
@@ -261,8 +260,7 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 	if mapped {
 		coverage = coverageByProc(in)
 	}
-	for i := range list {
-		s := &list[i]
+	for _, s := range list {
 		row := []kit.Field{kit.PID(in.Trace.Procs, s.proc), kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
 			kit.Int("busy", s.busy), kit.Text("devices", deviceList(s.devices))}
 		if s.proc != trace.None {
@@ -378,8 +376,7 @@ func rangesByPid(in *kit.Input, out *kit.Output) {
 	totals := totalsOfRanges(in)
 	names, list := totals.names, slices.Clone(totals.parts)
 	rankRanges(list, names)
-	for i := range list {
-		e := &list[i]
+	for _, e := range list {
 		row := []kit.Field{kit.PID(in.Trace.Procs, e.proc), kit.Text("range_name", names.texts[e.text]),
 			kit.Int("count", e.count), kit.Int("wall", e.wall)}
 		if mapped {

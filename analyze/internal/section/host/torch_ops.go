@@ -103,8 +103,7 @@ func torchOps(in *kit.Input, out *kit.Output) {
 			t.Columns = append(slices.Clone(t.Columns), backwardColumn)
 		}
 	}
-	for i := range list {
-		o := &list[i]
+	for _, o := range list {
 		all.calls, all.inner = all.calls+o.calls, all.inner+o.inner
 		all.self.time, all.self.count = all.self.time+o.self.time, all.self.count+o.self.count
 		row := []kit.Field{

@@ -251,8 +251,7 @@ func unitSets(in *kit.Input) (sets []unitSet, slowest []int) {
 	x := in.Units
 	type key struct{ group, device int32 }
 	index, ids := map[key]int{}, kit.GroupIDs(x)
-	for i := range x.Units {
-		u := &x.Units[i]
+	for i, u := range x.Units {
 		if u.State != workunit.Kept || u.Group < 0 {
 			continue
 		}

@@ -258,8 +258,7 @@ func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
 		moments = slices.Compact(moments)
 		var sums []absences
 		sums, devices[index] = upTo(g, index, moments)
-		for i := range list {
-			u := &list[i]
+		for i, u := range list {
 			if int(u.Index) != index {
 				continue
 			}
