@@ -32,8 +32,7 @@ func tracks(in *kit.Input) []*ranks.Track {
 		list = append(list, tr)
 	}
 	comms := newComms(in)
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for _, d := range in.Timeline.Devices {
 		for _, p := range processesOn(d) {
 			if p == trace.None {
 				continue
@@ -48,8 +47,7 @@ func tracks(in *kit.Input) []*ranks.Track {
 			add(p, tr)
 		}
 	}
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for _, d := range in.Timeline.Devices {
 		for _, p := range processesOn(d) {
 			if p != trace.None && !seen[t.Procs[p].Global] {
 				add(t.Procs[p].Global, &ranks.Track{Device: int64(d.ID)})
@@ -197,8 +195,7 @@ func newComms(in *kit.Input) *comms {
 		}
 		c.local[of], c.size[n.Comm] = rank, n.World
 	}
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for _, d := range in.Timeline.Devices {
 		for j := range d.Len() {
 			if d.Class(j) == timeline.Comm {
 				if thread, at, ok := c.launch(d.Call(j)); ok {

@@ -145,8 +145,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 // computing is when the GPUs of a process compute.
 func computing(in *kit.Input, proc int64) interval.Set {
 	var ran []interval.Interval
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for _, d := range in.Timeline.Devices {
 		for j := range d.Len() {
 			if p := d.Proc(j); p != trace.None && in.Trace.Procs[p].Global == proc && d.Class(j) == timeline.Compute {
 				ran = append(ran, interval.Interval{Start: d.Start(j), End: d.End(j)})

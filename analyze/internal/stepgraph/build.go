@@ -101,7 +101,7 @@ func (b *builder) layOut(n int) (pieces []int32) {
 
 // layOutDevice is layOut of one device, for whose pieces there is room.
 func (b *builder) layOutDevice(device int, room []int32) []stream {
-	d, base := &b.g.Timeline.Devices[device], b.g.base[device]
+	d, base := b.g.Timeline.Devices[device], b.g.base[device]
 	before := b.g.before[base:][:d.Len()] // first used for the stream
 	list, counts := numberStreams(d, before)
 	for s := range list {
@@ -254,7 +254,7 @@ func (b *builder) measure() {
 	var launch [timeline.SetWork + 1][2]sample
 	var stream [timeline.SetWork + 1]sample
 	for di := range b.g.Timeline.Devices {
-		d, base := &b.g.Timeline.Devices[di], b.g.base[di]
+		d, base := b.g.Timeline.Devices[di], b.g.base[di]
 		for i := range d.Len() {
 			w := begin(d, i)
 			if w.call == trace.None {
@@ -287,8 +287,7 @@ func (b *builder) measure() {
 // measureEvents finds the typical latency of work that waited for an event.
 func (b *builder) measureEvents() {
 	var event sample
-	for d := range b.g.Timeline.Devices {
-		device := &b.g.Timeline.Devices[d]
+	for d, device := range b.g.Timeline.Devices {
 		for i := range device.Len() {
 			piece := b.g.base[d] + int32(i)
 			p := b.g.after.of(piece)
@@ -327,7 +326,7 @@ type inference struct{ piece, after int32 }
 
 // inferOn is infer of one device.
 func (b *builder) inferOn(d int) (found []inference) {
-	device := &b.g.Timeline.Devices[d]
+	device := b.g.Timeline.Devices[d]
 	for i := range device.Len() {
 		piece := b.g.base[d] + int32(i)
 		if b.g.after.of(piece) != trace.None {

@@ -64,8 +64,7 @@ func (r *rowsOfCalls) of(call int32) int32 {
 // findOwn finds, for each call that may have waited for its own work, or for room for it, its first piece of work;
 // quick is [builder.quickest].
 func (b *builder) findOwn(quick []int64) (own rowsOfCalls) {
-	for di := range b.g.Timeline.Devices {
-		d := &b.g.Timeline.Devices[di]
+	for di, d := range b.g.Timeline.Devices {
 		last := trace.None // found before
 		for i := range d.Len() {
 			if c := d.Call(i); c != trace.None && c != last && b.mayWait(d, i, int(c), quick) {
@@ -227,7 +226,7 @@ func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 // was not full.
 func (w *waiter) room(c, piece int32) int32 {
 	d, i := w.g.Place(piece)
-	device := &w.g.Timeline.Devices[d]
+	device := w.g.Timeline.Devices[d]
 	x, end := w.streams.named(device.Proc(i), device.ID, device.Stream(i)), w.g.api.End(int(c))
 	if x == nil {
 		return trace.None

@@ -45,7 +45,7 @@ func (b *builder) collect() {
 	}
 	number := make(map[*timeline.Device]int, len(devices))
 	for d := range devices {
-		number[&devices[d]] = d
+		number[devices[d]] = d
 	}
 	b.g.Timeline.ByStart(func(d *timeline.Device, i int) {
 		if d.Class(i) != timeline.Comm {

@@ -216,7 +216,7 @@ func begin(d *timeline.Device, i int) begun { return begun{d.Start(i), d.Call(i)
 // bind finds the last wait of work: of all its dependencies, the one that lets it start latest.
 func (g *Graph) bind(piece int32) (w begun, best hold) {
 	device, i := g.Place(piece)
-	d := &g.Timeline.Devices[device]
+	d := g.Timeline.Devices[device]
 	w = begin(d, i)
 	best = hold{piece: trace.None, call: trace.None, at: minTime, ready: minTime}
 	if w.call != trace.None {

@@ -89,8 +89,7 @@ func TestAnyCaptureIsReplayed(t *testing.T) {
 				}
 			}
 		}
-		for d := range c.Timeline.Devices {
-			device := &c.Timeline.Devices[d]
+		for d, device := range c.Timeline.Devices {
 			for i := range device.Len() {
 				at := device.Start(i)
 				c.Walk(c.Number(d, i), c.span.Start, func(s *stepgraph.Step) {

@@ -81,8 +81,7 @@ func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 	r := &replay{g: g, c: c, lo: make([]int32, len(devices)), hi: make([]int32, len(devices)),
 		base: make([]int32, len(devices)), joined: map[int32]int64{}, memory: g.memory(), stretch: stretch}
 	n, first := int32(0), int64(maxTime) // first is when the first work or call of the stretch starts
-	for d := range devices {
-		x := &devices[d]
+	for d, x := range devices {
 		lo, hi := startingIn(x, stretch)
 		r.lo[d], r.hi[d], r.base[d] = lo, hi, n
 		n += hi - lo
@@ -145,8 +144,7 @@ func (r *replay) factors(pieces, calls int) {
 	r.factor = make([]float32, pieces)
 	r.gone = make([]bool, calls)
 	kept := make([]bool, calls)
-	for d := range r.g.Timeline.Devices {
-		device := &r.g.Timeline.Devices[d]
+	for d, device := range r.g.Timeline.Devices {
 		for i := r.lo[d]; i < r.hi[d]; i++ {
 			f := max(0, r.c.Work(device, int(i)))
 			r.factor[r.base[d]+i-r.lo[d]] = float32(f)
@@ -181,7 +179,7 @@ func (r *replay) mark(u *Units) {
 		first[i], last[i] = trace.None, trace.None
 	}
 	for d := range u.Of {
-		device, members := &r.g.Timeline.Devices[d], u.Of[d].Walk()
+		device, members := r.g.Timeline.Devices[d], u.Of[d].Walk()
 		for i := r.lo[d]; i < r.hi[d]; i++ {
 			if id, call := members.Of(int(i)), device.Call(int(i)); id != trace.None && call >= r.callLo {
 				last[id] = max(last[id], call)
@@ -269,7 +267,7 @@ func scaled(ns int64, f float64) int64 { return int64(float64(ns)*f + 0.5) }
 
 // work starts a piece of work.
 func (r *replay) work(device int, i int32) {
-	d := &r.g.Timeline.Devices[device]
+	d := r.g.Timeline.Devices[device]
 	piece := r.g.base[device] + i
 	w, h := r.g.bind(piece)
 	slot := r.base[device] + i - r.lo[device]
@@ -392,7 +390,7 @@ func (r *replay) times(u *Units) []int64 {
 func (r *replay) communication(u *Units) []int64 {
 	sum := make([]int64, len(u.First))
 	for d := range u.Of {
-		device, members := &r.g.Timeline.Devices[d], u.Of[d].Walk()
+		device, members := r.g.Timeline.Devices[d], u.Of[d].Walk()
 		for i := r.lo[d]; i < r.hi[d]; i++ {
 			id := members.Of(int(i))
 			if id == trace.None || device.Class(int(i)) != timeline.Comm {

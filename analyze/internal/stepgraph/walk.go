@@ -249,7 +249,7 @@ var AbsenceNames = [Absences]string{"launch_starved", "blocking_comm", "blocking
 // Absent visits all the time of a device's window in which nothing computes, in order, in pieces that do not overlap,
 // with the cause of each.
 func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
-	d := &g.Timeline.Devices[device]
+	d := g.Timeline.Devices[device]
 	window := g.Timeline.Window
 	var path []Step
 	w := walker{g: g, tell: func(s *Step) { path = append(path, *s) }}

@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Kind of a piece of GPU work: the table it is a row of.
@@ -113,7 +114,7 @@ func (d *devices) of(id int32) int {
 
 // layOut finds the devices and, of each, the work that overlaps the window, by start. A device without work in the
 // window is idle, not absent. Work that starts together is not in order yet.
-func (s *sources) layOut(window interval.Interval) []Device {
+func (s *sources) layOut(window interval.Interval) []*Device {
 	tables := []int{computeKernel, wholeGraph, memoryCopy, memorySet}
 	seen, n := map[int32]int{}, 0
 	for _, k := range tables {
@@ -130,7 +131,7 @@ func (s *sources) layOut(window interval.Interval) []Device {
 		number.ids = append(number.ids, id)
 	}
 	slices.Sort(number.ids)
-	list := make([]Device, len(number.ids))
+	list := lists.Map(number.ids, func(id int32) *Device { return &Device{ID: id, in: s, window: window} })
 	if n == 0 {
 		return list
 	}
@@ -142,7 +143,6 @@ func (s *sources) layOut(window interval.Interval) []Device {
 		}
 	}
 	for d := range list {
-		list[d] = Device{ID: number.ids[d], in: s, window: window}
 		list[d].order = order(spill.Make[ref](s.trace.Memory(), counts[d]))[:0]
 	}
 	var at [sorts]int
@@ -167,7 +167,7 @@ func (s *sources) layOut(window interval.Interval) []Device {
 		w := s.work[k]
 		for ; at[k] < w.Len() && w.Start(at[k]) <= next; at[k]++ {
 			i := at[k]
-			d := &list[number.of(w.Device(i))]
+			d := list[number.of(w.Device(i))]
 			r := ref(k<<rowBits | i)
 			if k == computeKernel && s.isComm[s.trace.Kernels.Name(i)] {
 				r = ref(commKernel<<rowBits | i)

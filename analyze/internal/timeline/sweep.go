@@ -306,12 +306,12 @@ func (d *Device) Sweep(visit func(g *Gap), moments []int64) []Times {
 func (tl *Timeline) ByStart(visit func(d *Device, i int)) {
 	at := make([]int, len(tl.Devices))
 	q := NewQueue(len(at), func(d int) (int64, bool) {
-		dev := &tl.Devices[d]
+		dev := tl.Devices[d]
 		return first(dev.Start, at[d], dev.Len())
 	})
 	for q.First() >= 0 {
 		n, next := q.First(), q.second()
-		d := &tl.Devices[n]
+		d := tl.Devices[n]
 		for ; at[n] < d.Len() && d.Start(at[n]) <= next; at[n]++ {
 			visit(d, at[n])
 		}
@@ -332,7 +332,7 @@ func first(start func(i int) int64, i, n int) (int64, bool) {
 func (tl *Timeline) Together(visit func(start, end int64)) {
 	heads := make([]stretches, len(tl.Devices))
 	q := NewQueue(len(heads), func(d int) (int64, bool) {
-		heads[d].d = &tl.Devices[d]
+		heads[d].d = tl.Devices[d]
 		heads[d].next()
 		return heads[d].Start, heads[d].ok
 	})

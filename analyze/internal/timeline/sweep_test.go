@@ -42,8 +42,7 @@ func TestSweepAgainstLooking(t *testing.T) {
 		tl := timeline.New(x, timeline.Join(x), window, isComm)
 		const end = 600 // nothing lasts longer
 		var all [end]bool
-		for i := range tl.Devices {
-			d := &tl.Devices[i]
+		for _, d := range tl.Devices {
 			var runs [timeline.Idle][end]bool // by class and ns of the window
 			var kernels [end]bool
 			for k := range d.Len() {

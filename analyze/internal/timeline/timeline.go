@@ -5,6 +5,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/trace/span"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Class of GPU time. Each nanosecond of a device's window belongs to exactly one, in this order.
@@ -145,8 +146,11 @@ type Device struct {
 // Timeline is the GPU work of every device in one window common to all.
 type Timeline struct {
 	Window  interval.Interval
-	Devices []Device // by id
+	Devices []*Device // by id
 }
+
+// Pieces is how many pieces of work all devices have.
+func (tl *Timeline) Pieces() int { return lists.Sum(tl.Devices, (*Device).Len) }
 
 // WorkSpan is the time from the first start to the last end of GPU work on any device; ok is false if there is none.
 func WorkSpan(t *trace.Trace) (span interval.Interval, ok bool) {
@@ -173,7 +177,7 @@ func New(t *trace.Trace, calls *Calls, window interval.Interval, isComm []bool) 
 	tl := &Timeline{Window: window, Devices: in.layOut(window)}
 	blocking := blockingByThread(t)
 	parallel.Each(len(tl.Devices), func(i int) {
-		d := &tl.Devices[i]
+		d := tl.Devices[i]
 		d.blocking = blocking
 		d.order.settle(in)
 		d.span = span.Of(t.Memory(), len(d.order), func(i int) (start, end int64) { return in.start(d.order[i]), in.end(d.order[i]) })

@@ -67,7 +67,7 @@ func TestGapSplitting(t *testing.T) {
 			other.Call(s.name, s.start, s.end)
 		}
 		tl := layOut(open(t, b), interval.Interval{Start: 0, End: 300})
-		gaps := gapsOf(&tl.Devices[0])
+		gaps := gapsOf(tl.Devices[0])
 		if len(gaps) != 1 || gaps[0].Start != 100 || gaps[0].End != 200 || gaps[0].Prev != 0 || gaps[0].Next != 1 {
 			t.Errorf("%s: gaps %+v", c.name, gaps)
 			continue
@@ -85,7 +85,7 @@ func TestTheLowerCorrelationEndsTheGap(t *testing.T) {
 	th.Launch("first", 120, 130, tracetest.Kernel{Place: tracetest.Place{Stream: 13}, Start: 200, End: 210})
 	th.Memset(150, 160, tracetest.Memset{Start: 200, End: 300, Bytes: 1})
 	tl := layOut(open(t, b), interval.Interval{Start: 0, End: 300})
-	g := gapsOf(&tl.Devices[0])[0]
+	g := gapsOf(tl.Devices[0])[0]
 	if g.Cause != [5]int64{0, 20, 10, 70, 0} || tl.Devices[0].Work(int(g.Next)).Kind != timeline.KernelWork {
 		t.Errorf("%+v", g)
 	}
@@ -100,7 +100,7 @@ func TestWorkWithoutLengthIsNoNeighbour(t *testing.T) {
 	th.Launch("b", 120, 130, tracetest.Kernel{Start: 200, End: 300})
 	x := open(t, b)
 	d := layOut(x, interval.Interval{Start: 0, End: 300}).Devices[0]
-	gaps := gapsOf(&d)
+	gaps := gapsOf(d)
 	if len(gaps) != 1 {
 		t.Fatalf("gaps %+v", gaps)
 	}
@@ -128,7 +128,7 @@ func TestGapCutByTheWindow(t *testing.T) {
 		{130, [5]int64{30, 0, 0, 0, 0}},
 	} {
 		d := layOut(x, interval.Interval{Start: 0, End: c.end}).Devices[0]
-		gaps := gapsOf(&d)
+		gaps := gapsOf(d)
 		if g := gaps[0]; len(gaps) != 1 || g.Next != trace.None || g.Cause != c.want {
 			t.Errorf("to %d: %+v, want %v", c.end, gaps, c.want)
 		}
@@ -140,7 +140,7 @@ func TestGapsAtTheEnds(t *testing.T) {
 	b, th := one()
 	th.Launch("a", 20, 25, tracetest.Kernel{Start: 30, End: 60})
 	d := layOut(open(t, b), interval.Interval{Start: 0, End: 100}).Devices[0]
-	gaps := gapsOf(&d)
+	gaps := gapsOf(d)
 	if len(gaps) != 2 || d.GapCount != 2 || d.LongestGap != 40 {
 		t.Fatalf("gaps %+v", gaps)
 	}
@@ -162,7 +162,7 @@ func TestThePreviousWorkEndedLast(t *testing.T) {
 	th.Launch("short", 2, 3, tracetest.Kernel{Place: tracetest.Place{Stream: 13}, Start: 50, End: 60})
 	th.Launch("next", 4, 5, tracetest.Kernel{Start: 150, End: 160})
 	d := layOut(open(t, b), interval.Interval{Start: 0, End: 160}).Devices[0]
-	if g := gapsOf(&d)[0]; g.Prev != 0 || g.Next != 2 {
+	if g := gapsOf(d)[0]; g.Prev != 0 || g.Next != 2 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -185,11 +185,11 @@ func TestTimelineOfANarrowWindow(t *testing.T) {
 	if len(tl.Devices) != 2 || tl.Devices[0].ID != 0 || tl.Devices[1].ID != 1 {
 		t.Fatalf("devices %+v", tl.Devices)
 	}
-	d := &tl.Devices[0]
+	d := tl.Devices[0]
 	if d.Compute != 50 || d.ExposedCopy != 60 || d.Idle != 40 || d.Busy() != 110 || d.Kernels != 50 || d.KernelSpan != (interval.Interval{Start: 50, End: 100}) {
 		t.Errorf("%+v", *d)
 	}
-	if d := &tl.Devices[1]; d.Idle != 150 || d.Len() != 0 || d.Kernels != 0 {
+	if d := tl.Devices[1]; d.Idle != 150 || d.Len() != 0 || d.Kernels != 0 {
 		t.Errorf("device 1: %+v", *d)
 	}
 }

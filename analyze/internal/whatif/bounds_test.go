@@ -50,7 +50,7 @@ func (c *capture) hostIdle() []int64 {
 
 func (c *capture) streams(device int) int {
 	seen := map[int64]bool{}
-	d := &c.graph.Timeline.Devices[device]
+	d := c.graph.Timeline.Devices[device]
 	for i := range d.Len() {
 		seen[d.Stream(i)] = true
 	}

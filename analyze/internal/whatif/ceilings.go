@@ -86,11 +86,7 @@ func replayed(r *workunit.Result) (list []int32) {
 		}
 	}
 	lists.Sort(list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
-	work := 0
-	for d := range r.Timeline.Devices {
-		work += r.Timeline.Devices[d].Len()
-	}
-	if n, most := len(list), mostReplayed(len(list), work); n > most {
+	if n, most := len(list), mostReplayed(len(list), r.Timeline.Pieces()); n > most {
 		list = list[(n-most)/2:][:most]
 	}
 	return list
@@ -105,8 +101,7 @@ func mostReplayed(n, work int) int {
 // unlaunched is the share of the work in the stretch whose call is unknown, 0 to 1.
 func (c *Ceilings) unlaunched() float64 {
 	var all, without int
-	for d := range c.face.graph.Timeline.Devices {
-		device := &c.face.graph.Timeline.Devices[d]
+	for _, device := range c.face.graph.Timeline.Devices {
 		for i := range device.Len() {
 			if at := device.Start(i); at >= c.face.stretch.Start && at < c.face.stretch.End {
 				if all++; device.Call(i) == trace.None {

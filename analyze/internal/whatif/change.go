@@ -224,8 +224,7 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 		return f
 	}
 	tl := in.Graph.Timeline
-	for d := range tl.Devices {
-		device := &tl.Devices[d]
+	for _, device := range tl.Devices {
 		for i := range device.Len() {
 			if device.Kind(i) != timeline.KernelWork {
 				other(device, i)

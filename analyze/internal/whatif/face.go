@@ -113,7 +113,7 @@ func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 			continue
 		}
 		lists.Sort(units, func(a, b int32) int { return int(min(1, max(-1, f.r.Units[a].Start-f.r.Units[b].Start))) })
-		d := &f.graph.Timeline.Devices[index]
+		d := f.graph.Timeline.Devices[index]
 		reached := f.r.Units[units[0]].Start
 		lo, hi := f.pieces(d)
 		for i := lo; i < hi; i++ {
@@ -141,8 +141,7 @@ func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 // exclusive returns, by unit, how many ns a change takes of the time in which only work runs that it makes faster.
 func (f *facing) exclusive(left func(d *timeline.Device, i int) float64) []int64 {
 	var levels []float64 // remaining shares of the work's time, largest first
-	for d := range f.graph.Timeline.Devices {
-		device := &f.graph.Timeline.Devices[d]
+	for _, device := range f.graph.Timeline.Devices {
 		lo, hi := f.pieces(device)
 		for i := lo; i < hi; i++ {
 			if x := max(0, left(device, i)); !slices.Contains(levels, x) && len(levels) < mostLevels {

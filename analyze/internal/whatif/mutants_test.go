@@ -71,7 +71,7 @@ func (c *capture) truth(m *mutant.Mutant) (share float64, ok bool) {
 	for _, i := range c.kept() {
 		at := func(piece int32) (int64, int64, bool) {
 			d, k := c.graph.Place(piece)
-			device := &c.graph.Timeline.Devices[d]
+			device := c.graph.Timeline.Devices[d]
 			to, ok := m.Moved(int64(device.ID), device.Start(k))
 			return device.Start(k), to, ok
 		}
@@ -99,8 +99,7 @@ func (c *capture) share(change *stepgraph.Change) float64 {
 // families are the kernels by what they take, most first.
 func (c *capture) families() (list []string) {
 	sums := map[string]int64{}
-	for d := range c.graph.Timeline.Devices {
-		device := &c.graph.Timeline.Devices[d]
+	for _, device := range c.graph.Timeline.Devices {
 		for i := range device.Len() {
 			if device.Kind(i) == timeline.KernelWork && device.Class(i) == timeline.Compute {
 				sums[c.family(device, i)] += device.End(i) - device.Start(i)

@@ -178,7 +178,7 @@ func (f *Search) sound(r *Result) bool {
 	units := make([]work, len(r.Units))
 	var total int64
 	for d := range f.of {
-		device := &f.Timeline.Devices[d]
+		device := f.Timeline.Devices[d]
 		for w := range f.of[d].Len() {
 			if device.Class(w) != timeline.Compute {
 				continue

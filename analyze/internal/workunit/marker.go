@@ -126,8 +126,7 @@ func (f *Search) byMarkers() *Result {
 		return nil
 	}
 	var all int64
-	for d := range f.Timeline.Devices {
-		device := &f.Timeline.Devices[d]
+	for _, device := range f.Timeline.Devices {
 		for i := range device.Len() {
 			all += device.End(i) - device.Start(i)
 		}
@@ -307,8 +306,7 @@ func (m *marked) group(in *Input, kind func(r int32) Group) {
 func (m *marked) launched(in *Input) int64 {
 	o := newOwners(in.Trace, m)
 	var sum int64
-	for d := range in.Timeline.Devices {
-		device := &in.Timeline.Devices[d]
+	for _, device := range in.Timeline.Devices {
 		for i := range device.Len() {
 			if o.of(device.Call(i)) >= 0 {
 				sum += device.End(i) - device.Start(i)
@@ -326,8 +324,7 @@ func (f *Search) markerUnits(m *marked, name string) *Result {
 	var units []Unit
 	at := make([]int32, len(m.ranges)) // the marker's unit on this device, or -1
 	between := newOwned(f.Trace.Memory(), f.Timeline)
-	for d := range f.Timeline.Devices {
-		device := &f.Timeline.Devices[d]
+	for d, device := range f.Timeline.Devices {
 		for i := range at {
 			at[i] = -1
 		}

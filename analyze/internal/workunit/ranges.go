@@ -188,8 +188,7 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family, gi
 	}) {
 		return 0, 0
 	}
-	for d := range in.Timeline.Devices {
-		device := &in.Timeline.Devices[d]
+	for _, device := range in.Timeline.Devices {
 		for w := range device.Len() {
 			time := device.End(w) - device.Start(w)
 			all += time
@@ -236,13 +235,8 @@ func isKernel(device *timeline.Device, w int) bool {
 // anyLarge estimates from a sample whether a family may hold as many of the kernels as units must; of visits the
 // families of a piece of work.
 func anyLarge(t *timeline.Timeline, families int, of func(device *timeline.Device, w int, visit func(family int32))) bool {
-	total := 0
-	for d := range t.Devices {
-		total += t.Devices[d].Len()
-	}
-	inside, sampled := make([]int, families), 0
-	for d := range t.Devices {
-		device := &t.Devices[d]
+	total, inside, sampled := t.Pieces(), make([]int, families), 0
+	for _, device := range t.Devices {
 		for w := 0; w < device.Len(); w += 1 + int(mix(uint64(w))%uint64(2*(total/sampledWork)+1)) {
 			if isKernel(device, w) {
 				sampled++

@@ -96,7 +96,7 @@ func (f *Search) sign(r *Result) {
 		geometry[i] = hashGeometry(&f.Trace.Kernels.Configs[i])
 	}
 	for d := range f.of {
-		device := &f.Timeline.Devices[d]
+		device := f.Timeline.Devices[d]
 		for w := range f.of[d].Len() {
 			id := f.of[d].At(w)
 			if id == trace.None {

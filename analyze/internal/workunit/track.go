@@ -68,7 +68,7 @@ func NewSearch(in *Input) *Search {
 		func() { f.missing = holes(in.Trace, in.Calls) },
 		func() {
 			for d := range in.Timeline.Devices {
-				f.tracks = append(f.tracks, tracksOf(in.Trace, &in.Timeline.Devices[d], d)...)
+				f.tracks = append(f.tracks, tracksOf(in.Trace, in.Timeline.Devices[d], d)...)
 			}
 		})
 	return f

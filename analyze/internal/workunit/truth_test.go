@@ -221,7 +221,7 @@ func TestCutCaptureKeepsPeriodAndSignature(t *testing.T) {
 	for i := range whole.Units {
 		starts[whole.Units[i].Start] = true
 	}
-	d := &whole.Timeline.Devices[0]
+	d := whole.Timeline.Devices[0]
 	from, to := d.Start(0), d.Start(d.Len()-1)
 	for _, share := range longtest.Some([][2]float64{{0.05, 1}, {0.13, 0.9}, {0.31, 0.77}, {0, 0.5}, {0.5, 1}, {0.41, 0.83}}, 3) {
 		at := func(x float64) int64 { return from + int64(x*float64(to-from)) }
@@ -251,7 +251,7 @@ func TestKernelOfEveryKthStepOfRealTraces(t *testing.T) {
 				if u.Number%every != 0 || u.Group < 0 {
 					continue
 				}
-				d := &whole.Timeline.Devices[u.Index]
+				d := whole.Timeline.Devices[u.Index]
 				w := sort.Search(d.Len(), func(w int) bool { return d.Start(w) >= u.Start })
 				row := tracetest.Row{
 					"start": tracetest.Int(u.LastWork - 2*us), "end": tracetest.Int(u.LastWork), "deviceId": tracetest.Int(int64(u.Device)),

@@ -118,8 +118,7 @@ const maxNames = 30 // metrics by name
 func hostIdle(in *kit.Input, out *kit.Output) {
 	x := lateness(in)
 	t := out.Table("host_causes")
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for i, d := range in.Timeline.Devices {
 		if d.Cause[timeline.CauseHost] == 0 {
 			continue
 		}

@@ -227,8 +227,7 @@ func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 		of[i] = phases.At(phase)
 		of[i].formula += flops / float64(len(in.Timeline.Devices))
 	}
-	for d := range in.Units.Timeline.Devices {
-		device := &in.Units.Timeline.Devices[d]
+	for d, device := range in.Units.Timeline.Devices {
 		members := in.Units.Of[d].Walk()
 		for i := range device.Len() {
 			u := members.Of(i)

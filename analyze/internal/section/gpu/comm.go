@@ -129,8 +129,7 @@ func comm(in *kit.Input, out *kit.Output) {
 			}
 		}
 	}
-	for i := range devices {
-		d := &devices[i]
+	for i, d := range devices {
 		cursor := in.Span.Start // up to this moment communication is attributed
 		for j := range d.Len() {
 			if d.Class(j) != timeline.Comm {
@@ -228,8 +227,7 @@ func commTable(in *kit.Input, out *kit.Output, uses []*commUse) {
 
 func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64) {
 	t := out.Table("comm_devices")
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for i, d := range in.Timeline.Devices {
 		busy, exposed := d.Comm, d.ExposedComm
 		hidden := stat.Ratio(busy-exposed, busy)
 		out.FromWork(d.Len(), "start", "end", "deviceId")
@@ -261,7 +259,7 @@ func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64)
 // before all have begun, as indexes into its work: of two devices, also what they send each other.
 func synchronising(in *kit.Input, device int) []int {
 	var list []int
-	d := &in.Timeline.Devices[device]
+	d := in.Timeline.Devices[device]
 	for j := range d.Len() {
 		if d.Class(j) != timeline.Comm || d.Start(j) < in.Span.Start {
 			continue
@@ -307,8 +305,8 @@ func pairedWaits(in *kit.Input) []int64 {
 	for n := range lists[0] {
 		last, end := int64(math.MinInt64), int64(math.MaxInt64)
 		for i := range devices {
-			d, w := &devices[i], lists[i][n]
-			if collective(in, d, w) != collective(in, &devices[0], lists[0][n]) {
+			d, w := devices[i], lists[i][n]
+			if collective(in, d, w) != collective(in, devices[0], lists[0][n]) {
 				return nil
 			}
 			last, end = max(last, d.Start(w)), min(end, d.End(w))
@@ -317,7 +315,7 @@ func pairedWaits(in *kit.Input) []int64 {
 			together++
 		}
 		for i := range devices {
-			d, w := &devices[i], lists[i][n]
+			d, w := devices[i], lists[i][n]
 			waits[i] += min(last, d.End(w)) - d.Start(w)
 		}
 	}

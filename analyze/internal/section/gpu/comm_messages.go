@@ -78,8 +78,7 @@ func commMessages(in *kit.Input, out *kit.Output) {
 	uses := kit.NewTally[commSize, traffic]()
 	seen := map[int32]*traffic{} // by call
 	kernels, joined := 0, 0
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for _, d := range in.Timeline.Devices {
 		for j := range d.Len() {
 			if d.Class(j) != timeline.Comm || d.Start(j) < in.Span.Start {
 				continue

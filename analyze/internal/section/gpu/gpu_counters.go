@@ -335,8 +335,7 @@ func (c *counted) kernels() {
 		sums[i] = make([]weighted, len(kernelCounters))
 	}
 	k := &c.in.Trace.Kernels
-	for i := range c.in.Timeline.Devices {
-		d := &c.in.Timeline.Devices[i]
+	for _, d := range c.in.Timeline.Devices {
 		for at, name := range kernelCounters {
 			s := c.series(d.ID, name)
 			if s == nil {
@@ -384,8 +383,7 @@ func (c *counted) series(device int32, name string) *series {
 // clocks emits the clocks while the device worked, and warns if a device slowed down.
 func (c *counted) clocks() {
 	t := c.out.Table("gpu_clocks")
-	for i := range c.in.Timeline.Devices {
-		d := &c.in.Timeline.Devices[i]
+	for _, d := range c.in.Timeline.Devices {
 		for _, s := range c.list {
 			if !s.clock || s.device != d.ID || len(s.rows) < 2 {
 				continue

@@ -92,8 +92,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	classes := out.Table("gpu_time")
 	causes := out.Table("idle_causes")
 	chart := report.Chart{ID: "gpu_time", Title: "Time by class, idle time by cause", Kind: "stacked", Unit: report.Nanoseconds}
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for i, d := range in.Timeline.Devices {
 		id := strconv.Itoa(int(d.ID))
 		l := kit.Labels("device", id)
 		out.FromWork(d.Len(), "start", "end", "deviceId")
@@ -307,7 +306,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 func deviceImbalance(in *kit.Input, out *kit.Output) {
 	devices := in.Timeline.Devices
 	first, last := extremes(len(devices), func(i int) int64 { return devices[i].Compute })
-	most, least := &devices[first], &devices[last]
+	most, least := devices[first], devices[last]
 	if float64(most.Compute-least.Compute) < imbalance*float64(in.Span.Len()) {
 		return
 	}

@@ -87,7 +87,7 @@ func idle(in *kit.Input, out *kit.Output) {
 	var left [timeline.Causes]int64
 	found := idleByDevice(in)
 	for i := range found {
-		d := &in.Timeline.Devices[i]
+		d := in.Timeline.Devices[i]
 		found[i].emit(in, out, d)
 		if i < kit.MaxDeviceMetrics {
 			chart.Series = append(chart.Series, utilisation(d, in.Span, found[i].strip))
@@ -180,7 +180,7 @@ func idleLooks(in *kit.Input) []*deviceIdle {
 		list := make([]*deviceIdle, len(in.Timeline.Devices))
 		overhead, at, held := overheadSet(in), newIdleMoments(in.Span), newHeldWork(in.Trace)
 		for i := range list {
-			list[i] = newIdleLook(in, &in.Timeline.Devices[i], overhead, at, held)
+			list[i] = newIdleLook(in, in.Timeline.Devices[i], overhead, at, held)
 		}
 		return list
 	})
@@ -349,7 +349,7 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 func idleFindings(in *kit.Input, out *kit.Output, found []*deviceIdle) {
 	for i := range found {
 		if found[i].long > 0 {
-			d := &in.Timeline.Devices[i]
+			d := in.Timeline.Devices[i]
 			id := strconv.Itoa(int(d.ID))
 			main, _ := extremes(timeline.Causes, func(c int) int64 { return d.Cause[c] })
 			out.Find("gpu_gaps", []report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),

@@ -110,8 +110,7 @@ func streams(in *kit.Input, out *kit.Output) {
 		*streamUse
 	}
 	var rows []row
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for _, d := range in.Timeline.Devices {
 		list, concurrent := streamsOf(in, d)
 		l := kit.Labels("device", strconv.Itoa(int(d.ID)))
 		out.FromWork(d.Len(), "start", "end", "deviceId", "streamId", "globalPid")

@@ -140,8 +140,7 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 		d := kernels.At(ran.Places[c.B].B)
 		d.Count, d.Total = d.Count+c.Count, d.Total+c.Total
 	}
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
+	for _, d := range in.Timeline.Devices {
 		a := in.Trace.GPU(d.ID)
 		busy, ran := d.Busy(), kernels.At(d.ID)
 		t.Row(

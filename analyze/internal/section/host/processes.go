@@ -194,8 +194,7 @@ func addProcs(in *kit.Input) []procSum {
 // procBusy adds up, device by device, the union of each process's work, and notes which devices it used.
 func procBusy(in *kit.Input, all []procSum) {
 	reached := make([]int64, len(all))
-	for d := range in.Timeline.Devices {
-		dev := &in.Timeline.Devices[d]
+	for _, dev := range in.Timeline.Devices {
 		for p := range reached {
 			reached[p] = in.Span.Start
 		}

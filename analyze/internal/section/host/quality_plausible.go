@@ -99,8 +99,7 @@ func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 			" opened NVTX ranges: either the others launched nothing, or the kernels' process is wrong. Read numbers by process with care.")
 	}
 	if len(kernelProcs) > 1 {
-		for i := range in.Timeline.Devices {
-			d := &in.Timeline.Devices[i]
+		for _, d := range in.Timeline.Devices {
 			if both := sharedTime(d, in.Span); d.ID >= 0 && float64(both) > sharedWarn*float64(d.Busy()) {
 				warn("shared_device", "On GPU "+strconv.Itoa(int(d.ID))+" kernels of several processes run at the same time, for "+formatTime(both)+
 					" of "+formatTime(d.Busy())+": the processes number GPUs for themselves (CUDA_VISIBLE_DEVICES) and the capture does not say which GPU is whose, or they share one through MPS. "+

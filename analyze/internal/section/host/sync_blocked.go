@@ -66,8 +66,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 	}
 	api, everyone := &in.Trace.API, len(in.Trace.Procs)
 	anonymous := false
-	for d := range in.Timeline.Devices {
-		dev := &in.Timeline.Devices[d]
+	for _, dev := range in.Timeline.Devices {
 		for i := 0; i < dev.Len() && !anonymous; i++ {
 			anonymous = dev.Proc(i) == trace.None
 		}
@@ -130,8 +129,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		}
 	}
 	if apart := processesApart(in); apart && len(moments[everyone]) == 0 {
-		for d := range in.Timeline.Devices {
-			dev := &in.Timeline.Devices[d]
+		for _, dev := range in.Timeline.Devices {
 			for i := range dev.Len() {
 				work(dev, i)
 			}

@@ -17,7 +17,7 @@ func (w *gapWalk) add(in *Input, s *Section) {
 }
 
 // visit goes through the devices once.
-func (w *gapWalk) visit(devices []timeline.Device, threads *timeline.Threads) {
+func (w *gapWalk) visit(devices []*timeline.Device, threads *timeline.Threads) {
 	var lists [][]*timeline.Visitor
 	for _, visitors := range w.makers {
 		if list := visitors(); len(list) > 0 {

@@ -90,7 +90,7 @@ func newStepLook(in *Input) *stepLook {
 	for _, s := range x.step.Spans {
 		x.step.Of += s.Len()
 	}
-	x.step.Device = &x.tl.Devices[x.index]
+	x.step.Device = x.tl.Devices[x.index]
 	for i := range x.parts {
 		x.parts[i] = newLatePart()
 	}

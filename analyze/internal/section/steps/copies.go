@@ -24,7 +24,7 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 	var groups []group
 	list := newParts(0) // here name is the group, and ns the bytes
 	rows := 0
-	device := &x.Timeline.Devices[index]
+	device := x.Timeline.Devices[index]
 	members := x.Of[index].Walk()
 	for i := range device.Len() {
 		if device.Kind(i) != timeline.CopyWork { // few are

@@ -99,7 +99,7 @@ func addUnits(in *kit.Input) unitSums {
 	})
 	countLaunches(in, costs)
 	for d := range x.Between {
-		device := &x.Timeline.Devices[d]
+		device := x.Timeline.Devices[d]
 		between := x.Between[d].Walk()
 		for i := range device.Len() {
 			if u := between.Of(i); u != trace.None && device.Kind(i) == timeline.KernelWork {
@@ -165,7 +165,7 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 	lastOf := map[int32]int32{}   // by call that launched several pieces: the unit for which it was last counted, plus one
 	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
 	for d := range x.Of {
-		device := &x.Timeline.Devices[d]
+		device := x.Timeline.Devices[d]
 		members := x.Of[d].Walk()
 		for i := range device.Len() {
 			u, kind := members.Of(i), device.Kind(i)

@@ -172,7 +172,7 @@ func (r *pathRun) from(rows int) {
 
 func (r *pathRun) found() {
 	f := &r.g.Found
-	r.from(r.pieces())
+	r.from(r.in.Timeline.Pieces())
 	waits := f.Recorded + f.ByOrder + f.Unrecorded + f.Contradicted
 	for _, w := range []struct {
 		name string
@@ -203,16 +203,9 @@ func (r *pathRun) found() {
 	}
 }
 
-func (r *pathRun) pieces() (n int) {
-	for d := range r.in.Timeline.Devices {
-		n += r.in.Timeline.Devices[d].Len()
-	}
-	return n
-}
-
 func (r *pathRun) nameIn(g *stepgraph.Graph, piece int32) string {
 	d, i := g.Place(piece)
-	return r.in.WorkNames().Of(&g.Timeline.Devices[d], i)
+	return r.in.WorkNames().Of(g.Timeline.Devices[d], i)
 }
 
 func (r *pathRun) callName(call int32) string {
@@ -278,8 +271,7 @@ func (r *pathRun) absent() (ofUnits []absences) {
 	devices := r.in.Timeline.Devices
 	sums, ofUnits := r.absences(r.g)
 	t := r.out.Table("no_compute")
-	for i := range devices {
-		d := &devices[i]
+	for i, d := range devices {
 		r.from(d.Len())
 		for a, ns := range sums[i] {
 			r.out.Int("gpu.no_compute_time",

@@ -31,7 +31,7 @@ func (r *pathRun) units(absent []absences) {
 			s.summary(r.out, "unit.no_compute_time", kit.Labels(append(pairs, "cause", name)...), values)
 		}
 	}
-	r.from(r.pieces())
+	r.from(r.in.Timeline.Pieces())
 	emit(main)
 	for i := range sets {
 		if int(sets[i].group) == x.Primary {
@@ -205,7 +205,7 @@ func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet)
 	if len(off) == 0 {
 		return
 	}
-	r.from(r.pieces())
+	r.from(r.in.Timeline.Pieces())
 	m := r.out.Summary("unit.replay_error", nil, off)
 	m.Group = main.id
 	if m := *m.Value / max(1, stat.Summarize(times).P50); m > badFit {

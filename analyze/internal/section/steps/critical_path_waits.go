@@ -116,7 +116,7 @@ func (l *waitList) gap(in *kit.Input, graph *stepgraph.Graph, device int, g *tim
 	w := waitFor{reason: reason}
 	if piece != trace.None {
 		d, i := graph.Place(piece)
-		w.what, w.work = aPiece, in.WorkNames().Key(&graph.Timeline.Devices[d], i)
+		w.what, w.work = aPiece, in.WorkNames().Key(graph.Timeline.Devices[d], i)
 	} else if call != trace.None {
 		w.what, w.work.Of = aCall, int64(in.Trace.API.Name(int(call)))
 	}

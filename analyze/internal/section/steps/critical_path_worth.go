@@ -52,7 +52,7 @@ func (r *pathRun) whatIfs() {
 		list[i].gain = g
 	})
 	lists.Sort(list, func(a, b whatIf) int { return cmp.Compare(b.gain.UpTo, a.gain.UpTo) })
-	r.from(r.pieces())
+	r.from(r.in.Timeline.Pieces())
 	t := r.out.Table("what_ifs")
 	for i, w := range list {
 		if up := w.gain.UpTo; up > 0 && (i < shownWhatIfs || w.change.HostFree) {
@@ -95,8 +95,7 @@ func (r *pathRun) candidates() []whatIf {
 		list = append(list, whatIf{text: "--no-sync *Synchronize", change: &stepgraph.Change{NoWait: blocks}})
 	}
 	times, comm := make([]int64, len(in.Trace.Kernels.Names)), false
-	for d := range in.Units.Timeline.Devices {
-		device := &in.Units.Timeline.Devices[d]
+	for _, device := range in.Units.Timeline.Devices {
 		comm = comm || device.Comm > 0
 		for i := range device.Len() {
 			if device.Kind(i) == timeline.KernelWork && device.Class(i) == timeline.Compute {

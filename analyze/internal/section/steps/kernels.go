@@ -78,7 +78,7 @@ func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
 	index := x.Units[s.units[0]].Index
 	place := unitPlaces(in, s)
-	d := &x.Timeline.Devices[index]
+	d := x.Timeline.Devices[index]
 	w.time, w.exclusive = newParts(w.names), newParts(w.names)
 	members := x.Of[index].Walk()
 	for i := 0; i < d.Len(); {

@@ -218,7 +218,7 @@ func (w *unitWork) positions(in *kit.Input, group int32) []report.Cell {
 		return first
 	}
 	index := x.Units[example].Index
-	device := &x.Timeline.Devices[index]
+	device := x.Timeline.Devices[index]
 	at := int64(0)
 	members := x.Of[index].Walk()
 	for i := 0; i < device.Len(); {
@@ -244,7 +244,7 @@ func (w *unitWork) geometries(in *kit.Input, s *unitSet) []report.Cell {
 	const unseen, mixed = -1, -2
 	x, kernels := in.Units, &in.Trace.Kernels
 	index := x.Units[s.units[0]].Index
-	device, place := &x.Timeline.Devices[index], unitPlaces(in, s)
+	device, place := x.Timeline.Devices[index], unitPlaces(in, s)
 	config := make([]int32, w.names)
 	for n := range config {
 		config[n] = unseen
@@ -313,7 +313,7 @@ func geometry(c *trace.LaunchConfig) string {
 func (w *unitWork) launchedBetween(in *kit.Input, s *unitSet) []report.Cell {
 	x := in.Units
 	index := x.Units[s.units[0]].Index
-	device, place := &x.Timeline.Devices[index], unitPlaces(in, s)
+	device, place := x.Timeline.Devices[index], unitPlaces(in, s)
 	cells, count := make([]report.Cell, w.names), make([]int64, w.names)
 	between := x.Between[index].Walk()
 	for i := range device.Len() {

@@ -39,7 +39,7 @@ const maxUnitEdits = 400
 func newSequence(in *kit.Input, s *unitSet) *sequence {
 	x := in.Units
 	index := x.Units[s.units[0]].Index
-	q := &sequence{in: in, all: s, set: s.sample(), device: &x.Timeline.Devices[index]}
+	q := &sequence{in: in, all: s, set: s.sample(), device: x.Timeline.Devices[index]}
 	if x.Period.Families {
 		q.families = kit.Once(in, "kernel families", func() []int64 { return families(in.Kinds) })
 	}
@@ -67,7 +67,7 @@ func (q *sequence) free() {
 func kernelsOf(in *kit.Input, s *unitSet, visit func(i int, unit int32)) {
 	x, place := in.Units, unitPlaces(in, s)
 	index := x.Units[s.units[0]].Index
-	device := &x.Timeline.Devices[index]
+	device := x.Timeline.Devices[index]
 	members, between := x.Of[index].Walk(), new(workunit.Members).Walk()
 	if x.Between != nil {
 		between = x.Between[index].Walk()

@@ -89,7 +89,7 @@ func (q *sequence) toShow() []shownUnit {
 // show lists the events of a unit.
 func (shown *shownUnit) show(in *kit.Input, names *nameTable) *report.UnitShown {
 	u := &in.Units.Units[shown.unit]
-	device := &in.Units.Timeline.Devices[u.Index]
+	device := in.Units.Timeline.Devices[u.Index]
 	work, gaps := workOf(device, u.Start, u.End)
 	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
 	s.LeftOut += int64(max(len(work)-maxShownWork, 0))

@@ -119,7 +119,7 @@ type partTimes struct {
 func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
 	w.exclusive = newParts(w.names)
-	d := &in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
+	d := in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
 	for _, o := range owners(in, s) {
 		w.exclusively(in, d, s, o.lo, o.hi)
 	}
@@ -171,7 +171,7 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 // copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; if several run,
 // the time belongs to the one that started first.
 func copyTimes(in *kit.Input, s *unitSet) []partTimes {
-	d := &in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
+	d := in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
 	owned, names := owners(in, s), kit.NewNumbering[copySort]()
 	var times [][]int64 // by number of the name and unit
 	type piece struct {
