@@ -5,6 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -46,11 +47,7 @@ func paragraph(parts []string) string {
 	if len(parts) <= 3 {
 		return sentence(parts)
 	}
-	var list []string
-	for i := range parts {
-		list = append(list, sentence(parts[i:i+1]))
-	}
-	return strings.Join(list, " ")
+	return strings.Join(lists.Map(parts, func(part string) string { return sentence([]string{part}) }), " ")
 }
 
 // sentence joins parts to a sentence that ends with a full stop, and that begins with a capital unless its first word

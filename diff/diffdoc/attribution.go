@@ -128,15 +128,9 @@ func attributionRows(a *comparison.Attribution, kernels int) []comparison.Attrib
 }
 
 // hostCauses lists what the launching thread did; nil if the captures do not show it.
-func hostCauses(a *comparison.Attribution) (rows []comparison.AttributionRow) {
-	told := false
-	for _, r := range a.Rows {
-		if r.Kind == comparison.KindHost {
-			rows = append(rows, r)
-			told = told || r.ID != "unknown"
-		}
-	}
-	if !told {
+func hostCauses(a *comparison.Attribution) []comparison.AttributionRow {
+	rows := lists.Filter(a.Rows, func(r comparison.AttributionRow) bool { return r.Kind == comparison.KindHost })
+	if !slices.ContainsFunc(rows, func(r comparison.AttributionRow) bool { return r.ID != "unknown" }) {
 		return nil
 	}
 	return rows
@@ -144,32 +138,26 @@ func hostCauses(a *comparison.Attribution) (rows []comparison.AttributionRow) {
 
 // movedKernels returns the kernels whose part of the change is worth showing, largest changes first.
 func movedKernels(a *comparison.Attribution, limit int) []comparison.AttributionRow {
-	var list []comparison.AttributionRow
-	for _, r := range a.Rows {
-		if r.Kind == comparison.KindKernel && math.Abs(r.Delta) >= kernelMatters*math.Abs(a.TotalDelta) {
-			list = append(list, r)
-		}
-	}
+	list := lists.Filter(a.Rows, func(r comparison.AttributionRow) bool {
+		return r.Kind == comparison.KindKernel && math.Abs(r.Delta) >= kernelMatters*math.Abs(a.TotalDelta)
+	})
 	return largestChanges(list, limit, func(r comparison.AttributionRow) float64 { return r.Delta })
 }
 
 // display names a kernel, or a kernel and what replaced it, as every table of the terminal does; name is of the
 // attribution, or of either side.
 func display(c *comparison.Comparison, name string) doc.Cell {
-	at := -1
-	for i := range c.Kernels {
-		base, head := comparison.Value(c.Kernels[i].BaseName), comparison.Value(c.Kernels[i].HeadName)
-		switch {
-		case name == base+" → "+head, name == base && head == "", name == head && (base == "" || base == head):
-			return briefName(c, &c.Kernels[i])
-		case at < 0 && (name == base || name == head):
-			at = i
-		}
+	of := lists.Find(c.Kernels, func(k *comparison.Kernel) bool {
+		base, head := comparison.Value(k.BaseName), comparison.Value(k.HeadName)
+		return name == base+" → "+head || name == base && head == "" || name == head && (base == "" || base == head)
+	})
+	of = cmp.Or(of, lists.Find(c.Kernels, func(k *comparison.Kernel) bool {
+		return name == comparison.Value(k.BaseName) || name == comparison.Value(k.HeadName)
+	}))
+	if of == nil {
+		return doc.Cell{doc.Name(name)}
 	}
-	if at >= 0 {
-		return briefName(c, &c.Kernels[at])
-	}
-	return doc.Cell{doc.Name(name)}
+	return briefName(c, of)
 }
 
 // kernelMatters is the smallest share of the change, 0 to 1, for a kernel to be shown with the causes.

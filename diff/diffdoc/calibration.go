@@ -50,7 +50,7 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	}
 	d.Add(leftOutBlocks(c)...)
 	d.Add(doc.P(wording.Count(int64(len(c.Metrics)),
-		"metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor."))
+		"metric") + " calibrated, " + unit.Int(len(c.Skipped)) + " without a floor."))
 	if out != "" {
 		d.Add(doc.P("Wrote ", doc.Name(out), ": explain diff ", doc.Code("--noise"), " reads it."))
 	}

@@ -1,12 +1,14 @@
 package diffdoc
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -21,15 +23,14 @@ func forest(c *comparison.Comparison) doc.Chart {
 	kinds := severalKinds(c)
 	for i := range c.Primary {
 		r := &c.Primary[i]
-		g := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Of(r) })
-		if g < 0 || r.Ratio == nil || !c.Comparable {
+		gate := lists.Find(c.Gates, func(g *comparison.Gate) bool { return g.Of(r) })
+		if gate == nil || r.Ratio == nil || !c.Comparable {
 			continue
 		}
 		label := r.Metric
 		if kinds && r.Kind != "" {
 			label += " " + r.Kind
 		}
-		gate := &c.Gates[g]
 		change, low, high, noise, limit := comparison.Value(r.Ratio)-1, math.NaN(), math.NaN(), math.NaN(), math.NaN()
 		switch x := r.Interval; {
 		case gate.Tested != nil:
@@ -75,15 +76,12 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 
 // timeRow returns the row of the unit's mean time that the attribution explains; nil if it was not judged.
 func timeRow(c *comparison.Comparison) *comparison.Row {
-	for _, metric := range []string{"unit.time.mean", "unit.time.p50"} {
-		for i := range c.Primary {
-			r, kind := &c.Primary[i], c.Attribution.Kind
-			if r.Metric == metric && (r.Kind == kind || r.Kind == "" || kind == "") {
-				return r
-			}
-		}
+	of := func(metric string) *comparison.Row {
+		return lists.Find(c.Primary, func(r *comparison.Row) bool {
+			return r.Metric == metric && (r.Kind == c.Attribution.Kind || r.Kind == "" || c.Attribution.Kind == "")
+		})
 	}
-	return nil
+	return cmp.Or(of("unit.time.mean"), of("unit.time.p50"))
 }
 
 // Limits of the drawn parts: their number, and the smallest share of all changes for a bar of its own.
@@ -96,18 +94,13 @@ const (
 // idle time, which sum to it. Small parts are summed up. The noise floor of the unit's time is shaded.
 func changes(c *comparison.Comparison, r *comparison.Row) doc.Chart {
 	a := &c.Attribution
-	var parts []comparison.AttributionRow
-	moved := 0.0
-	for _, r := range a.Rows {
-		switch {
-		case r.Kind == "category", r.Kind == "idle_cause", r.Kind == "class" && r.ID == "exposed_copy":
-			parts = append(parts, r)
-			moved += math.Abs(r.Delta)
-		}
-	}
+	parts := lists.Filter(a.Rows, func(r comparison.AttributionRow) bool {
+		return r.Kind == "category" || r.Kind == "idle_cause" || r.Kind == "class" && r.ID == "exposed_copy"
+	})
 	if len(parts) == 0 {
 		return doc.Chart{}
 	}
+	moved := lists.Sum(parts, func(r comparison.AttributionRow) float64 { return math.Abs(r.Delta) })
 	s := doc.Series{Name: "mean " + a.Metric}
 	rest, small := a.TotalDelta, 0
 	for i, r := range largestChanges(parts, len(parts), func(r comparison.AttributionRow) float64 { return r.Delta }) {
@@ -224,10 +217,7 @@ func apiBlocks(c *comparison.Comparison) []doc.Block {
 		return nil
 	}
 	t.Caption = nil
-	sum := 0.0
-	for i := range c.API {
-		sum += callCost(&c.API[i])
-	}
+	sum := lists.Sum(c.API, func(a comparison.API) float64 { return callCost(&a) })
 	return []doc.Block{doc.P(doc.Text("All calls together: " + delta(sum) + " per unit. " + hostTime).With(doc.Muted)), t}
 }
 
@@ -245,22 +235,20 @@ func distribution(c *comparison.Comparison) doc.Chart {
 	x := &c.Distribution
 	dots := doc.Chart{ID: "distribution", Title: "Times of single units, a row for each capture", Kind: "dots",
 		Unit: report.Nanoseconds}
-	count, nth := map[string]int{}, map[string]int{}
-	for _, u := range x.Captures {
-		count[u.Side]++
-	}
-	for _, u := range x.Captures {
-		nth[u.Side]++
-		s := doc.Series{Name: u.Side, Style: u.Side}
-		if count[u.Side] > 1 {
-			s.Name += " " + strconv.Itoa(nth[u.Side]) + ": " + u.Name
+	sides := lists.Groups(x.Captures, func(u comparison.CaptureUnits) string { return u.Side })
+	for _, side := range sides {
+		for i, u := range side {
+			s := doc.Series{Name: u.Side, Style: u.Side}
+			if len(side) > 1 {
+				s.Name += " " + strconv.Itoa(i+1) + ": " + u.Name
+			}
+			for k, t := range u.Times {
+				s.Add(strconv.Itoa(k+1), t)
+			}
+			dots.Series = append(dots.Series, s)
 		}
-		for k, t := range u.Times {
-			s.Add(strconv.Itoa(k+1), t)
-		}
-		dots.Series = append(dots.Series, s)
 	}
-	if count["base"] > 0 && count["head"] > 0 {
+	if len(sides) == 2 {
 		return dots
 	}
 	if len(x.Edges) < 2 {

@@ -120,14 +120,12 @@ func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
 		case doc.Table:
 			if n := len(b.Rows) - rows; n > 0 {
 				b.Rows = b.Rows[:rows]
-				foot := make([][]doc.Cell, 0, len(b.Foot)+1)
-				b.Foot = append(append(foot, b.Foot...), doc.Row(leftOutText(n, "row")))
+				b.Foot = append(slices.Clip(b.Foot), doc.Row(leftOutText(n, "row")))
 			}
 			out[i] = b
 		case doc.List:
 			if n := len(b.Items) - rows; n > 0 {
-				items := make([]doc.Item, 0, rows+1)
-				b.Items = append(append(items, b.Items[:rows]...), doc.Item{Spans: doc.Spans(leftOutText(n, "line"))})
+				b.Items = append(b.Items[:rows:rows], doc.Item{Spans: doc.Spans(leftOutText(n, "line"))})
 			}
 			out[i] = b
 		case doc.Details:
@@ -277,9 +275,4 @@ func (p commentPage) provenance() []doc.Span {
 }
 
 // shortSHA shortens a commit as GitHub does.
-func shortSHA(s string) string {
-	if len(s) > 7 {
-		return s[:7]
-	}
-	return s
-}
+func shortSHA(s string) string { return s[:min(len(s), 7)] }

@@ -41,14 +41,19 @@ func table(c *comparison.Comparison) report.Table {
 		return report.S(*v)
 	}
 	null := report.Null
+	less := func(head, base *float64) report.Cell {
+		if head == nil || base == nil {
+			return null
+		}
+		return report.F(*head - *base)
+	}
 	ends := func(i *comparison.Interval) (low, high report.Cell) {
 		if i == nil {
 			return null, null
 		}
 		return report.F(i.Low), report.F(i.High)
 	}
-	for i := range c.Primary {
-		r := &c.Primary[i]
+	for _, r := range c.Primary {
 		low, high := ends(r.Interval)
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("metric"), report.S(r.Metric), report.S(r.Labels.String()), null, report.S(r.Unit), f(r.Base),
@@ -56,8 +61,7 @@ func table(c *comparison.Comparison) report.Table {
 			null, null, null, null, low, high, f(r.NoiseFloor), f(r.P), f(r.PAdjusted),
 		})
 	}
-	for i := range c.Kernels {
-		k := &c.Kernels[i]
+	for _, k := range c.Kernels {
 		low, high := ends(k.Interval)
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("kernel"), report.S("kernel.time_per_unit"), s(k.BaseName), s(k.HeadName),
@@ -68,28 +72,18 @@ func table(c *comparison.Comparison) report.Table {
 			f(perRun(k.Base, k.BaseCount)), f(perRun(k.Head, k.HeadCount)),
 		})
 	}
-	for i := range c.API {
-		a := &c.API[i]
-		delta := null
-		if a.BaseMean != nil && a.HeadMean != nil {
-			delta = report.F(comparison.Value(a.HeadMean) - comparison.Value(a.BaseMean))
-		}
+	for _, a := range c.API {
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("api"), report.S("api.time.mean"), report.S(a.Name), null, report.S(report.Nanoseconds),
-			f(a.BaseMean), f(a.HeadMean), delta, f(a.Ratio), report.S(string(a.Class)),
+			f(a.BaseMean), f(a.HeadMean), less(a.HeadMean, a.BaseMean), f(a.Ratio), report.S(string(a.Class)),
 			f(a.BaseCount), f(a.HeadCount), null, null, null, null, null, null, null, null,
 			f(a.BaseMean), f(a.HeadMean),
 		})
 	}
-	for i := range c.Structure {
-		x := &c.Structure[i]
-		delta := null
-		if x.Base != nil && x.Head != nil {
-			delta = report.F(comparison.Value(x.Head) - comparison.Value(x.Base))
-		}
+	for _, x := range c.Structure {
 		t.Rows = append(t.Rows, []report.Cell{
-			report.S("structure"), report.S(x.ID), report.S(x.Text), null, null, f(x.Base), f(x.Head), delta, null,
-			report.S(string(x.Class)),
+			report.S("structure"), report.S(x.ID), report.S(x.Text), null, null, f(x.Base), f(x.Head),
+			less(x.Head, x.Base), null, report.S(string(x.Class)),
 		})
 	}
 	t.TotalRows = int64(len(t.Rows))

@@ -16,20 +16,16 @@ import (
 func noticedGates(c *comparison.Comparison) []comparison.Gate {
 	var list []comparison.Gate
 	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn} {
-		for _, g := range c.Gates {
-			if g.Verdict == v && !(len(c.Reasons) > 0 && !c.Comparable && g.Code == c.Reasons[0].Code) {
-				list = append(list, g)
-			}
-		}
+		list = append(list, lists.Filter(c.Gates, func(g comparison.Gate) bool {
+			return g.Verdict == v && (len(c.Reasons) == 0 || c.Comparable || g.Code != c.Reasons[0].Code)
+		})...)
 	}
 	return list
 }
 
 // gateList lists the gates that did not pass, in sentences.
 func gateList(c *comparison.Comparison, limit int) (l doc.List) {
-	gates := slices.DeleteFunc(noticedGates(c), func(g comparison.Gate) bool {
-		return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
-	}) // they have a list of their own
+	gates := slices.DeleteFunc(noticedGates(c), warnsOfStructure) // they have a list of their own
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
 		l.Add(doc.Strong(string(g.Verdict)).With(verdictTones[g.Verdict]), " ", ruleSpans(g), " on ", gateMetric(c, g), ": "+clip(g.Reason))
@@ -41,31 +37,30 @@ func gateList(c *comparison.Comparison, limit int) (l doc.List) {
 // moreItems ends a list with the number of items that it leaves out.
 func moreItems(l *doc.List, n int) {
 	if n > 0 {
-		l.Add("and " + unit.Int(int64(n)) + " more")
+		l.Add("and " + unit.Int(n) + " more")
 	}
 }
 
 // structural counts the warnings about the structure of a step, which gateList leaves to the list of the structure.
-func structural(c *comparison.Comparison) int64 {
-	return count(c.Gates, func(g *comparison.Gate) bool {
-		return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
-	})
+func structural(c *comparison.Comparison) int {
+	return lists.Count(c.Gates, warnsOfStructure)
+}
+
+func warnsOfStructure(g comparison.Gate) bool {
+	return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
 }
 
 // waiverList lists the waivers that were judged: what they accepted, and which of them need attention. Without it
 // nobody could see why a change that broke a rule passes, or why a waiver turned the verdict into warn.
 func waiverList(c *comparison.Comparison, limit int) (l doc.List) {
-	for _, needsHand := range []bool{true, false} {
-		for i := range c.Waivers {
-			if w := &c.Waivers[i]; w.Status != comparison.WaiverNotJudged && w.Warns() == needsHand {
-				l.Add(waiverSpans(w))
-			}
-		}
+	judged := lists.Filter(c.Waivers, func(w comparison.WaiverUse) bool {
+		return w.Status != comparison.WaiverNotJudged
+	})
+	lists.Lead(judged, func(w comparison.WaiverUse) bool { return w.Warns() })
+	for i := range judged[:min(len(judged), limit)] {
+		l.Add(waiverSpans(&judged[i]))
 	}
-	if n := len(l.Items) - limit; n > 0 {
-		l.Items = l.Items[:limit:limit]
-		moreItems(&l, n)
-	}
+	moreItems(&l, len(judged)-limit)
 	return l
 }
 
@@ -96,25 +91,15 @@ func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 }
 
 // accepted counts the gates that only pass because of a waiver.
-func accepted(c *comparison.Comparison) int64 {
-	return count(c.Gates, func(g *comparison.Gate) bool {
+func accepted(c *comparison.Comparison) int {
+	return lists.Count(c.Gates, func(g comparison.Gate) bool {
 		return g.Waiver != nil && g.Waiver.Status == comparison.WaiverApplied
 	})
 }
 
 // idleWaivers counts the waivers that warn.
-func idleWaivers(c *comparison.Comparison) int64 {
-	return count(c.Waivers, (*comparison.WaiverUse).Warns)
-}
-
-// count counts the items of which is holds.
-func count[T any](list []T, is func(*T) bool) (n int64) {
-	for i := range list {
-		if is(&list[i]) {
-			n++
-		}
-	}
-	return n
+func idleWaivers(c *comparison.Comparison) int {
+	return lists.Count(c.Waivers, func(w comparison.WaiverUse) bool { return w.Warns() })
 }
 
 // gateMetric names what a gate judged; a kernel by its display name.

@@ -7,19 +7,16 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // changedKernels returns the kernels that changed or have a note, but none of which only the name changed.
 func changedKernels(c *comparison.Comparison) []comparison.Kernel {
-	var list []comparison.Kernel
-	for _, k := range c.Kernels {
-		if k.Class != comparison.Same || k.Note != "" && (k.Delta != 0 || k.CountEffect != 0 || k.Launch != "") {
-			list = append(list, k)
-		}
-	}
-	return list
+	return lists.Filter(c.Kernels, func(k comparison.Kernel) bool {
+		return k.Class != comparison.Same || k.Note != "" && (k.Delta != 0 || k.CountEffect != 0 || k.Launch != "")
+	})
 }
 
 // kernelTable lists kernels; if detail is set, also the effects of count and of time per call, and how kernels were
@@ -76,7 +73,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 // andMore ends a table with the number of rows that it leaves out.
 func andMore(t *doc.Table, n int) {
 	if n > 0 {
-		t.Last("and " + unit.Int(int64(n)) + " more")
+		t.Last("and " + unit.Int(n) + " more")
 	}
 }
 

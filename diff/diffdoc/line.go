@@ -3,6 +3,7 @@ package diffdoc
 import (
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -62,7 +63,7 @@ func OneLine(c *comparison.Comparison) string {
 		verdict comparison.Verdict
 		word    string
 	}{{comparison.Fail, "failed"}, {comparison.Warn, "warned"}} {
-		if n := count(c.Gates, func(g *comparison.Gate) bool { return g.Verdict == v.verdict }); n > 0 {
+		if n := lists.Count(c.Gates, func(g comparison.Gate) bool { return g.Verdict == v.verdict }); n > 0 {
 			text += ", " + unit.Int(n) + " " + v.word
 		}
 	}

@@ -52,14 +52,14 @@ func (p mergedPage) title() doc.Block {
 		verdict comparison.Verdict
 		word    string
 	}{{comparison.Fail, "failed"}, {comparison.Error, "error"}, {comparison.Inconclusive, "inconclusive"}, {comparison.Warn, "warned"}} {
-		if n := count(p.legs, func(l *comparison.Leg) bool { return l.Comparison.Verdict == v.verdict }); n > 0 {
+		if n := lists.Count(p.legs, func(l comparison.Leg) bool { return l.Comparison.Verdict == v.verdict }); n > 0 {
 			parts = append(parts, unit.Int(n)+" "+v.word)
 		}
 	}
 	if len(parts) == 0 {
 		parts = []string{"all passed"}
 	}
-	spans := doc.Spans(p.verdict(), " "+strings.Join(parts, ", ")+" of "+unit.Int(int64(len(p.legs))))
+	spans := doc.Spans(p.verdict(), " "+strings.Join(parts, ", ")+" of "+unit.Int(len(p.legs)))
 	if p.o.Title != "" {
 		spans = doc.Spans(doc.Name(p.o.Title), ": ", spans)
 	}
@@ -81,7 +81,7 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 		if size := c.Answer.Size(); c.Comparable && size != "" {
 			change = doc.Text(size)
 		}
-		t.Row(doc.Name(l.Name), verdict, change, unit.Int(int64(len(noticedGates(c)))), firstCause(c))
+		t.Row(doc.Name(l.Name), verdict, change, unit.Int(len(noticedGates(c))), firstCause(c))
 	}
 	d.Add(t)
 	d.Add(parts...)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -173,11 +174,11 @@ func budgetsLine(c *comparison.Comparison) []doc.Span {
 	}
 	text := " " + wording.Count(all, "budget") + ": "
 	if n := len(gates); int64(n) < all {
-		text = " " + unit.Int(int64(n)) + " of" + text
+		text = " " + unit.Int(n) + " of" + text
 	}
 	spans := doc.Spans(text, gateMetric(c, gates[0]), ": "+clip(gates[0].Reason))
 	if n := len(gates) - 1; n > 0 {
-		spans = append(spans, doc.Text(", and "+unit.Int(int64(n))+" more"))
+		spans = append(spans, doc.Text(", and "+unit.Int(n)+" more"))
 	}
 	if budgetsOnly(c) {
 		return spans
@@ -191,15 +192,14 @@ func budgetsOnly(c *comparison.Comparison) bool { return c.FirstRun() && c.Polic
 // keptBudgets is the first budget that was checked, and how many there are.
 func keptBudgets(c *comparison.Comparison) []doc.Span {
 	all := c.Counts.GatesChecked
-	i := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Verdict == comparison.Pass && g.Head != nil })
-	if i < 0 {
+	g := lists.Find(c.Gates, func(g *comparison.Gate) bool { return g.Verdict == comparison.Pass && g.Head != nil })
+	if g == nil {
 		text := wording.Count(all, "budget") + " checked"
 		if !budgetsOnly(c) {
 			text = "no baseline: " + text
 		}
 		return doc.Spans(" " + text)
 	}
-	g := &c.Gates[i]
 	text := " " + format(g.Head, unitOf(c, g)) + ", budget " + strings.TrimPrefix(limitText(g.Threshold), "at most ")
 	if all > 1 {
 		text += ", and " + wording.Count(all-1, "budget") + " more"
@@ -224,7 +224,7 @@ func warnedBy(c *comparison.Comparison) (p doc.Paragraph) {
 	reason, _, _ := strings.Cut(gates[0].Reason, "; ")
 	more := "."
 	if n := len(gates) - 1; n > 0 {
-		more = ", and " + unit.Int(int64(n)) + " more."
+		more = ", and " + unit.Int(n) + " more."
 	}
 	return doc.P("Warned by the rule ", doc.Name(gates[0].Rule), ": ", gateMetric(c, gates[0]), " "+clip(reason)+more)
 }
@@ -264,14 +264,10 @@ func decisive(c *comparison.Comparison) *comparison.Reason {
 	if slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == c.Verdict }) {
 		return nil
 	}
-	at := slices.IndexFunc(c.Reasons, func(r comparison.Reason) bool {
+	return lists.Find(c.Reasons, func(r *comparison.Reason) bool {
 		return r.Code == comparison.SameCapture || r.Code == comparison.IncompleteCapture ||
 			r.Code == comparison.HighOverhead || r.Code == comparison.MissingKind
 	})
-	if at < 0 {
-		return nil
-	}
-	return &c.Reasons[at]
 }
 
 func format(v *float64, u string) string {
@@ -406,18 +402,15 @@ func checkedText(c *comparison.Comparison) string {
 
 // judgedAlone names what was judged on the head alone: the metrics of the budgets.
 func judgedAlone(c *comparison.Comparison) string {
-	var names []string
-	for i := range c.Gates {
-		if m := c.Gates[i].Metric; c.Gates[i].Checked() && !slices.Contains(names, m) {
-			names = append(names, m)
-		}
-	}
+	checked := lists.Filter(c.Gates, func(g comparison.Gate) bool { return g.Checked() })
+	byMetric := lists.Groups(checked, func(g comparison.Gate) string { return g.Metric })
+	names := lists.Map(byMetric, func(same []comparison.Gate) string { return same[0].Metric })
 	if len(names) == 0 {
 		return ""
 	}
 	text := " Judged on the head alone: " + strings.Join(names[:min(len(names), maxJudged)], ", ")
 	if n := len(names) - maxJudged; n > 0 {
-		text += " and " + unit.Int(int64(n)) + " more"
+		text += " and " + unit.Int(n) + " more"
 	}
 	return text + "."
 }
@@ -438,7 +431,7 @@ func gatesText(c *comparison.Comparison) string {
 		word    string
 	}{{comparison.Pass, passed}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
 		"inconclusive"}} {
-		n := count(c.Gates, func(g *comparison.Gate) bool { return g.Checked() && g.Verdict == v.verdict })
+		n := lists.Count(c.Gates, func(g comparison.Gate) bool { return g.Checked() && g.Verdict == v.verdict })
 		if n > 0 {
 			text += sep + unit.Int(n) + " " + v.word
 			sep = ", "

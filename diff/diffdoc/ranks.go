@@ -54,7 +54,8 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 			format(r.BaseLast, report.Ratio), format(r.HeadLast, report.Ratio))
 	}
 	if len(order) < len(x.Rows) {
-		t.Caption = append(t.Caption, doc.Text(", the "+unit.Int(int64(len(order)))+" that changed most of "+unit.Int(int64(len(x.Rows)))))
+		t.Caption = append(t.Caption,
+			doc.Text(", the "+unit.Int(len(order))+" that changed most of "+unit.Int(len(x.Rows))))
 	}
 	return t
 }

@@ -80,15 +80,7 @@ func failing(c *comparison.Comparison) doc.Table {
 	more := 0
 	gates := standing(c)
 	if row, _ := c.Headline(); row != nil {
-		lists.Sort(gates, func(a, b *comparison.Gate) int {
-			switch {
-			case a.Of(row) == b.Of(row):
-				return 0
-			case a.Of(row):
-				return -1
-			}
-			return 1
-		})
+		lists.Lead(gates, func(g *comparison.Gate) bool { return g.Of(row) })
 	}
 	for _, g := range gates {
 		switch {
@@ -107,10 +99,8 @@ func failing(c *comparison.Comparison) doc.Table {
 
 // unitOf is the unit of what a gate judged, taken from the row of the same name or from the name; empty if unknown.
 func unitOf(c *comparison.Comparison, g *comparison.Gate) string {
-	for i := range c.Primary {
-		if r := &c.Primary[i]; g.Of(r) || r.Metric == g.Metric {
-			return r.Unit
-		}
+	if r := lists.Find(c.Primary, func(r *comparison.Row) bool { return g.Of(r) || r.Metric == g.Metric }); r != nil {
+		return r.Unit
 	}
 	switch {
 	case g.Metric == comparison.MetricTokenRate, strings.Contains(g.Metric, "throughput"):
@@ -181,28 +171,24 @@ func (p commentPage) waivers() []string {
 	if p.o.Provenance.Policy == FlagRules {
 		return nil
 	}
-	open := map[string]bool{}
-	for i := range p.c.Gates {
-		g := &p.c.Gates[i]
-		switch stands := comparison.Rank(g.CountsAs) >= comparison.Rank(comparison.Inconclusive) || failed(g); {
-		case stands && (!failed(g) || !waivable().MatchString(g.Rule)):
-			return nil // no waiver accepts an uncertain result, or a rule without an id
-		case stands && !hasSize(g):
-			open[g.Rule] = true
-		}
+	if slices.ContainsFunc(p.c.Gates, func(g comparison.Gate) bool {
+		return comparison.Rank(g.CountsAs) >= comparison.Rank(comparison.Inconclusive) && !failed(g)
+	}) {
+		return nil // no waiver accepts an uncertain result
 	}
-	for i := range p.c.Gates {
-		g := &p.c.Gates[i]
+	failures := lists.Filter(p.c.Gates, failed)
+	for _, gates := range lists.Groups(failures, func(g comparison.Gate) string { return g.Rule }) {
+		rule := gates[0].Rule
 		switch {
-		case !failed(g):
-		case open[g.Rule]:
-			if !slices.Contains(others, g.Rule) {
-				others = append(others, g.Rule)
-			}
+		case !waivable().MatchString(rule):
+			return nil
+		case lists.Count(gates, hasSize) < len(gates):
+			others = append(others, rule)
 		default:
-			if worst = max(worst, math.Abs(comparison.Value(g.Head)/comparison.Value(g.Base)-1)); !slices.Contains(sized, g.Rule) {
-				sized = append(sized, g.Rule)
-			}
+			sized = append(sized, rule)
+			worst = max(worst, lists.Most(gates, func(g comparison.Gate) float64 {
+				return math.Abs(comparison.Value(g.Head)/comparison.Value(g.Base) - 1)
+			}))
 		}
 	}
 	day := "YYYY-MM-DD"
@@ -230,12 +216,12 @@ func (p commentPage) waivers() []string {
 var waivable = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ._/-]{0,99}$`)
 
 // failed reports whether a gate failed, or would have failed if a label had not accepted it.
-func failed(g *comparison.Gate) bool {
+func failed(g comparison.Gate) bool {
 	return g.Verdict == comparison.Fail || g.Verdict == comparison.Warn && g.Level == comparison.LevelError
 }
 
 // hasSize reports whether the gate's result is a relative change, which a ceiling can bound.
-func hasSize(g *comparison.Gate) bool {
+func hasSize(g comparison.Gate) bool {
 	return comparison.Value(g.Base) != 0 && g.Head != nil && !strings.ContainsAny(g.Threshold, "<>") && !strings.HasPrefix(g.Threshold, "improve")
 }
 

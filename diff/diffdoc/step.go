@@ -154,15 +154,11 @@ func changeWords(s *comparison.Step, i int, d float64) string {
 	if r.Cause != "" {
 		text += ", " + r.Cause
 	}
-	n, list, of := 0, s.HeadHiccups, ""
+	list, of := s.HeadHiccups, ""
 	if d < 0 {
 		list, of = s.BaseHiccups, " of base"
 	}
-	for _, h := range list {
-		if h.Row == i && h.Part == comparison.PartGap {
-			n++
-		}
-	}
+	n := lists.Count(list, func(h comparison.Hiccup) bool { return h.Row == i && h.Part == comparison.PartGap })
 	switch {
 	case math.Abs(r.GapMedian) >= 0.8*math.Abs(d):
 		return text + ", in every step"
@@ -177,12 +173,7 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 	s := c.Step
 	t := doc.Table{ID: "step", Caption: doc.Spans("Positions with most change"), Columns: doc.Cols(">#", "Kernel", ">Δ",
 		">Gap before, base", ">Gap, head", ">Δ in every step", "Mostly", ">+Kernel, base", ">+Kernel, head")}
-	var order []int
-	for i := range s.Rows {
-		if s.Rows[i].Delta != 0 {
-			order = append(order, i)
-		}
-	}
+	order := lists.Filter(lists.Indexes[int](len(s.Rows)), func(i int) bool { return s.Rows[i].Delta != 0 })
 	order = largestChanges(order, len(order), func(i int) float64 { return s.Rows[i].Delta })
 	left := order[min(len(order), most):]
 	short := shortNames(c)
@@ -216,7 +207,7 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 	}
 	if len(left) > 0 {
 		sum := lists.Sum(left, func(i int) float64 { return s.Rows[i].Delta })
-		t.Last(nil, unit.Int(int64(len(left)))+" more positions", delta(sum))
+		t.Last(nil, unit.Int(len(left))+" more positions", delta(sum))
 	}
 	return t
 }

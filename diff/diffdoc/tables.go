@@ -25,10 +25,8 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
 		t.Columns[0].Title = "Metric"
 	}
-	shared := len(rows) > 1 // if all rows share labels, these name the kind of unit, which is named elsewhere
-	for i := range rows {
-		shared = shared && rows[i].Labels.String() == rows[0].Labels.String()
-	}
+	// if all rows share labels, these name the kind of unit, which is named elsewhere
+	shared := len(rows) > 1 && len(lists.Set(rows, func(r comparison.Row) string { return r.Labels.String() })) == 1
 	kinds := severalKinds(c)
 	for i := range rows {
 		r := &rows[i]
@@ -53,17 +51,9 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 
 // severalKinds reports whether the rows cover more than one kind of unit, so that each must name its own.
 func severalKinds(c *comparison.Comparison) bool {
-	first := ""
-	for i := range c.Primary {
-		switch k := c.Primary[i].Kind; {
-		case k == "" || k == first:
-		case first == "":
-			first = k
-		default:
-			return true
-		}
-	}
-	return false
+	kinds := lists.Set(c.Primary, func(r comparison.Row) string { return r.Kind })
+	delete(kinds, "")
+	return len(kinds) > 1
 }
 
 // kindCell names a metric and its kind of unit.
@@ -76,23 +66,11 @@ func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
 	if len(c.Primary) <= limit {
 		return c.Primary
 	}
-	take := make([]bool, len(c.Primary))
-	left := limit
-	for _, all := range []bool{false, true} {
-		for i := range c.Primary {
-			if left > 0 && !take[i] && (all || objected(c, &c.Primary[i])) {
-				take[i] = true
-				left--
-			}
-		}
-	}
-	var list []comparison.Row
-	for i := range c.Primary {
-		if take[i] {
-			list = append(list, c.Primary[i])
-		}
-	}
-	return list
+	order := lists.Indexes[int](len(c.Primary))
+	lists.Lead(order, func(i int) bool { return objected(c, &c.Primary[i]) })
+	order = order[:limit]
+	slices.Sort(order)
+	return lists.Map(order, func(i int) comparison.Row { return c.Primary[i] })
 }
 
 // objected reports whether a rule that judged the row did not pass.
@@ -258,18 +236,10 @@ func residue(c *comparison.Comparison, limit int) doc.Paragraph {
 	list := slices.DeleteFunc(slices.Clone(c.Residue), func(r comparison.Residue) bool {
 		return r.Field == comparison.StudyEngine // the line of the sides names both
 	})
-	lists.Sort(list, func(a, b comparison.Residue) int {
-		switch {
-		case a.Soft == b.Soft:
-			return 0
-		case a.Soft:
-			return -1
-		}
-		return 1
-	})
+	lists.Lead(list, func(r comparison.Residue) bool { return r.Soft })
 	end := "."
 	if n := len(list) - limit; n > 0 {
-		list, end = list[:limit], "; and "+unit.Int(int64(n))+" more."
+		list, end = list[:limit], "; and "+unit.Int(n)+" more."
 	}
 	spans := doc.Joined("; ", list, func(r comparison.Residue) any {
 		field := doc.Text(words(r.Field) + " ")

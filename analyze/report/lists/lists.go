@@ -43,6 +43,26 @@ func Count[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
+// Filter is the items of which is holds, as a list of their own; nil if there are none.
+func Filter[T any](list []T, is func(T) bool) (kept []T) {
+	for i := range list {
+		if is(list[i]) {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+// Find is the first item of which is holds; nil if there is none.
+func Find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
 // Map makes one thing of each item; nil of none.
 func Map[T, R any](list []T, of func(T) R) []R {
 	if len(list) == 0 {

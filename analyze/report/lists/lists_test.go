@@ -25,6 +25,23 @@ func TestLists(t *testing.T) {
 	if got := Count(words, func(s string) bool { return len(s) > 1 }); got != 2 {
 		t.Errorf("count %d, want 2", got)
 	}
+	long := func(s string) bool { return len(s) > 1 }
+	if got := Filter(words, long); !slices.Equal(got, []string{"bcd", "ef"}) || words[0] != "a" {
+		t.Errorf("filtered %q of %q", got, words)
+	}
+	if got := Filter(words, func(s string) bool { return s == "" }); got != nil {
+		t.Errorf("filtered nothing: %q, want nil", got)
+	}
+	if got := Find(words, func(s *string) bool { return long(*s) }); got != &words[1] {
+		t.Errorf("found %v, want the second word", got)
+	}
+	if got := Find(words, func(s *string) bool { return *s == "" }); got != nil {
+		t.Errorf("found %q, want nil", *got)
+	}
+	led := []string{"a", "bcd", "b", "ef", "c"}
+	if Lead(led, long); !slices.Equal(led, []string{"bcd", "ef", "a", "b", "c"}) {
+		t.Errorf("led %q", led)
+	}
 	if got := Map(words, strings.ToUpper); !slices.Equal(got, []string{"A", "BCD", "EF"}) {
 		t.Errorf("map %q", got)
 	}

@@ -7,3 +7,16 @@ import "sort"
 func Sort[T any](list []T, compare func(a, b T) int) {
 	sort.SliceStable(list, func(i, j int) bool { return compare(list[i], list[j]) < 0 })
 }
+
+// Lead puts the items of which is holds before the others, and leaves the order among them as it was.
+func Lead[T any](list []T, is func(T) bool) {
+	Sort(list, func(a, b T) int {
+		switch first := is(a); {
+		case first == is(b):
+			return 0
+		case first:
+			return -1
+		}
+		return 1
+	})
+}

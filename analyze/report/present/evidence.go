@@ -37,7 +37,7 @@ func evidenceFiles(v *View) doc.Table {
 	const most = 20
 	for i, e := range v.Evidence {
 		if i == most {
-			t.Row(unit.Int(int64(len(v.Evidence)-most))+" more", nil, nil, nil, nil, nil, nil, nil)
+			t.Row(unit.Int(len(v.Evidence)-most)+" more", nil, nil, nil, nil, nil, nil, nil)
 			break
 		}
 		kind, version := e.Kind, doc.Spans()

@@ -257,13 +257,9 @@ func saving(w *report.Worth) string {
 
 // findingCount formats "All 5 findings: 1 high, 1 medium, 3 low".
 func findingCount(list []report.Finding) string {
-	count := map[report.Severity]int64{}
-	for _, f := range list {
-		count[f.Severity]++
-	}
 	var parts []string
 	for _, s := range []report.Severity{report.High, report.Medium, report.Low} {
-		if n := count[s]; n > 0 {
+		if n := lists.Count(list, func(f report.Finding) bool { return f.Severity == s }); n > 0 {
 			parts = append(parts, unit.Int(n)+" "+string(s))
 		}
 	}
@@ -291,18 +287,10 @@ type part struct {
 // parts returns the parts of the page, except the sections about the capture itself.
 func partsOf(v *View) []part {
 	var list []part
-	at := map[string]int{}
-	for _, s := range v.shown() {
-		if s.Group == report.GroupCapture {
-			continue
-		}
-		n, ok := at[s.Group]
-		if !ok {
-			n = len(list)
-			title, _, _ := strings.Cut(cmp.Or(s.Group, groupEvidence), "/")
-			at[s.Group], list = n, append(list, part{title: title})
-		}
-		list[n].sections = append(list[n].sections, s)
+	shown := lists.Filter(v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture })
+	for _, sections := range lists.Groups(shown, func(s *report.Section) string { return s.Group }) {
+		title, _, _ := strings.Cut(cmp.Or(sections[0].Group, groupEvidence), "/")
+		list = append(list, part{title, sections})
 	}
 	lists.Sort(list, func(a, b part) int {
 		return cmp.Compare(slices.Index(contents, a.title), slices.Index(contents, b.title))

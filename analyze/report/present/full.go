@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -81,20 +82,13 @@ func windowOn(v *View) []doc.Span {
 	if v.Window.Length > 0 {
 		spans = doc.Spans("Window of ", doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)))
 	}
-	var names []string
-	count := map[string]int{}
-	for _, g := range v.Environment.GPUs {
-		name := report.ValueOr(g.Name, "")
-		if count[name]++; count[name] == 1 {
-			names = append(names, name)
-		}
-	}
-	if len(names) > 0 {
-		spans = doc.Spans(spans, " on ", doc.Joined(" and ", names, func(n string) any {
-			if n == "" {
-				return wording.Count(count[n], "GPU")
+	name := func(g report.GPU) string { return report.ValueOr(g.Name, "") }
+	if alike := lists.Groups(v.Environment.GPUs, name); len(alike) > 0 {
+		spans = doc.Spans(spans, " on ", doc.Joined(" and ", alike, func(same []report.GPU) any {
+			if name(same[0]) == "" {
+				return wording.Count(len(same), "GPU")
 			}
-			return doc.Spans(unit.Int(int64(count[n]))+" × ", doc.Name(n))
+			return doc.Spans(unit.Int(len(same))+" × ", doc.Name(name(same[0])))
 		}))
 	}
 	return append(spans, engine(v)...)
@@ -145,10 +139,8 @@ func warnings(v *View) (l doc.List) {
 }
 
 func sectionTitle(v *View, id string) string {
-	for i := range v.Sections {
-		if v.Sections[i].ID == id {
-			return v.Sections[i].Title
-		}
+	if s := lists.Find(v.Sections, func(s *report.Section) bool { return s.ID == id }); s != nil {
+		return s.Title
 	}
 	return id
 }
@@ -236,18 +228,12 @@ func (n *names) labels(l report.Labels) []doc.Span {
 
 // absent names the sections that have nothing to show, grouped by reason.
 func absent(v *View) (l doc.List) {
-	var reasons []string
-	titles := map[string][]string{}
-	for _, s := range v.Sections {
-		if s.Status == report.Unavailable || s.Status == report.NotApplicable {
-			if titles[s.Reason] == nil {
-				reasons = append(reasons, s.Reason)
-			}
-			titles[s.Reason] = append(titles[s.Reason], s.Title)
-		}
-	}
-	for _, r := range reasons {
-		l.Add(doc.Strong(strings.Join(titles[r], ", ")+":"), " ", Prose(r))
+	missing := lists.Filter(v.Sections, func(s report.Section) bool {
+		return s.Status == report.Unavailable || s.Status == report.NotApplicable
+	})
+	for _, same := range lists.Groups(missing, func(s report.Section) string { return s.Reason }) {
+		titles := lists.Map(same, func(s report.Section) string { return s.Title })
+		l.Add(doc.Strong(strings.Join(titles, ", ")+":"), " ", Prose(same[0].Reason))
 	}
 	return l
 }

@@ -105,9 +105,7 @@ func (v *View) Table(section, id string) *report.Table { return v.index.Table(se
 
 // devices lists the devices that have a metric, by number.
 func (v *View) devices() (list []string) {
-	for _, m := range v.All("gpu.window") {
-		list = append(list, m.Labels["device"])
-	}
+	list = lists.Map(v.All("gpu.window"), func(m *report.Metric) string { return m.Labels["device"] })
 	lists.Sort(list, func(a, b string) int {
 		m, errA := strconv.Atoi(a)
 		n, errB := strconv.Atoi(b)

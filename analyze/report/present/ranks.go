@@ -112,7 +112,7 @@ func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 			s.Note = "median " + unit.Format(p50, report.Nanoseconds)
 		}
 		if beyond > 0 {
-			s.Note += "; " + unit.Int(int64(beyond)) + " longer"
+			s.Note += "; " + unit.Int(beyond) + " longer"
 		}
 		c.Series = append(c.Series, s)
 	}

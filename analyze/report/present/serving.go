@@ -56,7 +56,7 @@ func servingSteps(v *View) []doc.Block {
 		}
 	}
 	if hidden > 0 {
-		out.Last("and " + unit.Int(int64(hidden)) + " more")
+		out.Last("and " + unit.Int(hidden) + " more")
 	}
 	return []doc.Block{out, doc.P(serverState(v))}
 }

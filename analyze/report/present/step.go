@@ -143,7 +143,7 @@ func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used
 	at := map[int64]int{}
 	for i, stream := range streams {
 		if i >= len(lanes) {
-			lanes[len(lanes)-1].Title = unit.Int(int64(len(streams)-len(lanes)+1)) + " more streams"
+			lanes[len(lanes)-1].Title = unit.Int(len(streams)-len(lanes)+1) + " more streams"
 			at[stream] = len(lanes) - 1
 			continue
 		}

@@ -3,6 +3,7 @@ package present
 import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/stacks"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
@@ -45,11 +46,7 @@ func stepFlame(v *View) []doc.Block {
 		add(in, stacks.Box{Kind: stacks.Copies, Category: "copy"}, p.Copies)
 		add(in, stacks.Box{Kind: stacks.Kernel, Name: steps.Names[p.Name], Category: steps.Categories[p.Name]}, p.Alone)
 	}
-	end := k.End.Copies
-	for _, ns := range k.End.Gap {
-		end += ns
-	}
-	add(nil, stacks.Box{Kind: stacks.End, Category: "idle"}, end)
+	add(nil, stacks.Box{Kind: stacks.End, Category: "idle"}, k.End.Copies+lists.Total(k.End.Gap))
 	add(nil, stacks.Box{Kind: stacks.Rest, Category: "unknown"}, k.Rest)
 	boxes := t.Boxes(flameBoxes, flameShare)
 	if len(boxes) < 2 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -122,25 +123,13 @@ var primary = map[string][]string{
 
 // primaryFirst puts the primary columns of a table first, and returns how many they are; the others are detail.
 func primaryFirst(t *report.Table, show []int) (order []int, n int) {
-	for _, id := range primary[t.ID] {
-		if i := t.Column(id); i >= 0 && slices.Contains(show, i) {
-			order = append(order, i)
-		}
-	}
+	order = lists.Filter(lists.Map(primary[t.ID], t.Column), func(i int) bool { return slices.Contains(show, i) })
 	if len(order) == 0 {
-		for _, i := range show {
-			if !t.Columns[i].Wide && len(order) < maxPrimary {
-				order = append(order, i)
-			}
-		}
+		order = lists.Filter(show, func(i int) bool { return !t.Columns[i].Wide })
+		order = order[:min(len(order), maxPrimary)]
 	}
-	n = len(order)
-	for _, i := range show {
-		if !slices.Contains(order, i) {
-			order = append(order, i)
-		}
-	}
-	return order, n
+	detail := lists.Filter(show, func(i int) bool { return !slices.Contains(order, i) })
+	return slices.Concat(order, detail), len(order)
 }
 
 // bars returns the values of a column of shares, to be drawn behind their numbers; nil for other columns.
@@ -148,13 +137,10 @@ func bars(c report.Column, i int, rows [][]report.Cell) []float64 {
 	if c.Unit != report.Ratio || c.ID != "share" && !strings.HasSuffix(c.ID, "_share") {
 		return nil
 	}
-	list := make([]float64, len(rows))
-	for n, row := range rows {
-		if x, ok := at(row, i).Num(); ok {
-			list[n] = min(max(x, 0), 1)
-		}
-	}
-	return list
+	return lists.Map(rows, func(row []report.Cell) float64 {
+		share, _ := at(row, i).Num()
+		return min(max(share, 0), 1)
+	})
 }
 
 // moreRows says where to find the rows that the layout leaves out.
@@ -163,7 +149,7 @@ func (l layout) moreRows(t *report.Table) doc.Paragraph {
 	if n <= l.rows {
 		return doc.Paragraph{}
 	}
-	spans := doc.Spans("Rows " + unit.Int(int64(l.rows+1)) + " to " + unit.Int(int64(n)) + " are in ")
+	spans := doc.Spans("Rows " + unit.Int(l.rows+1) + " to " + unit.Int(n) + " are in ")
 	if t.File == "" {
 		spans = append(spans, doc.Text("report.json"))
 	} else {
@@ -199,15 +185,11 @@ func (l layout) others(t *report.Table, show []int, scale []cellScale) []doc.Cel
 
 // columns chooses the columns to show. The display name of a kernel replaces its full name.
 func (l layout) columns(t *report.Table) []int {
-	var show []int
 	full := t.Column("kernel_name")
-	for i, c := range t.Columns {
-		if c.Wide && !l.wide || c.ID == "short" && full >= 0 {
-			continue
-		}
-		show = append(show, i)
-	}
-	return show
+	return lists.Filter(lists.Indexes[int](len(t.Columns)), func(i int) bool {
+		c := &t.Columns[i]
+		return (l.wide || !c.Wide) && (c.ID != "short" || full < 0)
+	})
 }
 
 // cellScale is the unit of a column, or states that every cell has its own.
@@ -264,15 +246,9 @@ func scales(t *report.Table, show []int, rows [][]report.Cell, l layout) []cellS
 
 // tooSmall reports whether a value has fewer than two digits in a scale with a unit that could be smaller.
 func tooSmall(s unit.Scale, values []float64) bool {
-	if s.Exp10 <= 0 {
-		return false
-	}
-	for _, v := range values {
-		if v != 0 && math.Abs(v) < 10*math.Pow10(s.Exp10-s.Decimals) {
-			return true
-		}
-	}
-	return false
+	return s.Exp10 > 0 && slices.ContainsFunc(values, func(v float64) bool {
+		return v != 0 && math.Abs(v) < 10*math.Pow10(s.Exp10-s.Decimals)
+	})
 }
 
 func cell(v *View, c report.Column, x report.Cell, s cellScale) doc.Cell {

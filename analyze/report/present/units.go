@@ -1,6 +1,8 @@
 package present
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,51 +39,43 @@ func (l layout) unitDots() []doc.Block {
 	if len(points) < 3 {
 		return nil
 	}
-	median := func(of func(p *unitPoint) int64) float64 {
-		list := make([]float64, len(points))
-		for i := range points {
-			list[i] = float64(of(&points[i]))
-		}
-		return order.Median(list)
-	}
-	mid := median(func(p *unitPoint) int64 { return p.time })
+	median := func(of func(p unitPoint) float64) float64 { return order.Median(lists.Map(points, of)) }
+	mid := median(func(p unitPoint) float64 { return float64(p.time) })
 	var parts [4]float64
 	for k := range parts {
-		parts[k] = median(func(p *unitPoint) int64 { return p.parts[k] })
+		parts[k] = median(func(p unitPoint) float64 { return float64(p.parts[k]) })
 	}
-	series := map[string]*doc.Series{}
-	var names []string
-	slowest, cause, excess := &points[0], usual, 0.0
-	for i := range points {
-		p := &points[i]
-		name, most := usual, 0.0
+	causeOf := func(p unitPoint) (name string, excess float64) {
+		name = usual
 		if float64(p.time) > mid*(1+slowUnit) {
 			for k, part := range unitParts {
-				if d := float64(p.parts[k]) - parts[k]; d > most {
-					name, most = part.name, d
+				if d := float64(p.parts[k]) - parts[k]; d > excess {
+					name, excess = part.name, d
 				}
 			}
 		}
-		if p.time > slowest.time || i == 0 {
-			slowest, cause, excess = p, name, most
-		}
-		s := series[name]
-		if s == nil {
-			s = &doc.Series{Name: name, Style: "points"}
-			series[name] = s
-			names = append(names, name)
-		}
-		s.Add(strconv.Itoa(p.number), float64(p.time))
+		return name, excess
 	}
-	lists.Sort(names, func(a, b string) int { return len(series[b].Values) - len(series[a].Values) })
+	named := func(p unitPoint) string {
+		name, _ := causeOf(p)
+		return name
+	}
+	alike := lists.Groups(points, named)
+	lists.Sort(alike, func(a, b []unitPoint) int { return len(b) - len(a) })
+	slowest := slices.MaxFunc(points, func(a, b unitPoint) int { return cmp.Compare(a.time, b.time) })
+	cause, excess := causeOf(slowest)
 	last := strconv.Itoa(points[len(points)-1].number)
 	chart := doc.Chart{ID: "unit_dots", Title: "Time of each unit on GPU " + strconv.FormatInt(points[0].device, 10) +
 		", by what makes the slow ones slow", Kind: "line", Unit: report.Nanoseconds,
 		XTitle: "Step (run order, warm-up excluded)",
 		Series: []doc.Series{{Name: "median", Style: "limit", Labels: []string{strconv.Itoa(points[0].number), last},
 			Values: []float64{mid, mid}}}}
-	for _, name := range names {
-		chart.Series = append(chart.Series, *series[name])
+	for _, same := range alike {
+		s := doc.Series{Name: named(same[0]), Style: "points"}
+		for _, p := range same {
+			s.Add(strconv.Itoa(p.number), float64(p.time))
+		}
+		chart.Series = append(chart.Series, s)
 	}
 	blocks := []doc.Block{chart}
 	if cause == usual {
@@ -93,7 +87,7 @@ func (l layout) unitDots() []doc.Block {
 	if slowest.row < pageRows/3 {
 		spans = doc.Spans(spans, " ", doc.Link("Its row", l.anchorOf("units", slowest.row)), ".")
 	}
-	if row, gap := gapIn(l.v, slowest); row >= 0 && row < pageRows/3 {
+	if row, gap := gapIn(l.v, &slowest); row >= 0 && row < pageRows/3 {
 		spans = doc.Spans(spans, " ", doc.Link("Its longest gap", l.anchorOf("idle_gaps", row)),
 			" ("+unit.Format(float64(gap), report.Nanoseconds)+").")
 	}

@@ -25,8 +25,9 @@ func dots(f figure) {
 		sorted := slices.Sorted(slices.Values(s.Values))
 		n := len(sorted)
 		median := (sorted[(n-1)/2] + sorted[n/2]) / 2
-		f.openRow(f.rowName(s.Name), dotsHeight, Visible(s.Name)+": "+unit.Int(int64(n))+" from "+unit.Format(sorted[0], f.Unit)+
-			" to "+unit.Format(sorted[n-1], f.Unit)+", median "+unit.Format(median, f.Unit))
+		f.openRow(f.rowName(s.Name), dotsHeight, Visible(s.Name)+": "+unit.Int(n)+" from "+
+			unit.Format(sorted[0], f.Unit)+" to "+unit.Format(sorted[n-1], f.Unit)+
+			", median "+unit.Format(median, f.Unit))
 		f.p.put(rule(percent(x.at(median), 1), "median", "100%"))
 		for i, v := range s.Values {
 			f.p.put(shape("circle", tip(s.Labels[i]+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i), "cx", percent(x.at(v), 1),

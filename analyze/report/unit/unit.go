@@ -108,7 +108,7 @@ func decimal(v float64, n int) (digits string, exp int) {
 }
 
 // Int writes an integer exactly, with a comma between thousands.
-func Int(n int64) string { return thousands(strconv.FormatInt(n, 10)) }
+func Int[T int | int64](n T) string { return thousands(strconv.FormatInt(int64(n), 10)) }
 
 // thousands puts commas into the digits before the decimal point.
 func thousands(number string) string {

@@ -18,9 +18,9 @@ func Count[T int | int64](n T, noun string) string {
 		return "1 " + noun
 	}
 	if stem, ok := strings.CutSuffix(noun, "y"); ok && !strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
-		return unit.Int(int64(n)) + " " + stem + "ies"
+		return unit.Int(n) + " " + stem + "ies"
 	}
-	return unit.Int(int64(n)) + " " + noun + "s"
+	return unit.Int(n) + " " + noun + "s"
 }
 
 // Mean writes a count that may be a mean, with three digits if it is not whole: "1,832", "2.02".
