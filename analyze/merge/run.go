@@ -164,12 +164,14 @@ func (f *fold) study() *runFold {
 		}
 	}
 	lists.Sort(x.ranks, func(a, b *rank) int { return cmp.Compare(uint64(a.number), uint64(b.number)) })
+	taken := map[string]bool{} // files may share a name
 	for at, r := range x.ranks {
 		c := f.captures[r.capture]
 		r.label = strconv.FormatInt(r.number, 10)
 		if r.number < 0 {
 			r.label = c.Name + ":" + strconv.FormatInt(r.pid, 10)
 		}
+		r.label = unlike(taken, r.label)
 		for _, t := range c.tracks {
 			m := ranks.Member{Track: t} // nothing ties its clock to another's
 			if c.Session > 0 {
@@ -180,7 +182,6 @@ func (f *fold) study() *runFold {
 			}
 		}
 	}
-	x.distinguish()
 	var alone []int
 	x.sets, alone = ranks.Match(x.members)
 	for _, m := range alone {
@@ -225,16 +226,14 @@ func (x *runFold) ofRanks() {
 	}
 }
 
-// distinguish makes labels differ if files share a name.
-func (x *runFold) distinguish() {
-	taken := map[string]bool{}
-	for _, r := range x.ranks {
-		label := r.label
-		for n := 2; taken[r.label]; n++ {
-			r.label = label + " #" + strconv.Itoa(n)
-		}
-		taken[r.label] = true
+// unlike takes a name, with a number added if it is taken already.
+func unlike(taken map[string]bool, name string) string {
+	own := name
+	for n := 2; taken[own]; n++ {
+		own = name + " #" + strconv.Itoa(n)
 	}
+	taken[own] = true
+	return own
 }
 
 // stepTime is one step of a rank.

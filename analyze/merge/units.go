@@ -98,22 +98,9 @@ func kindRow(t *report.Table, g *report.UnitGroup) []report.Cell {
 	return nil
 }
 
-// settle gives kinds their ids in the run: those of the first capture, with a number added if two share one.
-func (u *unitsFold) settle() {
-	taken := map[string]bool{}
-	for _, b := range u.order {
-		b.id = b.group.ID
-		for n := 2; taken[b.id]; n++ {
-			b.id = fmt.Sprintf("%s #%d", b.group.ID, n)
-		}
-		taken[b.id] = true
-	}
-}
-
-// unit returns the unit of the run, and maps the kinds of each capture to the run's.
+// unit returns the unit of the run, and gives kinds their ids in it.
 func (f *fold) unit() report.Unit {
 	u := &f.units
-	u.settle()
 	if u.longest == 0 {
 		return report.Unit{Kind: "none", Why: "no capture of the run has a unit of work", Groups: []report.UnitGroup{}}
 	}
@@ -121,8 +108,10 @@ func (f *fold) unit() report.Unit {
 	out := report.Unit{Kind: lead.unit.Kind, Name: lead.unit.Name, Why: lead.unit.Why, Coverage: lead.unit.Coverage,
 		Anchors: lead.unit.Anchors, Groups: []report.UnitGroup{}}
 	out.Trimmed.Rule = lead.unit.Trimmed.Rule
+	taken := map[string]bool{}
 	for _, b := range u.order {
 		g := b.group
+		b.id = unlike(taken, g.ID) // that of the first capture
 		g.ID, g.Main = b.id, false
 		if g.Device != nil {
 			at := f.devices.number(deviceKey{b.capture, *g.Device})

@@ -27,13 +27,8 @@ func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, e
 	d := &policyDoc{known: known, ids: map[string]bool{}}
 	for _, d.open = range open {
 	}
-	root, err := parsePolicy(b)
-	if err != nil {
+	if err := d.file(b, p, true); err != nil {
 		return nil, err
-	}
-	d.policy(root, p, true)
-	if d.read.err != nil {
-		return nil, d.read.err
 	}
 	if len(p.Rules) == 0 {
 		return nil, errors.New(
@@ -76,8 +71,12 @@ func bind[T any](d *policyDoc, n ast.Node, what string, to *T, table []field[T])
 	return f
 }
 
-// policy reads a file, or the preset that it names, into p. A preset names no other one and waives nothing.
-func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
+// file reads the text of a file or of a preset into p. A preset names no other one and waives nothing.
+func (d *policyDoc) file(text []byte, p *Policy, top bool) error {
+	root, err := parsePolicy(text)
+	if err != nil {
+		return err
+	}
 	table := []field[Policy]{
 		{"version", (*policyDoc).version, "policy has no version; start with `version: 1`"},
 		{"extends", (*policyDoc).extends, ""},
@@ -100,6 +99,7 @@ func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
 		table = slices.DeleteFunc(table, func(f field[Policy]) bool { return f.key == "preset" || f.key == "extends" || f.key == "waivers" })
 	}
 	bind(d, root, "a policy", p, table)
+	return d.read.err
 }
 
 func (d *policyDoc) version(n ast.Node, _ *Policy) {
@@ -124,21 +124,13 @@ func (d *policyDoc) extends(n ast.Node, p *Policy) {
 		d.read.fail(n, "extends %q: more than %d files, or the same one again", Cut(name), maxExtends)
 		return
 	}
+	inner := &policyDoc{known: d.known, ids: d.ids, open: d.open, folder: path.Dir(name), extended: d.extended + 1}
 	b, err := d.open(name)
+	if err == nil {
+		err = inner.file(b, p, true)
+	}
 	if err != nil {
 		d.read.fail(n, "extends %q: %w", Cut(name), err)
-		return
-	}
-	root, err := parsePolicy(b)
-	if err != nil {
-		d.read.fail(n, "extends %q: %w", Cut(name), err)
-		return
-	}
-	inner := &policyDoc{known: d.known, ids: map[string]bool{}, open: d.open, folder: path.Dir(name),
-		extended: d.extended + 1}
-	inner.policy(root, p, true)
-	if d.ids = inner.ids; inner.read.err != nil {
-		d.read.fail(n, "extends %q: %w", Cut(name), inner.read.err)
 	}
 }
 
@@ -152,18 +144,12 @@ func (d *policyDoc) preset(n ast.Node, p *Policy) {
 	if !ok || d.read.err != nil {
 		return
 	}
-	root, err := parsePolicy([]byte(text))
-	if err != nil {
-		d.read.fail(n, "preset %s: %w", p.Preset, err)
-		return
-	}
 	// a preset may name metrics that only some artifacts have, and states labels and directions itself
 	inner := &policyDoc{ids: map[string]bool{}}
-	inner.policy(root, p, false)
-	p.presetRules = len(p.Rules)
-	if inner.read.err != nil {
-		d.read.fail(n, "preset %s: %w", p.Preset, inner.read.err)
+	if err := inner.file([]byte(text), p, false); err != nil {
+		d.read.fail(n, "preset %s: %w", p.Preset, err)
 	}
+	p.presetRules = len(p.Rules)
 }
 
 func (d *policyDoc) unit(n ast.Node, p *Policy) {

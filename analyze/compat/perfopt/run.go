@@ -65,27 +65,15 @@ func jsonKeys(head []byte) map[string]bool {
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil
 	}
-	depth, key := 1, true
-	for range 100_000 {
+	for dec.More() {
 		t, err := dec.Token()
-		if err != nil {
+		key, ok := t.(string)
+		if err != nil || !ok {
 			break
 		}
-		switch d, _ := t.(json.Delim); {
-		case d == '{' || d == '[':
-			depth++
-		case d == '}' || d == ']':
-			if depth--; depth == 0 {
-				return keys
-			}
-			key = depth == 1
-		case depth == 1:
-			if s, ok := t.(string); ok && key {
-				keys[s] = true
-				key = false
-			} else {
-				key = true
-			}
+		keys[key] = true
+		if dec.Decode(new(json.RawMessage)) != nil { // the value has no end
+			break
 		}
 	}
 	return keys

@@ -165,8 +165,11 @@ func together(members []Member, list []line) []Set {
 		equal := func(l line) bool { return len(l.calls) == len(seed.calls) && g.join(l, 0) }
 		list = slices.DeleteFunc(slices.Clone(list[1:]), equal)
 		list = slices.DeleteFunc(list, g.find)
-		if len(g.lines) > 1 {
-			sets = append(sets, g.set())
+		if len(g.set.Members) > 1 {
+			for i, calls := range g.set.Calls {
+				g.set.Calls[i] = calls[g.lo:g.hi]
+			}
+			sets = append(sets, g.set)
 		}
 	}
 	return sets
@@ -176,23 +179,9 @@ func together(members []Member, list []line) []Set {
 type group struct {
 	members []Member
 	seed    line
-	lines   []joined
+	set     Set          // so far, with a call for each of the seed
 	lo, hi  int          // range of the seed's calls that all lines cover
 	clocks  map[int]Line // difference of each clock from the seed's
-}
-
-// joined is a line of the group: its call for each call of the seed; -1 if missing.
-type joined struct {
-	member int
-	calls  []int32
-}
-
-func (g *group) set() Set {
-	var s Set
-	for _, l := range g.lines {
-		s.Members, s.Calls = append(s.Members, l.member), append(s.Calls, l.calls[g.lo:g.hi])
-	}
-	return s
 }
 
 // take adds a line whose calls are shifted against the seed's.
@@ -203,7 +192,7 @@ func (g *group) take(l line, shift int) {
 			calls[n] = l.calls[at]
 		}
 	}
-	g.lines = append(g.lines, joined{l.member, calls})
+	g.set.Members, g.set.Calls = append(g.set.Members, l.member), append(g.set.Calls, calls)
 }
 
 // find joins a line that begins or ends some calls before the seed: the counterpart of the seed's middle call is the
@@ -312,7 +301,7 @@ func (g *group) byTime(l line, clock Line) bool {
 		g.lo, g.hi = lo, hi
 	}
 	g.clocks[g.members[l.member].Clock] = clock
-	g.lines = append(g.lines, joined{l.member, calls})
+	g.set.Members, g.set.Calls = append(g.set.Members, l.member), append(g.set.Calls, calls)
 	return true
 }
 

@@ -69,10 +69,7 @@ func (a *Aligned) tie(at int, links []link) bool {
 		by   int
 	}
 	var list []found
-	equal := true
-	for _, l := range links {
-		equal = equal && len(l.sends) == len(l.recvs)
-	}
+	equal := !slices.ContainsFunc(links, func(l link) bool { return len(l.sends) != len(l.recvs) })
 	for by := -maxOff; by <= maxOff; by++ {
 		if line, open, ok := between(a.bounds(at, links, by)); ok {
 			list = append(list, found{line, open, by})

@@ -62,7 +62,10 @@ const heatColumns = 100
 func Study(a *Aligned, sets []Set) *Result {
 	r := &Result{Ranks: make([]Rank, len(a.Members))}
 	st := &study{Aligned: a, Result: r, acts: map[string]int{}}
-	st.begin()
+	for i := range a.Members {
+		st.actOf = append(st.actOf, lists.Map(a.Members[i].Acts, st.act))
+		r.Next, st.excess = append(r.Next, map[int]int64{}), append(st.excess, map[int]float64{})
+	}
 	st.layOut(sets)
 	st.waits = st.follow(sets)
 	for i := range sets {
@@ -90,14 +93,6 @@ type study struct {
 	step    int64 // ns per column of the heat map
 	sum     [][]float64
 	count   [][]int64
-}
-
-// begin numbers the acts of the members.
-func (st *study) begin() {
-	for i := range st.Members {
-		st.actOf = append(st.actOf, lists.Map(st.Members[i].Acts, st.act))
-		st.Next, st.excess = append(st.Next, map[int]int64{}), append(st.excess, map[int]float64{})
-	}
 }
 
 // act returns the number of an activity.

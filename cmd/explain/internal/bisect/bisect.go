@@ -142,7 +142,10 @@ func (s *Search) Belief() Belief {
 func (s *Search) Next() int {
 	b := s.Belief()
 	if s.n == 1 || s.count(0, 0) == 0 || s.count(s.n, s.n) == 0 || b.None > different {
-		return s.end()
+		if s.count(0, 0) <= s.count(s.n, s.n) { // the end with fewer captures
+			return 0
+		}
+		return s.n
 	}
 	sum, half := 0.0, 0.0
 	for _, p := range b.Culprit {
@@ -164,14 +167,6 @@ func (s *Search) Next() int {
 		return s.n
 	}
 	return best
-}
-
-// end returns the end with fewer captures.
-func (s *Search) end() int {
-	if s.count(0, 0) <= s.count(s.n, s.n) {
-		return 0
-	}
-	return s.n
 }
 
 // count returns the number of captures of the commits from to to.

@@ -380,7 +380,8 @@ func notYet(ctx context.Context, ready string) (old os.FileInfo, err error) {
 		"%s is there before the program is started: remove it: it has to appear when the program is ready", ready)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits, and returns the cause of ctx if that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

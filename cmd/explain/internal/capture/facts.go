@@ -238,12 +238,11 @@ func (r *Run) NoteResumed(when time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "resumed: %s\n", when.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("resumed: %s\n", when.UTC().Format(time.RFC3339))
 	for _, n := range r.Notes {
-		if err == nil {
-			_, err = fmt.Fprintf(f, "note: %s\n", RedactText(n))
-		}
+		text += fmt.Sprintf("note: %s\n", RedactText(n))
 	}
+	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
 

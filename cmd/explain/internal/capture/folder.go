@@ -281,8 +281,7 @@ func captureName(name string) bool {
 func Recordings(dir string) (subs []string) {
 	for _, sub := range append(captures(dir), ".") {
 		at := filepath.Join(dir, sub)
-		report, stream := captured(at)
-		if info, err := os.Stat(base(at) + ".sqlite"); report+stream != "" || err == nil && info.Size() > 0 {
+		if info, err := os.Stat(base(at) + ".sqlite"); recorded(at) || err == nil && info.Size() > 0 {
 			subs = append(subs, sub)
 		}
 	}

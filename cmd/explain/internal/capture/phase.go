@@ -59,7 +59,7 @@ func (r *Run) phase(j *Job, name string, port int) (p *phase, err error) {
 			if err := l.Open(ctx); err != nil {
 				return err
 			}
-			return sleep(ctx, j.Window.Duration)
+			return Sleep(ctx, j.Window.Duration)
 		}
 	}
 	p.old, err = notYet(r.soft, p.ready)
@@ -72,7 +72,7 @@ func (c *child) drive(soft context.Context, p *phase) error {
 		if err := waitReady(ctx, c, p.ready, p.old, p.limit); err != nil {
 			return err
 		}
-		if err := sleep(ctx, p.warmup); err != nil {
+		if err := Sleep(ctx, p.warmup); err != nil {
 			return err
 		}
 		if err := p.send(ctx, &p.load); err != nil {

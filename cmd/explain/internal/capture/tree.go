@@ -82,10 +82,10 @@ func list(all []process) string {
 	return strings.Join(names, ", ")
 }
 
-// below reports whether ancestor started a process, directly or through others.
-func below(all map[int]process, p process, ancestor int) bool {
+// below reports whether one of those ancestors started a process, directly or through others.
+func below(all map[int]process, p process, ancestors map[int]bool) bool {
 	for depth := 0; p.parent > 1 && depth < 64; depth++ {
-		if p.parent == ancestor {
+		if ancestors[p.parent] {
 			return true
 		}
 		p = all[p.parent]
@@ -106,14 +106,9 @@ func tree(child int, marker string) []int {
 		}
 	}
 	var found []int
-	for pid := range all {
-		for p, depth := pid, 0; p > 1 && depth < 64; p, depth = all[p].parent, depth+1 {
-			if mine[p] {
-				if pid != child {
-					found = append(found, pid)
-				}
-				break
-			}
+	for pid, p := range all {
+		if pid != child && (mine[pid] || below(all, p, mine)) {
+			found = append(found, pid)
 		}
 	}
 	return found
@@ -130,7 +125,7 @@ func programBelow(child int) (program process) {
 	all := processes()
 	for _, p := range all {
 		older := program.pid == 0 || p.start < program.start || p.start == program.start && p.pid < program.pid
-		if p.session == p.pid && older && below(all, p, child) && !p.nsys() {
+		if p.session == p.pid && older && below(all, p, map[int]bool{child: true}) && !p.nsys() {
 			program = p
 		}
 	}
@@ -142,7 +137,7 @@ func programBelow(child int) (program process) {
 func remaining(child int) (left []process) {
 	all := processes()
 	for _, p := range all {
-		if p.group != child && below(all, p, child) && !p.nsys() {
+		if p.group != child && below(all, p, map[int]bool{child: true}) && !p.nsys() {
 			left = append(left, p)
 		}
 	}

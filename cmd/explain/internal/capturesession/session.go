@@ -168,8 +168,8 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			if r.Decide != nil && i%2 == 0 { // alternate the order, so that drift favours neither
 				side = len(programs) - 1 - turn
 			}
-			if i > 1 || turn > 0 {
-				r.cool()
+			if (i > 1 || turn > 0) && r.Want.Pair { // which ends early where the user wants the recording to end
+				_ = capture.Sleep(r.soft, r.Want.Cooldown)
 			}
 			sub := r.Want.subfolder(side, i)
 			dir := filepath.Join(folder.Stage, sub)
@@ -204,17 +204,6 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 		}
 	}
 	return nil
-}
-
-// cool waits between two captures of a pair, unless the user wants the recording to end.
-func (r *Session) cool() {
-	if !r.Want.Pair || r.Want.Cooldown <= 0 {
-		return
-	}
-	select {
-	case <-time.After(r.Want.Cooldown):
-	case <-r.soft.Done():
-	}
 }
 
 // several reports whether the call makes more than one capture, each in a folder of its own.

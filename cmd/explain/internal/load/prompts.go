@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,8 +119,8 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// body returns the body of the i-th request.
-func (o *Options) body(model string, i int) ([]byte, error) {
+// body returns the body of the i-th request. It can always be written: the messages were read as JSON.
+func (o *Options) body(model string, i int) []byte {
 	p := o.prompt(i)
 	v := body{Model: model, MaxTokens: p.maxTokens, Temperature: o.Temperature, IgnoreEOS: p.ignoreEOS,
 		Stream: true, StreamOptions: map[string]bool{"include_usage": true}}
@@ -131,26 +132,18 @@ func (o *Options) body(model string, i int) ([]byte, error) {
 	default:
 		v.Messages = []message{{"user", p.text}}
 	}
-	return json.Marshal(v)
+	text, _ := json.Marshal(v)
+	return text
 }
 
 // fingerprinted is the most prompts that the fingerprint of a load covers.
 const fingerprinted = 1000
 
 // fingerprint hashes everything in the requests except the model: loads with equal fingerprints sent the same requests.
-func (o *Options) fingerprint(h hash.Hash) error {
-	n := fingerprinted
-	if o.Requests > 0 {
-		n = min(n, o.Requests)
+func (o *Options) fingerprint(h hash.Hash) {
+	for i := range min(fingerprinted, cmp.Or(o.Requests, fingerprinted)) {
+		h.Write(o.body("", i))
 	}
-	for i := range n {
-		text, err := o.body("", i)
-		if err != nil {
-			return err
-		}
-		h.Write(text)
-	}
-	return nil
 }
 
 // Dataset is a list of prompts from a file.

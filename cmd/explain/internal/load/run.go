@@ -84,10 +84,7 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	workload, err := r.workload()
-	if err != nil {
-		return nil, err
-	}
+	workload := r.workload()
 	r.client.sign = func() { r.lastSign.Store(int64(time.Since(r.begun))) }
 	if err := r.warmUp(ctx); err != nil {
 		return r.result(workload, err)
@@ -136,7 +133,7 @@ func stopCode(err error) string {
 }
 
 // workload describes the load. Its fingerprint covers prompts, how they are asked, and when.
-func (r *runner) workload() (loadfile.Workload, error) {
+func (r *runner) workload() loadfile.Workload {
 	o := r.opt
 	w := loadfile.Workload{
 		API: "completions", Stream: true, Prompts: o.kind(), Loop: "closed",
@@ -152,11 +149,9 @@ func (r *runner) workload() (loadfile.Workload, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %g %d %d %d %d\n", w.API, o.Rate, o.Concurrency, o.Requests, o.Duration, o.Seed)
-	if err := o.fingerprint(h); err != nil {
-		return w, err
-	}
+	o.fingerprint(h)
 	w.Fingerprint = hex.EncodeToString(h.Sum(nil)[:8])
-	return w, nil
+	return w
 }
 
 func positive[T int | time.Duration](v T) *int64 {
@@ -184,11 +179,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 		if i >= n {
 			return false, nil
 		}
-		body, err := r.opt.body(r.model, warmupPrompts+i)
-		if err != nil {
-			return false, err
-		}
-		o := r.ask(ctx, body)
+		o := r.ask(ctx, r.opt.body(r.model, warmupPrompts+i))
 		if o.failed == "" {
 			ok.Add(1)
 			return true, nil
@@ -259,10 +250,7 @@ func (r *runner) open(ctx context.Context, start time.Time) error {
 	times := newArrivals(r.opt.Rate, r.opt.Seed)
 	for i := 0; r.opt.Requests == 0 || i < r.opt.Requests; i++ {
 		due := times.next()
-		body, err := r.opt.body(r.model, i) // before it is due: making a prompt takes time
-		if err != nil {
-			cancel(err)
-		}
+		body := r.opt.body(r.model, i) // before it is due: making a prompt takes time
 		if r.opt.Duration > 0 && due >= r.opt.Duration || !sleepUntil(ctx, start.Add(due)) {
 			break
 		}
@@ -287,10 +275,10 @@ func (r *runner) closed(ctx context.Context, start time.Time) error {
 		if r.opt.Requests > 0 && i >= r.opt.Requests {
 			return false, nil
 		}
-		body, err := r.opt.body(r.model, i) // before it is due, as in an open loop
+		body := r.opt.body(r.model, i) // before it is due, as in an open loop
 		due := time.Since(start)
-		if err != nil || r.opt.Duration > 0 && due >= r.opt.Duration {
-			return false, err
+		if r.opt.Duration > 0 && due >= r.opt.Duration {
+			return false, nil
 		}
 		return true, r.one(ctx, start, due, body)
 	})

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -252,8 +253,8 @@ func structure(c *comparison.Comparison) []change {
 
 func kernels(c *comparison.Comparison) []change {
 	return lists.Map(c.Kernels, func(k comparison.Kernel) change {
-		key, note := name(k.BaseShort, k.BaseName), plain(k.Note)
-		if head := name(k.HeadShort, k.HeadName); head != key {
+		key, note := name(cmp.Or(k.BaseShort, k.BaseName)), plain(k.Note) // as displayed if that is known
+		if head := name(cmp.Or(k.HeadShort, k.HeadName)); head != key {
 			key = strings.Trim(key+" → "+head, " →")
 		}
 		return change{Key: key, Unit: report.Nanoseconds, Base: short(k.Base), Head: short(k.Head), Delta: short(&k.Delta),
@@ -262,16 +263,7 @@ func kernels(c *comparison.Comparison) []change {
 	})
 }
 
-// name of a kernel, as displayed if that is known.
-func name(displayed, full *string) string {
-	switch {
-	case displayed != nil:
-		return plain(*displayed)
-	case full != nil:
-		return plain(*full)
-	}
-	return ""
-}
+func name(known *string) string { return plain(report.ValueOr(known, "")) }
 
 func calls(c *comparison.Comparison) []change {
 	return lists.Map(c.API, func(r comparison.API) change {

@@ -63,7 +63,7 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	out.put("name", plain(r.Trace.Name))
 	out.put("window", map[string]any{"length_ns": r.Window.Length, "mode": r.Window.Mode, "why": plain(r.Window.Why)})
 	out.put("gpus", lists.Map(r.Environment.GPUs, func(g report.GPU) string {
-		return cmp.Or(name(g.Name, nil), "not stated")
+		return cmp.Or(name(g.Name), "not stated")
 	}))
 	unit := map[string]any{"kind": r.Unit.Kind, "name": plain(r.Unit.Name), "why": plain(r.Unit.Why),
 		"coverage": short(r.Unit.Coverage)}
@@ -168,6 +168,7 @@ func (s *Server) metrics(ctx context.Context, a arguments) (string, error) {
 			break
 		}
 	}
+	number := func(m *report.Metric) float64 { return report.ValueOr(m.Value, -1) }
 	lists.Sort(found, func(a, b *report.Metric) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(len(a.Labels), len(b.Labels)), cmp.Compare(number(b), number(a)))
 	})
@@ -185,13 +186,6 @@ func (s *Server) metrics(ctx context.Context, a arguments) (string, error) {
 	}
 	add(&out, "metrics", list, max(0, len(found)-len(list)))
 	return out.text(unknown, []Next{{"doc", map[string]any{"name": cmp.Or(a.ID, "report")}, "what it measures"}}), nil
-}
-
-func number(m *report.Metric) float64 {
-	if m.Value == nil {
-		return -1
-	}
-	return *m.Value
 }
 
 // missingMetric returns why a report lacks a metric: its section, if that is known.
