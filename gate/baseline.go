@@ -216,13 +216,10 @@ func (c *client) everRan(ctx context.Context, branch string) (bool, error) {
 	if err != nil {
 		return false, c.trouble("list the runs of "+c.run.WorkflowFile, needArtifacts, err)
 	}
-	for _, run := range list.WorkflowRuns {
-		if slices.Contains(trustedEvents, run.GetEvent()) && run.GetHeadBranch() == branch &&
-			run.GetHeadRepository().GetID() == run.GetRepository().GetID() && run.GetID() != c.run.ID {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(list.WorkflowRuns, func(run *github.WorkflowRun) bool {
+		return slices.Contains(trustedEvents, run.GetEvent()) && run.GetHeadBranch() == branch &&
+			run.GetHeadRepository().GetID() == run.GetRepository().GetID() && run.GetID() != c.run.ID
+	}), nil
 }
 
 func (s *search) warn(text string) { s.result.Warnings = append(s.result.Warnings, text) }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -175,12 +176,9 @@ func isRepository(s string) bool {
 	plain := func(r rune) bool {
 		return r < 0x80 && (r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
 	}
-	for _, part := range []string{owner, name} {
-		if strings.Trim(part, ".") == "" || len(part) > 100 || strings.TrimLeftFunc(part, plain) != "" {
-			return false
-		}
-	}
-	return ok
+	return ok && !slices.ContainsFunc([]string{owner, name}, func(part string) bool {
+		return strings.Trim(part, ".") == "" || len(part) > 100 || strings.TrimLeftFunc(part, plain) != ""
+	})
 }
 
 // parseBase parses the URL of an API or a server, without its last slash. Errors do not repeat it: it could hold a

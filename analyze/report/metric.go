@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Unit strings of metrics and columns: base units only.
@@ -204,12 +206,9 @@ type Histogram struct {
 // Find returns the metric with this id and exactly these labels, or nil.
 func (r *Report) Find(id string, labels Labels) *Metric {
 	want := labels.String()
-	for i := range r.Metrics {
-		if m := &r.Metrics[i]; m.ID == id && len(m.Labels) == len(labels) && m.Labels.String() == want {
-			return m
-		}
-	}
-	return nil
+	return lists.Find(r.Metrics, func(m *Metric) bool {
+		return m.ID == id && len(m.Labels) == len(labels) && m.Labels.String() == want
+	})
 }
 
 // ValueOr is the value of a pointer; none if it is nil.

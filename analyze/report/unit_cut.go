@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // UnitCut is what a report says of its units if they are cut at another anchor than the one it uses.
@@ -47,12 +49,7 @@ func (a *UnitAnchor) Same(b *UnitAnchor) bool {
 
 // Used is the anchor that the units start at, or nil if they were found in another way.
 func (u *Unit) Used() *UnitAnchor {
-	for i := range u.Anchors {
-		if u.Anchors[i].Used {
-			return &u.Anchors[i]
-		}
-	}
-	return nil
+	return lists.Find(u.Anchors, func(a *UnitAnchor) bool { return a.Used })
 }
 
 // CutAt is the report with its units cut at an anchor: itself where they are, and ok is false if it does not know.
@@ -62,33 +59,22 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	if used := r.Unit.Used(); used != nil && used.Same(a) {
 		return r, true
 	}
-	at := slices.IndexFunc(r.Unit.Cuts, func(c UnitCut) bool { return c.Anchor.Same(a) })
-	if at < 0 {
+	c := lists.Find(r.Unit.Cuts, func(c *UnitCut) bool { return c.Anchor.Same(a) })
+	if c == nil {
 		return nil, false
 	}
-	c := &r.Unit.Cuts[at]
 	out := *r
 	out.Unit = c.unit(&r.Unit)
-	old := map[string]bool{}
-	for i := range r.Metrics {
-		old[r.Metrics[i].ID] = old[r.Metrics[i].ID] || r.Metrics[i].Scale == PerUnit || r.Metrics[i].ID == "unit.count"
-	}
+	old := lists.Set(lists.Filter(r.Metrics, ofUnit), func(m Metric) string { return m.ID })
 	out.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m Metric) bool { return old[m.ID] })
 	for _, m := range c.Metrics {
 		m.Source = c.Source
 		out.Metrics = append(out.Metrics, m)
 	}
 	out.Sections = slices.Clone(r.Sections)
-	if s := slices.IndexFunc(out.Sections, func(s Section) bool { return s.ID == unitSection }); s >= 0 {
-		out.Sections[s] = c.Section
-	} else {
-		out.Sections = append(out.Sections, c.Section)
-	}
+	*lists.Entry(&out.Sections, func(s Section) bool { return s.ID == unitSection }, Section{}) = c.Section
 	out.Sections = slices.DeleteFunc(out.Sections, func(s Section) bool { return s.ID == positionsSection })
-	have := make(map[string]bool, len(out.Metrics))
-	for i := range out.Metrics {
-		have[MetricKey(out.Metrics[i].ID, out.Metrics[i].Labels)] = true
-	}
+	have := lists.Set(out.Metrics, func(m Metric) string { return MetricKey(m.ID, m.Labels) })
 	ofUnits := func(doc string, evidence []MetricRef) bool {
 		return doc == unitSection || slices.ContainsFunc(evidence, func(m MetricRef) bool {
 			return !have[MetricKey(m.ID, m.Labels)]
@@ -102,6 +88,9 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	return &out, true
 }
 
+// ofUnit reports whether a metric depends on where units start.
+func ofUnit(m Metric) bool { return m.Scale == PerUnit || m.ID == "unit.count" }
+
 // Ratios of kernels per unit.
 const (
 	AlikeKernels = 1.25 // up to which units have about the same number of kernels
@@ -112,15 +101,14 @@ const (
 func AlikeUnits(ratio float64, all ...*Report) bool {
 	least, most := int64(-1), int64(-1)
 	for _, r := range all {
-		at := slices.IndexFunc(r.Unit.Groups, func(g UnitGroup) bool { return g.Main })
-		if at < 0 {
+		main := lists.Find(r.Unit.Groups, func(g *UnitGroup) bool { return g.Main })
+		if main == nil {
 			return false
 		}
-		n := r.Unit.Groups[at].Kernels
-		if least < 0 || n < least {
-			least = n
+		if least < 0 || main.Kernels < least {
+			least = main.Kernels
 		}
-		most = max(most, n)
+		most = max(most, main.Kernels)
 	}
 	return float64(most) <= ratio*float64(least)
 }
@@ -141,9 +129,7 @@ func (s *Source) Add(other *Source) {
 		from []string
 	}{{&s.Tables, other.Tables}, {&s.Columns, other.Columns}} {
 		for _, name := range list.from {
-			if !slices.Contains(*list.to, name) {
-				*list.to = append(*list.to, name)
-			}
+			lists.Place[int32](list.to, name)
 		}
 	}
 	s.Rows = max(s.Rows, other.Rows)
@@ -199,8 +185,8 @@ func (a *UnitAnchor) validate() error {
 // validateCuts checks that a report can be made of each cut; known are the keys of the report's own metrics.
 func (r *Report) validateCuts(known map[string]bool) error {
 	stay := map[string]bool{} // metrics that a cut does not replace
-	for i := range r.Metrics {
-		if m := &r.Metrics[i]; m.Scale != PerUnit && m.ID != "unit.count" {
+	for _, m := range r.Metrics {
+		if !ofUnit(m) {
 			stay[m.ID] = true
 		}
 	}

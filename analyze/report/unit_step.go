@@ -105,12 +105,7 @@ type Position struct {
 }
 
 // Idle is the gap before it, all causes.
-func (p *Position) Idle() (sum int64) {
-	for _, ns := range p.Gap {
-		sum += ns
-	}
-	return sum
-}
+func (p *Position) Idle() int64 { return lists.Total(p.Gap[:]) }
 
 // Sum is all of the units' time that is at the position.
 func (p *Position) Sum() int64 { return p.Idle() + p.Copies + p.Alone }
@@ -270,12 +265,7 @@ type UnitGap struct {
 }
 
 // Duration of the gap, ns.
-func (g *UnitGap) Duration() (sum int64) {
-	for _, ns := range g.Causes {
-		sum += ns
-	}
-	return sum
-}
+func (g *UnitGap) Duration() int64 { return lists.Total(g.Causes[:]) }
 
 // SetEvents writes the lists; each must be sorted by start.
 func (u *UnitShown) SetEvents(work, calls, ranges []UnitEvent, gaps []UnitGap) {

@@ -15,7 +15,7 @@ func WriteHTML(w io.Writer, c *comparison.Comparison, sides Links) error {
 	if len(c.Base.Names) > 0 && len(c.Head.Names) > 0 {
 		title += ", " + c.Base.Names[0] + " → " + c.Head.Names[0]
 	}
-	return render.HTML(w, Browser(c, sides), render.HTMLOptions{Title: title})
+	return render.HTML(w, Browser(c, sides), title)
 }
 
 // Links are the paths of the base's and the head's report pages, relative to the comparison's page; empty: there is

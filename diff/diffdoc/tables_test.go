@@ -278,7 +278,7 @@ func TestBoxesAreExplainedWhereTheyAreDrawn(t *testing.T) {
 		t.Error(page)
 	}
 	var page strings.Builder
-	if err := render.HTML(&page, d, render.HTMLOptions{}); err != nil || !strings.Contains(page.String(), how) {
+	if err := render.HTML(&page, d, ""); err != nil || !strings.Contains(page.String(), how) {
 		t.Errorf("%v: the page does not say how to read its boxes", err)
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Commit is one commit of a log.
@@ -79,19 +81,14 @@ func Owners(codeowners string, files []string) []string {
 		rules = append(rules, rule{pattern(fields[0]), fields[1:]})
 	}
 	var list []string
-	seen := map[string]bool{}
 	for _, f := range files {
-		for i := len(rules) - 1; i >= 0; i-- {
-			if !rules[i].match.MatchString(f) {
-				continue
-			}
-			for _, o := range rules[i].owners {
-				if !seen[o] {
-					seen[o] = true
-					list = append(list, o)
+		for _, r := range slices.Backward(rules) {
+			if r.match.MatchString(f) {
+				for _, o := range r.owners {
+					lists.Place[int32](&list, o)
 				}
+				break
 			}
-			break
 		}
 	}
 	return list

@@ -403,28 +403,21 @@ func (f *Found) answer(of *comparison.Answer) *comparison.Answer {
 // around returns the runs of the nearest nights on both sides of a change. With shared, only nights of machines that
 // ran on both sides count, so that the machine cannot be the cause.
 func (s *Series) around(from, at, to int, shared bool) (base, head []Run) {
-	sides := map[string]int{}
-	for i := from + 1; i < to; i++ {
-		if s.comparable(i, at) {
-			side := 1
-			if i >= at {
-				side = 2
-			}
-			sides[s.Nights[i].machine] |= side
-		}
+	alike := lists.Filter(lists.Indexes[int](to)[from+1:], func(i int) bool { return s.comparable(i, at) })
+	cut, _ := slices.BinarySearch(alike, at)
+	before, after := alike[:cut], alike[cut:]
+	if shared && s.Pinned == nil {
+		machine := func(i int) string { return s.Nights[i].machine }
+		was, is := lists.Set(before, machine), lists.Set(after, machine)
+		both := func(i int) bool { return was[machine(i)] && is[machine(i)] }
+		before, after = lists.Filter(before, both), lists.Filter(after, both)
 	}
-	counts := func(i int) bool {
-		return s.comparable(i, at) && (!shared || s.Pinned != nil || sides[s.Nights[i].machine] == 3)
+	slices.Reverse(before)
+	for _, i := range before[:min(len(before), compared)] {
+		base = append(base, s.Nights[i].Runs...)
 	}
-	for i, n := at-1, 0; i > from && n < compared; i-- {
-		if counts(i) {
-			base, n = append(base, s.Nights[i].Runs...), n+1
-		}
-	}
-	for i, n := at, 0; i < to && n < compared; i++ {
-		if counts(i) {
-			head, n = append(head, s.Nights[i].Runs...), n+1
-		}
+	for _, i := range after[:min(len(after), compared)] {
+		head = append(head, s.Nights[i].Runs...)
 	}
 	slices.Reverse(base)
 	return base, head
@@ -432,10 +425,9 @@ func (s *Series) around(from, at, to int, shared bool) (base, head []Run) {
 
 // options returns the options that compare the kind of unit of the series.
 func (s *Series) options(r *report.Report) diff.Options {
-	for _, g := range r.Unit.Groups {
-		if s.Kind != "" && g.ID == s.Kind {
-			return diff.Options{Phase: g.Phase, Batch: g.Batch}
-		}
+	of := func(g *report.UnitGroup) bool { return s.Kind != "" && g.ID == s.Kind }
+	if g := lists.Find(r.Unit.Groups, of); g != nil {
+		return diff.Options{Phase: g.Phase, Batch: g.Batch}
 	}
 	return diff.Options{}
 }

@@ -48,7 +48,7 @@ func TestPageOfManyRuns(t *testing.T) {
 	}
 	d := c.Page(nil)
 	var size counted
-	if err := render.HTML(&size, d, render.HTMLOptions{Title: "explain: history"}); err != nil {
+	if err := render.HTML(&size, d, "explain: history"); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)

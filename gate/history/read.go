@@ -143,15 +143,10 @@ func (s *Store) Workloads(ctx context.Context) (map[string]Workload, error) {
 	return about(ctx, s, "workloads")
 }
 
-// Epochs returns all environments that the store has runs of, by id.
-func (s *Store) Epochs(ctx context.Context) (map[string]Workload, error) {
-	return about(ctx, s, "epochs")
-}
-
-// environments returns both.
+// environments returns all workloads, and all environments, that the store has runs of, by id.
 func (s *Store) environments(ctx context.Context) (workloads, epochs map[string]Workload, err error) {
 	if workloads, err = s.Workloads(ctx); err == nil {
-		epochs, err = s.Epochs(ctx)
+		epochs, err = about(ctx, s, "epochs")
 	}
 	return workloads, epochs, err
 }

@@ -81,7 +81,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	if err != nil {
 		return nil, err
 	}
-	epochs, err := s.Epochs(ctx)
+	epochs, err := about(ctx, s, "epochs")
 	if err != nil {
 		return nil, err
 	}
@@ -278,17 +278,11 @@ func (s *Series) comparable(i, k int) bool {
 // order sorts the nights by the software beneath them, so that drivers that alternate are each compared with
 // themselves. breaks are the places at which other software begins. With a reference commit neither is needed.
 func (s *Series) order() (order, breaks []int) {
-	first := map[string]int{}
-	for i := range s.Nights {
-		order = append(order, i)
-		if _, ok := first[s.Nights[i].software]; !ok {
-			first[s.Nights[i].software] = i
-		}
-	}
+	order = lists.Indexes[int](len(s.Nights))
 	if s.Pinned != nil {
 		return order, nil
 	}
-	lists.Sort(order, func(a, b int) int { return first[s.Nights[a].software] - first[s.Nights[b].software] })
+	order = slices.Concat(lists.Groups(order, func(i int) string { return s.Nights[i].software })...)
 	for i := 1; i < len(order); i++ {
 		if !s.comparable(order[i], order[i-1]) {
 			breaks = append(breaks, i)

@@ -57,7 +57,7 @@ func NewWindow(ctx context.Context, s *Store, repository, branch string, head *r
 		return nil, fmt.Errorf("the history has no run of the kind of step that the head mostly has (%s)", kind)
 	}
 	same := *w.main
-	epochs, err := s.Epochs(ctx)
+	epochs, err := about(ctx, s, "epochs")
 	if err != nil {
 		return nil, err
 	}
@@ -245,10 +245,8 @@ func spentOn(ctx context.Context, s *Store, repository, branch string, head *rep
 
 // MainKind returns the kind of unit of a report's unlabelled metrics; empty if it has none.
 func MainKind(r *report.Report) string {
-	for _, g := range r.Unit.Groups {
-		if g.Main {
-			return g.ID
-		}
+	if g := lists.Find(r.Unit.Groups, func(g *report.UnitGroup) bool { return g.Main }); g != nil {
+		return g.ID
 	}
 	return ""
 }

@@ -3,11 +3,13 @@ package render
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -21,12 +23,9 @@ import (
 func CSV(w io.Writer, t *report.Table) error {
 	out := csv.NewWriter(w)
 	record := make([]string, 0, len(t.Columns)+8)
-	fields := make([][]report.CSVCol, len(t.Columns))
-	for i, c := range t.Columns {
-		fields[i] = csvFields(c)
-		for _, f := range fields[i] {
-			record = append(record, f.Name)
-		}
+	fields := lists.Map(t.Columns, csvFields)
+	for _, f := range slices.Concat(fields...) {
+		record = append(record, f.Name)
 	}
 	if len(record) == 0 {
 		return nil

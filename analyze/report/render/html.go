@@ -21,18 +21,13 @@ var (
 	pageJS string
 )
 
-// HTMLOptions are the options of [HTML].
-type HTMLOptions struct {
-	Title string // of the window, untrusted text; empty: explain
-}
-
 // longestName of a page, in characters: a longer one is shortened in the middle, and shown in full on demand.
 const longestName = 64
 
 // HTML writes a document as one self-contained page: style and script are included, it loads nothing, and its content
 // security policy forbids anything else. All content is readable without scripts; the script adds sorting, searching
-// and a choice of colours.
-func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
+// and a choice of colours. title is that of the window, untrusted text; empty: explain.
+func HTML(w io.Writer, d doc.Document, title string) error {
 	p := &page{&builder{}, map[string]bool{}, map[markup]int{}}
 	p.put(`<!doctype html>
 <html lang="en">
@@ -43,7 +38,7 @@ func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<title>` + text(cmp.Or(o.Title, "explain")) + `</title>
+<title>` + text(cmp.Or(title, "explain")) + `</title>
 <style>` + markup(pageCSS) + `</style>
 </head>
 <body>

@@ -25,7 +25,7 @@ func htmlPage(t tb, d doc.Document) *html.Node {
 func titledPage(t tb, d doc.Document, title string) *html.Node {
 	t.Helper()
 	var b bytes.Buffer
-	if err := render.HTML(&b, d, render.HTMLOptions{Title: title}); err != nil {
+	if err := render.HTML(&b, d, title); err != nil {
 		t.Fatal(err)
 	}
 	n, err := html.Parse(&b)
@@ -294,7 +294,7 @@ func BenchmarkHTML(b *testing.B) {
 	d.Add(t)
 	for b.Loop() {
 		var out bytes.Buffer
-		if err := render.HTML(&out, d, render.HTMLOptions{}); err != nil {
+		if err := render.HTML(&out, d, ""); err != nil {
 			b.Fatal(err)
 		}
 		b.SetBytes(int64(out.Len()))

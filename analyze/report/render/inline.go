@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -216,7 +217,6 @@ func safeDest(dest string) (string, bool) {
 			return "", false
 		}
 	}
-	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := 0; i < len(dest); i++ {
 		c := dest[i]
@@ -224,9 +224,7 @@ func safeDest(dest string) (string, bool) {
 			b.WriteByte(c)
 			continue
 		}
-		b.WriteByte('%')
-		b.WriteByte(hex[c>>4])
-		b.WriteByte(hex[c&15])
+		fmt.Fprintf(&b, "%%%02X", c)
 	}
 	return b.String(), !strings.HasPrefix(dest, "//")
 }

@@ -96,7 +96,7 @@ func (m markdown) block(b doc.Block) []string {
 		}
 		return notEmpty(strings.Repeat("#", min(max(b.Level, 1), 6))+" ", text)
 	case doc.Beside:
-		return markdown{MarkdownOptions: m.MarkdownOptions}.blocks(b.Blocks)
+		return m.blocks(b.Blocks)
 	case doc.Command:
 		return []string{inline(doc.Spans(doc.Code(b.Text)), place{start: true})}
 	case doc.Answer:
@@ -116,14 +116,14 @@ func (m markdown) block(b doc.Block) []string {
 	case doc.Table:
 		return m.table(b)
 	case doc.Details:
-		inner := markdown{MarkdownOptions: m.MarkdownOptions}.blocks(b.Blocks)
+		inner := m.blocks(b.Blocks)
 		if len(inner) == 0 {
 			return nil
 		}
 		lines := []string{"<details>", "<summary>" + m.summary(b.Summary) + "</summary>", ""}
 		return append(append(lines, inner...), "", "</details>")
 	case doc.Note:
-		inner := markdown{MarkdownOptions: m.MarkdownOptions}.blocks(b.Blocks)
+		inner := m.blocks(b.Blocks)
 		if len(inner) == 0 {
 			return nil
 		}

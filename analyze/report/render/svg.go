@@ -4,9 +4,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -40,9 +42,7 @@ func chart(p *page, c doc.Chart) {
 	if draw := drawings[c.Kind]; draw != nil {
 		draw(f)
 	}
-	if c.Note != "" {
-		p.put("<p class=\"muted\">" + text(c.Note) + "</p>\n")
-	}
+	f.muted(c.Note)
 	numbers(f)
 	p.put("</figure>\n")
 }
@@ -130,12 +130,9 @@ func axisTitle(f figure) string {
 }
 
 func sameLabels(list []doc.Series) bool {
-	for _, s := range list {
-		if len(s.Values) != len(s.Labels) || !slices.Equal(s.Labels, list[0].Labels) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(list, func(s doc.Series) bool {
+		return len(s.Values) != len(s.Labels) || !slices.Equal(s.Labels, list[0].Labels)
+	})
 }
 
 // shortName makes a name visible, and shortens it to what the page shows of names.
@@ -178,8 +175,12 @@ func mark(series, value int) markup { return num(series) + "." + num(value) }
 // tip is the text shown when a pointer is over a shape.
 func tip(s string) markup { return "<title>" + escape(s) + "</title>" }
 
-// muted writes a sentence about a drawing below it.
-func (f figure) muted(words string) { f.p.put("<p class=\"muted\">" + text(words) + "</p>\n") }
+// muted writes sentences about a drawing below it; nothing if all are empty.
+func (f figure) muted(sentences ...string) {
+	if words := strings.TrimSpace(strings.Join(sentences, " ")); words != "" {
+		f.p.put("<p class=\"muted\">" + text(words) + "</p>\n")
+	}
+}
 
 // openRows opens the rows of a chart.
 func (f figure) openRows(class markup) { f.p.put("<div class=\"bars" + class + "\">\n") }
@@ -255,13 +256,7 @@ func byStyle(f figure) map[string]*doc.Series {
 }
 
 // everyValue is every known value of a chart.
-func everyValue(f figure) (list []float64) {
-	for _, s := range f.Series {
-		for _, v := range s.Values {
-			if !math.IsNaN(v) {
-				list = append(list, v)
-			}
-		}
-	}
-	return list
+func everyValue(f figure) []float64 {
+	all := slices.Concat(lists.Map(f.Series, func(s doc.Series) []float64 { return s.Values })...)
+	return slices.DeleteFunc(all, math.IsNaN)
 }

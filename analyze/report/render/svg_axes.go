@@ -295,9 +295,7 @@ func lines(f figure) {
 		f.p.legendOf(names, of)
 		return
 	}
-	if words := y.notZero(f.Unit); words != "" {
-		f.muted(words)
-	}
+	f.muted(y.notZero(f.Unit))
 	f.p.legend(names, of)
 }
 

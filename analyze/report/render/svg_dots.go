@@ -37,11 +37,8 @@ func dots(f figure) {
 	}
 	f.axisRow(x, f.Unit)
 	f.closeRows()
-	words := "A dot is one unit; from top to bottom in the order in which they ran. The line is the median, which stands beside it."
-	if cut := x.notZero(f.Unit); cut != "" {
-		words += " " + cut
-	}
-	f.muted(words)
+	f.muted("A dot is one unit; from top to bottom in the order in which they ran. The line is the median, which "+
+		"stands beside it.", x.notZero(f.Unit))
 }
 
 // multiples draws a small histogram for each series, one per row, all on one axis; labels are the starts of the bins.
@@ -66,7 +63,5 @@ func multiples(f figure) {
 	}
 	f.axisRow(x, f.XUnit)
 	f.closeRows()
-	if words := x.notZero(f.XUnit); words != "" {
-		f.muted(words)
-	}
+	f.muted(x.notZero(f.XUnit))
 }

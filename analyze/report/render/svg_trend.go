@@ -72,10 +72,7 @@ func trend(f figure) {
 	}
 	f.p.put("</svg>")
 	f.closePlot("")
-	if cut := y.notZero(f.Unit); cut != "" {
-		words += " " + cut
-	}
-	f.muted(words)
+	f.muted(words, y.notZero(f.Unit))
 }
 
 // steps is the path of a line that is constant over each night, at factor times its value, from left to right or back.

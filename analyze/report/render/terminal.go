@@ -255,18 +255,10 @@ func (t terminal) wrap(spans []doc.Span, base style) []row {
 }
 
 // cut breaks a word into pieces of at most width columns.
-func cut(word string, width int) []string {
-	if word == "" {
-		return nil
+func cut(word string, width int) (pieces []string) {
+	for word != "" {
+		piece := prefixOf(word, width)
+		pieces, word = append(pieces, piece), word[len(piece):]
 	}
-	var pieces []string
-	start, used := 0, 0
-	for i, r := range word {
-		if used+runeWidth(r) > width {
-			pieces = append(pieces, word[start:i])
-			start, used = i, 0
-		}
-		used += runeWidth(r)
-	}
-	return append(pieces, word[start:])
+	return pieces
 }

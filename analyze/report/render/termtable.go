@@ -62,25 +62,22 @@ func (t terminal) table(tab doc.Table) []row {
 func needed(grid [][]row) int {
 	total := -gutter
 	for i := range grid[0] {
-		width := 0
-		for _, cells := range grid {
-			width = max(width, cells[i].width())
-		}
-		total += gutter + width
+		total += gutter + columnWidth(grid, i)
 	}
 	return total
+}
+
+func columnWidth(grid [][]row, i int) int {
+	return lists.Most(grid, func(cells []row) int { return cells[i].width() })
 }
 
 // grid returns the head (unless all titles are empty), the rows and the foot as rows of cells, one cell per column.
 func (t terminal) grid(tab doc.Table) [][]row {
 	var grid [][]row
-	head, titled := make([]row, len(tab.Columns)), false
-	for i, c := range tab.Columns {
-		head[i] = row{{text: Visible(c.Title), style: faint}}
-		titled = titled || c.Title != ""
-	}
-	if titled {
-		grid = append(grid, head)
+	if slices.ContainsFunc(tab.Columns, func(c doc.Column) bool { return c.Title != "" }) {
+		grid = append(grid, lists.Map(tab.Columns, func(c doc.Column) row {
+			return row{{text: Visible(c.Title), style: faint}}
+		}))
 	}
 	add := func(list [][]doc.Cell, base style) {
 		for _, cells := range list {
@@ -108,9 +105,7 @@ func (t terminal) widths(tab doc.Table, grid [][]row, keep []int) ([]int, bool) 
 	width := make([]int, len(keep))
 	total := gutter * (len(keep) - 1)
 	for i, c := range keep {
-		for _, cells := range grid {
-			width[i] = max(width[i], cells[c].width())
-		}
+		width[i] = columnWidth(grid, c)
 		total += width[i]
 	}
 	for total > t.width {

@@ -66,7 +66,7 @@ func TestTimeline(t *testing.T) {
 func rendered(t *testing.T, d doc.Document) string {
 	t.Helper()
 	var b strings.Builder
-	if err := render.HTML(&b, d, render.HTMLOptions{}); err != nil {
+	if err := render.HTML(&b, d, ""); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

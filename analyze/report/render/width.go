@@ -45,16 +45,13 @@ func fit(s string, columns int) string {
 	if s = wording.Shorten(s, columns); textWidth(s) <= columns { // unless characters are wide
 		return s
 	}
-	r := []rune(s)
-	head, used := 0, 0
-	for room := (columns - 1) * 2 / 3; head < len(r) && used+runeWidth(r[head]) <= room; head++ {
-		used += runeWidth(r[head])
+	head := prefixOf(s, (columns-1)*2/3)
+	rest := []rune(s[len(head):])
+	tail := len(rest)
+	for room := columns - 1 - textWidth(head); tail > 0 && runeWidth(rest[tail-1]) <= room; tail-- {
+		room -= runeWidth(rest[tail-1])
 	}
-	tail := len(r)
-	for room := columns - 1; tail > head && used+runeWidth(r[tail-1]) <= room; tail-- {
-		used += runeWidth(r[tail-1])
-	}
-	return string(r[:head]) + "…" + string(r[tail:])
+	return head + "…" + string(rest[tail:])
 }
 
 // pad fills s with spaces up to the given number of columns, on the left if right is set.

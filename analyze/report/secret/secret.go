@@ -3,6 +3,7 @@
 package secret
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/pattern"
@@ -55,13 +56,10 @@ var (
 // keyWord reports whether what stands before an equals sign or a colon may name a secret.
 func keyWord(before string) bool {
 	before = strings.TrimRight(before, `"' `)
-	for _, w := range []string{"sig", "signature", "token", "key", "auth", "code", "jwt", "credential", "credentials",
-		"password", "passwd", "passphrase", "pwd", "secret"} {
-		if len(before) >= len(w) && strings.EqualFold(before[len(before)-len(w):], w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"sig", "signature", "token", "key", "auth", "code", "jwt", "credential",
+		"credentials", "password", "passwd", "passphrase", "pwd", "secret"}, func(w string) bool {
+		return len(before) >= len(w) && strings.EqualFold(before[len(before)-len(w):], w)
+	})
 }
 
 // Tokens replaces in a name what looks like an access token, the key in an Authorization header, the user in a URL, and
@@ -106,12 +104,8 @@ func values(name string) string {
 // issued reports whether a token begins as no word does, so that it is one without a digit too: 3 % of GitLab's have
 // none.
 func issued(token string) bool {
-	for _, prefix := range []string{"-", "gl", "gh", "github_pat_", "nvapi-", "npm_", "pypi-"} {
-		if strings.HasPrefix(token, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"-", "gl", "gh", "github_pat_", "nvapi-", "npm_", "pypi-"},
+		func(prefix string) bool { return strings.HasPrefix(token, prefix) })
 }
 
 func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }

@@ -39,26 +39,26 @@ func Common(u string, values ...float64) Scale {
 	}
 	at := 0
 	for i, step := range list {
-		if most >= pow10(step.exp) {
+		if most >= math.Pow10(step.exp) {
 			at = i
 		}
 	}
 	top := at
 	for at > 0 {
-		here, lower := pow10(list[at].exp), pow10(list[at-1].exp)
+		here, lower := math.Pow10(list[at].exp), math.Pow10(list[at-1].exp)
 		if least >= 0.1*here || most >= 1e5*lower || least >= 0.01*here && most >= 1e4*lower {
 			break
 		}
 		at--
 	}
-	if least < 0.001*pow10(list[at].exp) {
+	if least < 0.001*math.Pow10(list[at].exp) {
 		at = top
 	}
 	s.Symbol, s.Exp10 = list[at].symbol, list[at].exp
 	if whole && s.Exp10 == 0 {
 		return s
 	}
-	first := int(math.Floor(math.Log10(least / pow10(s.Exp10)))) // 0 for 1..9.99, 1 for 10..99.9
+	first := int(math.Floor(math.Log10(least / math.Pow10(s.Exp10)))) // 0 for 1..9.99, 1 for 10..99.9
 	s.Decimals = min(max(2-first, 1), 3)
 	if s.Exp10 == 0 {
 		s.Decimals = min(s.Decimals, 2)
@@ -83,27 +83,22 @@ func spread(values []float64) (least, most float64, whole bool) {
 	return least, most, whole
 }
 
-func pow10(exp int) float64 { return math.Pow10(exp) }
-
 // Format writes the number without its unit: "1,234.50". A value that rounds to zero without being zero is "<0.01"
 // (with the scale's decimals), and a share that rounds to 100 without being 1 is ">99.9".
 func (s Scale) Format(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "unknown"
 	}
-	a := math.Abs(v) / pow10(s.Exp10)
+	a := math.Abs(v) / math.Pow10(s.Exp10)
 	if s.Base == report.Ratio {
 		a = math.Abs(v) * 100
 	}
 	if a > 1e18 {
-		return strconv.FormatFloat(v/pow10(s.Exp10), 'g', significant, 64)
+		return strconv.FormatFloat(v/math.Pow10(s.Exp10), 'g', significant, 64)
 	}
 	text := strconv.FormatFloat(a, 'f', s.Decimals, 64)
 	step := strconv.FormatFloat(math.Pow10(-s.Decimals), 'f', s.Decimals, 64)
-	back, err := strconv.ParseFloat(text, 64)
-	if err != nil { // cannot happen: FormatFloat wrote it
-		return "unknown"
-	}
+	back, _ := strconv.ParseFloat(text, 64) // FormatFloat wrote it
 	switch {
 	case v == 0:
 		return text

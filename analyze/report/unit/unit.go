@@ -100,10 +100,7 @@ func Format(v float64, u string) string {
 func decimal(v float64, n int) (digits string, exp int) {
 	s := strconv.FormatFloat(v, 'e', n-1, 64)
 	mantissa, e, _ := strings.Cut(s, "e")
-	exp, err := strconv.Atoi(e)
-	if err != nil { // cannot happen: FormatFloat wrote it
-		return "0", 0
-	}
+	exp, _ = strconv.Atoi(e) // FormatFloat wrote it
 	return strings.Replace(mantissa, ".", "", 1), exp
 }
 

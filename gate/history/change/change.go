@@ -236,11 +236,14 @@ func (f *finder) begin(k, t int) {
 func (f *finder) take(k, t int) {
 	f.at = f.at[:0]
 	for i := k; i <= t; i++ {
-		if !f.skip[i] && !f.out[i] {
+		if counts(f, i) {
 			f.at = append(f.at, i)
 		}
 	}
 }
+
+// counts reports whether a night shows the level of its stretch.
+func counts(f *finder, i int) bool { return !f.skip[i] && !f.out[i] }
 
 // candidate is a step that may be a change.
 type candidate struct {

@@ -99,7 +99,7 @@ func (l *learner) levels(f *finder) {
 	for i, j := 0, 0; i < len(l.at); i = j {
 		l.work = l.work[:0]
 		for j = i; j < len(l.at) && l.group[j] == l.group[i]; j++ {
-			if !f.skip[l.at[j]] && !f.out[l.at[j]] {
+			if counts(f, l.at[j]) {
 				l.work = append(l.work, f.value(l.at[j]))
 			}
 		}

@@ -60,17 +60,11 @@ func (f *finder) stretch(i int) (from, end int) {
 
 // counted returns the nights in [from, end) that count; all of them if none does.
 func (f *finder) counted(from, end int) []int {
-	var at, all []int
-	for i := from; i < end; i++ {
-		all = append(all, i)
-		if !f.skip[i] && !f.out[i] {
-			at = append(at, i)
-		}
+	all := lists.Indexes[int](end)[from:]
+	if at := lists.Filter(all, func(i int) bool { return counts(f, i) }); len(at) > 0 {
+		return at
 	}
-	if len(at) == 0 {
-		return all
-	}
-	return at
+	return all
 }
 
 // place computes the place and the size of a change from all nights between its neighbours.

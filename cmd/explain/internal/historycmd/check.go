@@ -194,7 +194,7 @@ func writePage(cmd *cobra.Command, e *cmdenv.Env, c *history.Checks, out, link s
 	}
 	d := c.Page(linked)
 	files := []output.File{
-		{Name: "index.html", Write: func(w io.Writer) error { return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"}) }},
+		{Name: "index.html", Write: func(w io.Writer) error { return render.HTML(w, d, "explain: history") }},
 		{Name: "check.json", Write: func(w io.Writer) error { return cmdenv.JSON(w, c) }},
 	}
 	if err := output.Write(cmd.Context(), out, files); err != nil {

@@ -22,7 +22,7 @@ import (
 
 // HTML writes the report for a browser; step is the name of its step file to link to, empty for none.
 func HTML(w io.Writer, r *report.Report, step string) error {
-	return render.HTML(w, present.Page(r, step), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
+	return render.HTML(w, present.Page(r, step), r.Trace.Name+" – explain")
 }
 
 // Comment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
