@@ -63,6 +63,16 @@ func Find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
+// Where are the numbers from 0 up to n of which is holds.
+func Where[N int | int32](n int, is func(N) bool) (list []N) {
+	for i := N(0); i < N(n); i++ {
+		if is(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // Map makes one thing of each item; nil of none.
 func Map[T, R any](list []T, of func(T) R) []R {
 	if len(list) == 0 {
@@ -117,6 +127,15 @@ func Place[N int32 | uint32, T comparable](list *[]T, item T) N {
 		*list = append(*list, item)
 	}
 	return N(at)
+}
+
+// At is the n-th item of a list that may lack it: then the list grows up to it.
+func At[T any, N int | int32](list *[]T, n N) *T {
+	for len(*list) <= int(n) {
+		var none T
+		*list = append(*list, none)
+	}
+	return &(*list)[n]
 }
 
 // Indexes are the numbers from 0 up to n, which it leaves out.

@@ -42,6 +42,9 @@ func TestLists(t *testing.T) {
 	if Lead(led, long); !slices.Equal(led, []string{"bcd", "ef", "a", "b", "c"}) {
 		t.Errorf("led %q", led)
 	}
+	if got := Where(5, func(n int32) bool { return n%2 == 1 }); !slices.Equal(got, []int32{1, 3}) {
+		t.Errorf("where %v", got)
+	}
 	if got := Map(words, strings.ToUpper); !slices.Equal(got, []string{"A", "BCD", "EF"}) {
 		t.Errorf("map %q", got)
 	}
@@ -64,6 +67,12 @@ func TestLists(t *testing.T) {
 	}
 	if a, b := Place[int32](&counts, 21), Place[int32](&counts, 5); a != 1 || b != 2 || counts[2] != 5 {
 		t.Errorf("places %d and %d in %v", a, b, counts)
+	}
+	sums := []int{4}
+	*At(&sums, 0) += 1
+	*At(&sums, 2) += 7
+	if !slices.Equal(sums, []int{5, 0, 7}) {
+		t.Errorf("sums %v", sums)
 	}
 	if got := Indexes[int32](3); !slices.Equal(got, []int32{0, 1, 2}) {
 		t.Errorf("indexes %v", got)

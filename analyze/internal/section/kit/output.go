@@ -76,14 +76,23 @@ func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
 
 // FromWork sets the source to the tables of GPU work.
 func (o *Output) FromWork(rows int, columns ...string) {
+	o.FromAny(rows, workRoles, columns...)
+}
+
+var workRoles = []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph}
+
+// FromAny sets the source to those of some tables that the capture has.
+func (o *Output) FromAny(rows int, roles []trace.Role, columns ...string) {
 	o.Source.Source = report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)}
-	o.Source.WithWork()
+	for _, r := range roles {
+		o.Source.With(r)
+	}
 }
 
 // WithWork adds the tables of GPU work.
 func (s *Source) WithWork(columns ...string) {
 	s.Columns = slices.Concat(s.Columns, columns)
-	for _, r := range []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+	for _, r := range workRoles {
 		s.With(r)
 	}
 }

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -36,27 +35,18 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 		}
 		row := device.Row(i)
 		g := group{kit.Directions[kit.Direction(c.Kind(row))], kit.MemKinds[kit.CopySide(c, row)]}
-		at := slices.Index(groups, g)
-		if at < 0 {
-			at = len(groups)
-			groups, list.last = append(groups, g), append(list.last, nil)
-		}
-		list.add(int32(at), place[u]-1, c.Bytes(row))
+		at := lists.Place[int32](&groups, g)
+		lists.At(&list.last, at)
+		list.add(at, place[u]-1, c.Bytes(row))
 		rows++
 	}
 	out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
-	order := make([]int, len(groups))
-	slot := make([]int32, len(groups))
-	for i := range order {
-		order[i] = i
-	}
-	lists.Sort(order, func(a, b int) int {
+	order := lists.Indexes[int32](len(groups))
+	lists.Sort(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(groups[a].direction, groups[b].direction),
 			cmp.Compare(groups[a].kind, groups[b].kind))
 	})
-	for i, g := range order {
-		slot[g] = int32(i)
-	}
+	slot := slotsOf(order, len(groups))
 	w := &unitWork{names: len(groups), units: len(s.units)}
 	count := w.samples(list, slot, len(groups), partCount)
 	moved := w.samples(list, slot, len(groups), partTime)

@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -143,14 +144,13 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 
 // SlowestDevices is, by group, the deviceId on which its median kept unit takes longest; -1 if none was kept.
 func SlowestDevices(in *kit.Input) []int64 {
-	sets, slowest := unitSets(in)
-	devices := make([]int64, len(slowest))
-	for g, at := range slowest {
-		if devices[g] = -1; at >= 0 {
-			devices[g] = int64(sets[at].device)
+	_, slowest := unitSets(in)
+	return lists.Map(slowest, func(s *unitSet) int64 {
+		if s == nil {
+			return -1
 		}
-	}
-	return devices
+		return int64(s.device)
+	})
 }
 
 // countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a
@@ -246,44 +246,24 @@ func (s *unitSet) sample() *unitSet {
 	return &x
 }
 
-// unitSets are the kept units by group and device; slowest is, by group, the set with the longest median time.
-func unitSets(in *kit.Input) (sets []unitSet, slowest []int) {
+// unitSets are the kept units by group and device; slowest is, by group, the set with the longest median time, or nil.
+func unitSets(in *kit.Input) (sets, slowest []*unitSet) {
 	x := in.Units
-	type key struct{ group, device int32 }
-	index, ids := map[key]int{}, kit.GroupIDs(x)
+	byKind, ids := kit.NewTally[kit.Pair, unitSet](), kit.GroupIDs(x) // by group and device
 	for i, u := range x.Units {
-		if u.State != workunit.Kept || u.Group < 0 {
-			continue
+		if u.State == workunit.Kept && u.Group >= 0 {
+			s := byKind.At(kit.Pair{A: u.Group, B: u.Device})
+			s.id, s.group, s.device, s.units = ids[u.Group], u.Group, u.Device, append(s.units, int32(i))
 		}
-		k := key{u.Group, u.Device}
-		at, ok := index[k]
-		if !ok {
-			at = len(sets)
-			index[k] = at
-			sets = append(sets, unitSet{id: ids[u.Group], group: u.Group, device: u.Device})
-		}
-		sets[at].units = append(sets[at].units, int32(i))
 	}
-	slowest = make([]int, len(x.Groups))
-	for g := range slowest {
-		slowest[g] = -1
-	}
-	for i := range sets {
-		s := &sets[i]
+	slowest = make([]*unitSet, len(x.Groups))
+	for _, s := range byKind.Values {
 		times := lists.Map(s.units, func(u int32) int64 { return x.Units[u].Time() })
 		slices.Sort(times)
-		s.p50 = percentile50(times)
-		if best := slowest[s.group]; best < 0 || s.p50 > sets[best].p50 {
-			slowest[s.group] = i
+		s.p50 = stat.Percentile(times, 0.5)
+		if best := slowest[s.group]; best == nil || s.p50 > best.p50 {
+			slowest[s.group] = s
 		}
 	}
-	return sets, slowest
-}
-
-func percentile50(sorted []int64) float64 {
-	n := len(sorted)
-	if n%2 == 1 {
-		return float64(sorted[n/2])
-	}
-	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
+	return byKind.Values, slowest
 }

@@ -156,18 +156,9 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 
 // from sets the source: GPU work and calls, and the tables that the graph is built from.
 func (r *pathRun) from(rows int) {
-	first := true
-	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset,
-		trace.RoleAPI, trace.RoleSync, trace.RoleEvent} {
-		switch {
-		case !r.in.Trace.Tables.Has(role):
-		case first:
-			r.out.From(role, rows, "start", "end", "deviceId", "streamId", "correlationId", "globalPid")
-			first = false
-		default:
-			r.out.Source.With(role)
-		}
-	}
+	roles := []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset,
+		trace.RoleAPI, trace.RoleSync, trace.RoleEvent}
+	r.out.FromAny(rows, roles, "start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 }
 
 func (r *pathRun) found() {

@@ -21,7 +21,7 @@ func (r *pathRun) units(absent []absences) {
 		return
 	}
 	sets, slowest := unitSets(r.in)
-	main := &sets[slowest[x.Primary]]
+	main := slowest[x.Primary]
 	if absent == nil {
 		_, absent = r.absences(g)
 	}
@@ -33,14 +33,14 @@ func (r *pathRun) units(absent []absences) {
 	}
 	r.from(r.in.Timeline.Pieces())
 	emit(main)
-	for i := range sets {
-		if int(sets[i].group) == x.Primary {
-			emit(&sets[i], "device", strconv.Itoa(int(sets[i].device)))
+	for _, s := range sets {
+		if int(s.group) == x.Primary {
+			emit(s, "device", strconv.Itoa(int(s.device)))
 		}
 	}
 	if x.Kind == workunit.KindNVTX || len(x.Groups) > 1 {
 		for _, group := range x.PhaseMains() {
-			emit(&sets[slowest[group]], "phase", x.Groups[group].Phase)
+			emit(slowest[group], "phase", x.Groups[group].Phase)
 		}
 	}
 	units := g.UnitsOf(x)
@@ -54,23 +54,14 @@ func spread(list []int32, n int) []int32 {
 	if len(list) <= n {
 		return list
 	}
-	out := make([]int32, n)
-	for i := range out {
-		out[i] = list[i*len(list)/n]
-	}
-	return out
+	return lists.Map(lists.Indexes[int](n), func(i int) int32 { return list[i*len(list)/n] })
 }
 
 // paths walks the critical paths of the units of a set, and shows those of the median and of the slowest.
 func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet) {
 	x := r.in.Units
 	var values [pathParts][]int64
-	var list []int32
-	for _, u := range main.units {
-		if units.Next[u] != trace.None {
-			list = append(list, u)
-		}
-	}
+	list := lists.Filter(main.units, func(u int32) bool { return units.Next[u] != trace.None })
 	walked := spread(list, mostUnits)
 	if len(walked) < len(list) {
 		r.out.Note("Critical paths are of " + strconv.Itoa(len(walked)) + " of " + strconv.Itoa(len(list)) +
@@ -155,19 +146,17 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 		part int
 		name string
 	}
-	sums := map[key]*spent{}
+	sums := kit.NewTally[key, spent]()
 	g.Walk(next, u.Start, func(s *stepgraph.Step) {
-		r.split(g, s, func(part int, name string, ns int64) {
-			addTo(sums, key{part, name}, spent{1, ns})
-		}, true)
+		r.split(g, s, func(part int, name string, ns int64) { sums.At(key{part, name}).add(spent{1, ns}) }, true)
 	})
 	type row struct {
 		key
 		spent
 	}
-	rows := make([]row, 0, len(sums))
-	for k, e := range sums {
-		rows = append(rows, row{k, *e})
+	rows := make([]row, 0, len(sums.Keys))
+	for i, k := range sums.Keys {
+		rows = append(rows, row{k, *sums.Values[i]})
 	}
 	lists.Sort(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))
@@ -182,7 +171,7 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 		if i < maxPathRows {
 			add(t, partNames[x.part], x.name, x.spent)
 		} else {
-			rest.count, rest.ns = rest.count+x.count, rest.ns+x.ns
+			rest.add(x.spent)
 		}
 	}
 	if rest.count > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // waitFor is the target of a wait in idle time of cause dependency.
@@ -40,17 +41,17 @@ type waitList struct {
 // waitLists are those of the window's devices.
 func waitLists(in *kit.Input) []*waitList {
 	return kit.Once(in, "waits", func() []*waitList {
-		lists := make([]*waitList, len(in.Timeline.Devices))
+		list := make([]*waitList, len(in.Timeline.Devices))
 		g := in.Graph()
-		for d := range lists {
+		for d := range list {
 			l := &waitList{Numbering: kit.NewNumbering[waitFor](), calls: len(in.Trace.API.Names)}
 			for reason := range l.direct {
 				l.direct[reason] = make([]int32, min(l.calls+len(in.Trace.Kernels.Names), maxDirect))
 			}
 			l.Gap = func(gap *timeline.Gap) { l.gap(in, g, d, gap) }
-			lists[d] = l
+			list[d] = l
 		}
-		return lists
+		return list
 	})
 }
 
@@ -59,11 +60,7 @@ func waitGaps(in *kit.Input) []*timeline.Visitor {
 	if len(in.Timeline.Devices) == 0 || in.Graph() == nil {
 		return nil
 	}
-	var list []*timeline.Visitor
-	for _, l := range waitLists(in) {
-		list = append(list, &l.Visitor)
-	}
-	return list
+	return lists.Map(waitLists(in), func(l *waitList) *timeline.Visitor { return &l.Visitor })
 }
 
 // maxDirect is how many names are found without a lookup.
@@ -92,12 +89,7 @@ func (l *waitList) add(w waitFor, ns int64) {
 	if ns <= 0 {
 		return
 	}
-	n := l.number(w)
-	if int(n) == len(l.list) {
-		l.list = append(l.list, spent{})
-	}
-	l.list[n].count++
-	l.list[n].ns += ns
+	lists.At(&l.list, l.number(w)).add(spent{1, ns})
 	l.sums[w.reason] += ns
 }
 
@@ -144,32 +136,34 @@ type wait struct {
 
 type spent struct{ count, ns int64 }
 
+func (s *spent) add(o spent) { s.count, s.ns = s.count+o.count, s.ns+o.ns }
+
 // most rows of a table.
 const maxWaitRows, maxPathRows = 20, 15
 
 func (r *pathRun) waits() {
-	devices, lists := r.in.Timeline.Devices, waitLists(r.in)
+	devices, found := r.in.Timeline.Devices, waitLists(r.in)
 	r.in.Visit(r.in.Timeline, waitGaps(r.in))
-	sums := map[wait]*spent{}
+	sums := kit.NewTally[wait, spent]()
 	var total int64
-	for i := range devices {
-		r.from(devices[i].Len())
-		for reason, ns := range lists[i].sums {
-			r.out.Int("gpu.dependency_time", kit.Labels("device", strconv.Itoa(int(devices[i].ID)), "reason",
+	for i, d := range devices {
+		r.from(d.Len())
+		for reason, ns := range found[i].sums {
+			r.out.Int("gpu.dependency_time", kit.Labels("device", strconv.Itoa(int(d.ID)), "reason",
 				stepgraph.ReasonNames[reason]), ns)
 			total += ns
 		}
-		for n, w := range lists[i].Keys {
-			addTo(sums, wait{i, w.reason, r.nameOfWait(&w)}, lists[i].list[n])
+		for n, w := range found[i].Keys {
+			sums.At(wait{i, w.reason, r.nameOfWait(&w)}).add(found[i].list[n])
 		}
 	}
 	type row struct {
 		wait
 		spent
 	}
-	rows := make([]row, 0, len(sums))
-	for w, e := range sums {
-		rows = append(rows, row{w, *e})
+	rows := make([]row, 0, len(sums.Keys))
+	for i, w := range sums.Keys {
+		rows = append(rows, row{w, *sums.Values[i]})
 	}
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason),
@@ -182,14 +176,4 @@ func (r *pathRun) waits() {
 			kit.Maybe("share", stat.Ratio(x.ns, total)))
 	}
 	t.Cut(maxWaitRows, "gaps", "time", "share").Add()
-}
-
-// addTo adds to the time of a key.
-func addTo[K comparable](sums map[K]*spent, key K, s spent) {
-	e := sums[key]
-	if e == nil {
-		e = &spent{}
-		sums[key] = e
-	}
-	e.count, e.ns = e.count+s.count, e.ns+s.ns
 }

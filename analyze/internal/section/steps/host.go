@@ -78,21 +78,13 @@ func apis(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet, w *uni
 	}
 	out.From(trace.RoleAPI, w.rows, "start", "end", "nameId", "globalTid")
 	total := w.total(w.time)
-	var names []int32
-	slot := make([]int32, len(api.Names))
 	calls := make([]int64, len(api.Names))
 	w.time.each(func(x *part) { calls[x.name] += x.count })
-	for n := range slot {
-		if slot[n] = -1; calls[n] > 0 {
-			names = append(names, int32(n))
-		}
-	}
+	names := lists.Where(len(calls), func(n int32) bool { return calls[n] > 0 })
 	lists.Sort(names, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(api.Names[a].Name, api.Names[b].Name))
 	})
-	for i, n := range names {
-		slot[n] = int32(i)
-	}
+	slot := slotsOf(names, len(calls))
 	time := w.samples(w.time, slot, len(names), partTime)
 	count := w.samples(w.time, slot, len(names), partCount)
 	for i, n := range names {

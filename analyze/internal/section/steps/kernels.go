@@ -3,10 +3,12 @@ package steps
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
@@ -74,34 +76,41 @@ type unitWork struct {
 // unitWorkOf goes through the device once for the work that belongs to the units, and once per process for the time
 // between their start and end.
 func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
-	x := in.Units
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
-	index := x.Units[s.units[0]].Index
-	place := unitPlaces(in, s)
-	d := x.Timeline.Devices[index]
 	w.time, w.exclusive = newParts(w.names), newParts(w.names)
-	members := x.Of[index].Walk()
-	for i := 0; i < d.Len(); {
-		u, end := members.Run(i, d.Len())
+	eachPiece(in, s, nil, func(d *timeline.Device, i int, unit int32) {
+		if name := w.name(in, d, i); name >= 0 {
+			w.time.add(name, unit, d.End(i)-d.Start(i))
+		}
+	})
+	w.alone(in, s)
+	return w
+}
+
+// eachPiece visits the device's work that belongs to the units of a set, or was launched between their markers as far
+// as between tells, by start, and with the place of its unit.
+func eachPiece(in *kit.Input, s *unitSet, between []workunit.Members,
+	visit func(d *timeline.Device, i int, unit int32)) {
+
+	x, place := in.Units, unitPlaces(in, s)
+	index := x.Units[s.units[0]].Index
+	device, members, others := x.Timeline.Devices[index], x.Of[index].Walk(), new(workunit.Members).Walk()
+	if between != nil {
+		others = between[index].Walk()
+	}
+	for i := 0; i < device.Len(); {
+		u, end := members.Run(i, device.Len())
+		if u == trace.None {
+			u, end = others.Run(i, end)
+		}
 		if u == trace.None || place[u] == 0 {
 			i = end
 			continue
 		}
 		for at := place[u] - 1; i < end; i++ {
-			if name := w.name(in, d, i); name >= 0 {
-				w.time.add(name, at, d.End(i)-d.Start(i))
-			}
+			visit(device, i, at)
 		}
 	}
-	for lo := 0; lo < len(s.units); { // units of one process follow each other
-		hi := lo
-		for hi < len(s.units) && x.Units[s.units[hi]].Proc == x.Units[s.units[lo]].Proc {
-			hi++
-		}
-		w.exclusively(in, d, s, lo, hi)
-		lo = hi
-	}
-	return w
 }
 
 // unitPlaces is, by unit, its place in the set plus one, or 0.
@@ -123,6 +132,14 @@ func (w *unitWork) name(in *kit.Input, d *timeline.Device, work int) int32 {
 	case timeline.CopyWork, timeline.SetWork:
 	}
 	return -1
+}
+
+// alone attributes the moments of all units of a set, of one process after the other.
+func (w *unitWork) alone(in *kit.Input, s *unitSet) {
+	d := in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
+	for _, o := range owners(in, s) {
+		w.exclusively(in, d, s, o.lo, o.hi)
+	}
 }
 
 // exclusively attributes each moment in which kernels run to one of them, within the units lo to hi: to compute before
@@ -176,12 +193,7 @@ func (w *unitWork) ranked(in *kit.Input) []int32 {
 	for _, list := range []*parts{w.time, w.exclusive} {
 		list.each(func(x *part) { seen[x.name] = true })
 	}
-	var list []int32
-	for n, yes := range seen {
-		if yes {
-			list = append(list, int32(n))
-		}
-	}
+	list := lists.Where(w.names, func(n int32) bool { return seen[n] })
 	lists.Sort(list, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(max(time[b], alone[b]), max(time[a], alone[a])),
 			cmp.Compare(w.label(in, a), w.label(in, b)))
@@ -195,6 +207,15 @@ func (w *unitWork) label(in *kit.Input, name int32) string {
 		return graphLabel
 	}
 	return in.Trace.Kernels.Names[name].Name
+}
+
+// slotsOf is, for each of n numbers, its place among those listed, or -1.
+func slotsOf(list []int32, n int) []int32 {
+	slot := slices.Repeat([]int32{-1}, n)
+	for i, at := range list {
+		slot[at] = int32(i)
+	}
+	return slot
 }
 
 // samples adds parts up by slot and unit: slot gives, by name, the slot of its parts, or -1. A unit without a part has

@@ -61,9 +61,7 @@ func (x *lateCalls) gap(g *timeline.Gap) {
 		p := &x.pieces[i]
 		c, _ := kit.LateCallOf(x.in.Trace, p)
 		name := x.calls.Of(c)
-		for int(name) >= len(x.time.last) {
-			x.time.last = append(x.time.last, nil)
-		}
+		lists.At(&x.time.last, name)
 		for _, u := range x.units[x.at:] {
 			if units[u].Start >= p.End {
 				break
@@ -80,9 +78,7 @@ func (x *lateCalls) gap(g *timeline.Gap) {
 func fromThreads(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleAPI, in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
-		if in.Trace.Tables.Has(role) {
-			out.Source.With(role)
-		}
+		out.Source.With(role)
 	}
 }
 
@@ -108,15 +104,14 @@ const (
 // emit emits the calls of a set of units of this mean time, those with most time.
 func (x *lateCalls) emit(out *kit.Output, l report.Labels, s *unitSet, mean float64) {
 	place := unitPlaces(x.in, s)
-	var names []int32 // by call: number of its name in order of appearance
 	type call struct {
 		cause int
 		name  string
 	}
 	numbers := kit.NewNumbering[call]()
-	for _, c := range x.calls.Keys {
-		names = append(names, numbers.Of(call{c.Cause, c.Name(x.in.Trace)}))
-	}
+	names := lists.Map(x.calls.Keys, func(c kit.LateCall) int32 {
+		return numbers.Of(call{c.Cause, c.Name(x.in.Trace)})
+	})
 	values := make([][]int64, len(numbers.Keys))
 	totals := make([]int64, len(numbers.Keys))
 	x.time.each(func(p *part) {
@@ -130,13 +125,8 @@ func (x *lateCalls) emit(out *kit.Output, l report.Labels, s *unitSet, mean floa
 		values[n][place[p.unit]-1] += p.ns
 		totals[n] += p.ns
 	})
-	order := make([]int, 0, len(totals))
-	least := leastLate * mean * float64(len(s.units))
-	for n, ns := range totals {
-		if ns > 0 && float64(ns) >= least {
-			order = append(order, n)
-		}
-	}
+	least := max(1, leastLate*mean*float64(len(s.units)))
+	order := lists.Where(len(totals), func(n int) bool { return float64(totals[n]) >= least })
 	lists.Sort(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(totals[b], totals[a]), strings.Compare(numbers.Keys[a].name, numbers.Keys[b].name),
 			cmp.Compare(numbers.Keys[a].cause, numbers.Keys[b].cause))

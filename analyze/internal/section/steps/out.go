@@ -20,12 +20,7 @@ const maxUnitRows = 300
 // unitTable lists the units of the window by start.
 func unitTable(in *kit.Input, out *kit.Output, costs unitCosts, k *kinds) {
 	x := in.Units
-	var list []int32
-	for i := range x.Units {
-		if x.Units[i].State != workunit.Outside {
-			list = append(list, int32(i))
-		}
-	}
+	list := lists.Where(len(x.Units), func(i int32) bool { return x.Units[i].State != workunit.Outside })
 	lists.Sort(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Start, x.Units[b].Start) })
 	if len(list) <= maxUnitRows {
 		unitRows(in, out, costs, list).Add()
@@ -211,65 +206,38 @@ func (r *unitRun) kernelTable() {
 
 // positions is, by kernel name, the position of its first run in the unit that is the group's example.
 func (w *unitWork) positions(in *kit.Input, group int32) []report.Cell {
-	x := in.Units
-	first := make([]report.Cell, w.names)
-	example := x.Groups[group].Example
+	first, at := make([]report.Cell, w.names), int64(0)
+	example := in.Units.Groups[group].Example
 	if example < 0 {
 		return first
 	}
-	index := x.Units[example].Index
-	device := x.Timeline.Devices[index]
-	at := int64(0)
-	members := x.Of[index].Walk()
-	for i := 0; i < device.Len(); {
-		u, end := members.Run(i, device.Len())
-		if u != example {
-			i = end
-			continue
-		}
-		for ; i < end; i++ {
-			if n := w.name(in, device, i); n >= 0 {
-				if first[n].IsNull() {
-					first[n] = report.I(at)
-				}
-				at++
+	eachPiece(in, &unitSet{units: []int32{example}}, nil, func(d *timeline.Device, i int, _ int32) {
+		if n := w.name(in, d, i); n >= 0 {
+			if first[n].IsNull() {
+				first[n] = report.I(at)
 			}
+			at++
 		}
-	}
+	})
 	return first
 }
 
 // geometries is, by kernel name, the geometry of its launches in the units of a set, if all are alike.
 func (w *unitWork) geometries(in *kit.Input, s *unitSet) []report.Cell {
 	const unseen, mixed = -1, -2
-	x, kernels := in.Units, &in.Trace.Kernels
-	index := x.Units[s.units[0]].Index
-	device, place := x.Timeline.Devices[index], unitPlaces(in, s)
-	config := make([]int32, w.names)
-	for n := range config {
-		config[n] = unseen
-	}
-	members := x.Of[index].Walk()
-	for i := 0; i < device.Len(); {
-		u, end := members.Run(i, device.Len())
-		if u == trace.None || place[u] == 0 {
-			i = end
-			continue
+	kernels, config := &in.Trace.Kernels, slices.Repeat([]int32{unseen}, w.names)
+	eachPiece(in, s, nil, func(d *timeline.Device, i int, _ int32) {
+		if d.Kind(i) != timeline.KernelWork {
+			return
 		}
-		for ; i < end; i++ {
-			if device.Kind(i) != timeline.KernelWork {
-				continue
-			}
-			row := device.Row(i)
-			n, c := kernels.Name(row), kernels.Config(row)
-			switch at := config[n]; {
-			case at == unseen:
-				config[n] = c
-			case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
-				config[n] = mixed
-			}
+		n, c := kernels.Name(d.Row(i)), kernels.Config(d.Row(i))
+		switch at := config[n]; {
+		case at == unseen:
+			config[n] = c
+		case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
+			config[n] = mixed
 		}
-	}
+	})
 	cells := make([]report.Cell, w.names)
 	for n, c := range config {
 		if c >= 0 {
@@ -337,11 +305,9 @@ const maxPoints = 1200
 func (r *unitRun) chart() {
 	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds,
 		XTitle: "Step (run order, warm-up excluded)"}
-	devices := lists.Count(r.sets, func(u unitSet) bool { return u.group == r.main.group })
-	for i := range r.sets {
-		if r.sets[i].group == r.main.group {
-			c.Series = append(c.Series, seriesOf(r.in.Units, &r.sets[i], max(1, maxPoints/devices))...)
-		}
+	main := lists.Filter(r.sets, func(u *unitSet) bool { return u.group == r.main.group })
+	for _, s := range main {
+		c.Series = append(c.Series, seriesOf(r.in.Units, s, max(1, maxPoints/len(main)))...)
 	}
 	r.out.Chart(c)
 }
@@ -411,8 +377,7 @@ func (r *unitRun) imbalance() {
 	busy := func(s *unitSet) float64 {
 		return r.costs.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm })
 	}
-	for i := range r.sets {
-		s := &r.sets[i]
+	for _, s := range r.sets {
 		if s.group != r.main.group {
 			continue
 		}

@@ -25,7 +25,7 @@ type unitRun struct {
 
 // kinds are the kinds of unit of a capture with kept units.
 type kinds struct {
-	sets   []unitSet
+	sets   []*unitSet
 	main   *unitSet   // the primary group on its slowest device
 	byTime []*unitSet // each group on its slowest device, those with most time first
 	phases []*unitSet // those of byTime that are the main kind of a phase, phases with most time first
@@ -34,18 +34,12 @@ type kinds struct {
 func kindsOf(in *kit.Input) kinds {
 	x := in.Units
 	sets, slowest := unitSets(in)
-	k := kinds{sets: sets, main: &sets[slowest[x.Primary]]}
-	for _, at := range slowest {
-		if at >= 0 {
-			k.byTime = append(k.byTime, &sets[at])
-		}
-	}
+	k := kinds{sets: sets, main: slowest[x.Primary]}
+	k.byTime = lists.Filter(slowest, func(s *unitSet) bool { return s != nil })
 	lists.Sort(k.byTime, func(a, b *unitSet) int {
 		return cmp.Compare(x.Groups[b.group].Time, x.Groups[a.group].Time)
 	})
-	for _, g := range x.PhaseMains() {
-		k.phases = append(k.phases, &sets[slowest[g]])
-	}
+	k.phases = lists.Map(x.PhaseMains(), func(g int) *unitSet { return slowest[g] })
 	return k
 }
 
@@ -83,17 +77,8 @@ const (
 
 // from sets the source of the next metrics: the tables that hold the units' work.
 func (r *unitRun) from(columns ...string) {
-	first := true
-	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset} {
-		switch {
-		case !r.in.Trace.Tables.Has(role):
-		case first:
-			r.out.From(role, r.rows, columns...)
-			first = false
-		default:
-			r.out.Source.With(role)
-		}
-	}
+	roles := []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset}
+	r.out.FromAny(r.rows, roles, columns...)
 	if r.in.Units.Kind == workunit.KindNVTX {
 		r.out.Source.With(trace.RoleNVTX, "text", "textId")
 	}

@@ -10,8 +10,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
-	"github.com/nsys-llm/explain/analyze/internal/trace"
-	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/align"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -65,28 +63,11 @@ func (q *sequence) free() {
 // kernelsOf visits the kernels of units, and for each the place of its unit in the set: those that belong to it, and
 // those launched between its marker and the next.
 func kernelsOf(in *kit.Input, s *unitSet, visit func(i int, unit int32)) {
-	x, place := in.Units, unitPlaces(in, s)
-	index := x.Units[s.units[0]].Index
-	device := x.Timeline.Devices[index]
-	members, between := x.Of[index].Walk(), new(workunit.Members).Walk()
-	if x.Between != nil {
-		between = x.Between[index].Walk()
-	}
-	for i := 0; i < device.Len(); {
-		u, end := members.Run(i, device.Len())
-		if u == trace.None {
-			u, end = between.Run(i, end)
+	eachPiece(in, s, in.Units.Between, func(d *timeline.Device, i int, unit int32) {
+		if k := d.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
+			visit(i, unit)
 		}
-		if u == trace.None || place[u] == 0 {
-			i = end
-			continue
-		}
-		for at := place[u] - 1; i < end; i++ {
-			if k := device.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
-				visit(i, at)
-			}
-		}
-	}
+	})
 }
 
 // gather lists the kernels of each unit.

@@ -56,16 +56,6 @@ func (c *cells) free() {
 	spill.Free(c.memory, c.wide)
 }
 
-// fill puts a small number, or noTime, into all of them.
-func (c *cells) fill(ns int64) {
-	for i := range c.narrow {
-		c.narrow[i] = int32(max(ns, noNarrow))
-	}
-	for i := range c.wide {
-		c.wide[i] = ns
-	}
-}
-
 func (c *cells) at(i int) int64 {
 	if c.wide != nil {
 		return c.wide[i]
@@ -119,7 +109,9 @@ func newStepTimes(q *sequence) *stepTimes {
 		*of = newCells(memory, s.n*(n+1))
 		defer (*of).free()
 	}
-	s.start.fill(noTime)
+	for i := range s.start.narrow {
+		s.start.narrow[i] = noNarrow
+	}
 	stretches, ran := q.device.Stretches(), make([]int, len(s.list))
 	for u, unit := range s.set.units {
 		x := &s.in.Units.Units[unit]

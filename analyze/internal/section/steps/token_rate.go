@@ -3,6 +3,7 @@ package steps
 import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // togetherShare is the share of the units of two GPUs, 0..1, that must overlap in pairs for them to run the same steps.
@@ -10,7 +11,7 @@ const togetherShare = 0.90
 
 // tokenRate is tokens per second and GPU of a kind of unit, from its median time; nil if markers do not say how many
 // tokens they compute.
-func tokenRate(in *kit.Input, sets []unitSet, s *unitSet, p50 float64) *float64 {
+func tokenRate(in *kit.Input, sets []*unitSet, s *unitSet, p50 float64) *float64 {
 	var tokens int64
 	for _, u := range s.units {
 		decode, prompt, _, ok := in.Units.Tokens(&in.Trace.Ranges, &in.Units.Units[u])
@@ -22,19 +23,14 @@ func tokenRate(in *kit.Input, sets []unitSet, s *unitSet, p50 float64) *float64 
 	if tokens == 0 || p50 <= 0 {
 		return nil
 	}
-	rate := float64(tokens) / float64(len(s.units)) / (p50 / 1e9) / float64(gpusOf(in.Units, sets, s))
-	return &rate
+	return new(float64(tokens) / float64(len(s.units)) / (p50 / 1e9) / float64(gpusOf(in.Units, sets, s)))
 }
 
 // gpusOf is how many GPUs run the units of a kind together: each has its own unit of a step.
-func gpusOf(x *workunit.Result, sets []unitSet, s *unitSet) int {
-	n := 1
-	for i := range sets {
-		if o := &sets[i]; o.group == s.group && o.device != s.device && together(x, s, o) {
-			n++
-		}
-	}
-	return n
+func gpusOf(x *workunit.Result, sets []*unitSet, s *unitSet) int {
+	return 1 + lists.Count(sets, func(o *unitSet) bool {
+		return o.group == s.group && o.device != s.device && together(x, s, o)
+	})
 }
 
 // together reports whether two GPUs run the same steps: they communicate, and their units overlap in pairs.

@@ -238,8 +238,8 @@ func (r *unitRun) metrics() {
 	x := r.in.Units
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")
 	list := []labelled{{set: r.main}}
-	for i := range r.sets {
-		if s := &r.sets[i]; int(s.group) == x.Primary {
+	for _, s := range r.sets {
+		if int(s.group) == x.Primary {
 			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.device))), set: s})
 		}
 	}
@@ -303,8 +303,8 @@ func (r *unitRun) kernels(list []labelled) {
 
 // otherDevices are the main kind of unit on its other devices, of which another report may compare one.
 func (r *unitRun) otherDevices() (list []labelled) {
-	for i := range r.sets {
-		if s := &r.sets[i]; s.group == r.main.group && s != r.main && !r.in.Brief && len(list) < maxStepSets-1 {
+	for _, s := range r.sets {
+		if s.group == r.main.group && s != r.main && !r.in.Brief && len(list) < maxStepSets-1 {
 			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.device))), set: s})
 		}
 	}
@@ -340,13 +340,7 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 			break
 		}
 	}
-	slot := make([]int32, w.names)
-	for i := range slot {
-		slot[i] = -1
-	}
-	for i, n := range names {
-		slot[n] = int32(i)
-	}
+	slot := slotsOf(names, w.names)
 	emit := func(slots int, labels func(i int) report.Labels) {
 		time := w.samples(w.time, slot, slots, partTime)
 		count := w.samples(w.time, slot, slots, partCount)
@@ -371,22 +365,11 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 	for n, ns := range w.total(w.time) {
 		total[slot[n]] += ns
 	}
-	order := make([]int, 0, len(categories))
-	for i := range categories {
-		if total[i] > 0 {
-			order = append(order, i)
-		}
-	}
-	lists.Sort(order, func(a, b int) int {
+	order := lists.Where(len(categories), func(i int32) bool { return total[i] > 0 })
+	lists.Sort(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(categories[a], categories[b]))
 	})
-	place := make([]int32, len(categories))
-	for i := range place {
-		place[i] = -1
-	}
-	for i, c := range order {
-		place[c] = int32(i)
-	}
+	place := slotsOf(order, len(categories))
 	for n := range slot {
 		slot[n] = place[slot[n]]
 	}

@@ -29,23 +29,12 @@ func Parts(in *kit.Input) []*report.UnitParts {
 		return nil
 	}
 	sets, slowest := unitSets(in)
-	order := []int{}
-	for g, at := range slowest {
-		if at >= 0 && g != x.Primary {
-			order = append(order, at)
-		}
-	}
-	lists.Sort(order, func(a, b int) int {
-		return cmp.Compare(x.Groups[sets[b].group].Time, x.Groups[sets[a].group].Time)
-	})
-	var main []int // on its slowest device, and on the others, one of which may be the slowest of another capture
-	for at := range sets {
-		if int(sets[at].group) == x.Primary && at != slowest[x.Primary] {
-			main = append(main, at)
-		}
-	}
-	if at := slowest[x.Primary]; at >= 0 {
-		order = slices.Concat([]int{at}, main, order)
+	order := lists.Filter(slowest, func(s *unitSet) bool { return s != nil && int(s.group) != x.Primary })
+	lists.Sort(order, func(a, b *unitSet) int { return cmp.Compare(x.Groups[b.group].Time, x.Groups[a.group].Time) })
+	if first := slowest[x.Primary]; first != nil {
+		// on its slowest device, and on the others, one of which may be the slowest of another capture
+		main := lists.Filter(sets, func(s *unitSet) bool { return int(s.group) == x.Primary && s != first })
+		order = slices.Concat([]*unitSet{first}, main, order)
 	}
 	if in.Brief {
 		order = order[:min(len(order), 1)]
@@ -53,8 +42,8 @@ func Parts(in *kit.Input) []*report.UnitParts {
 	numbers := stepNumbers(in)
 	var list []*report.UnitParts
 	room := mostPartCells
-	for _, at := range order[:min(len(order), mostPartSets)] {
-		p := partsOf(in, &sets[at], numbers)
+	for _, s := range order[:min(len(order), mostPartSets)] {
+		p := partsOf(in, s, numbers)
 		if n := len(p.Parts); n > 0 {
 			room -= n * len(p.Parts[0].Time)
 		}
@@ -119,21 +108,8 @@ type partTimes struct {
 func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
 	w.exclusive = newParts(w.names)
-	d := in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
-	for _, o := range owners(in, s) {
-		w.exclusively(in, d, s, o.lo, o.hi)
-	}
-	var list []partTimes
-	at := map[[2]string]int{}
-	of := func(kind, name string) *partTimes {
-		i, ok := at[[2]string{kind, name}]
-		if !ok {
-			i = len(list)
-			at[[2]string{kind, name}] = i
-			list = append(list, partTimes{kind: kind, name: name, times: make([]int64, len(s.units))})
-		}
-		return &list[i]
-	}
+	w.alone(in, s)
+	families := kit.NewTally[[2]string, partTimes]()
 	w.exclusive.each(func(p *part) {
 		kind, name := report.PartCompute, graphLabel
 		if int(p.name) < w.names-1 {
@@ -142,27 +118,26 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 				kind = report.PartComm
 			}
 		}
-		x := of(kind, name)
+		x := families.At([2]string{kind, name})
+		if x.times == nil {
+			*x = partTimes{kind: kind, name: name, times: make([]int64, len(s.units))}
+		}
 		x.times[p.unit] += p.ns
 		x.total += p.ns
 	})
-	lists.Sort(list, func(a, b partTimes) int {
+	lists.Sort(families.Values, func(a, b *partTimes) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))
 	})
 	var out []partTimes
-	for i := range list {
-		p := &list[i]
+	for i, p := range families.Values {
 		if i < mostFamilies && float64(p.total) >= least {
 			out = append(out, *p)
 			continue
 		}
-		k := slices.IndexFunc(out, func(o partTimes) bool { return o.kind == p.kind && o.name == "" })
-		if k < 0 {
-			k = len(out)
-			out = append(out, partTimes{kind: p.kind, times: make([]int64, len(s.units))})
-		}
+		rest := lists.Entry(&out, func(o partTimes) bool { return o.kind == p.kind && o.name == "" },
+			partTimes{kind: p.kind, times: make([]int64, len(s.units))})
 		for u, ns := range p.times {
-			out[k].times[u] += ns
+			rest.times[u] += ns
 		}
 	}
 	return out

@@ -92,14 +92,14 @@ func newSteps(in *kit.Input) *stepData {
 	}
 	room := maxAllPositions
 	for i, s := range list {
-		kernels := x.Groups[sets[s].group].Kernels
+		kernels := x.Groups[s.group].Kernels
 		if i > 0 && kernels > int64(room) {
 			continue
 		}
 		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
-		step := newStep(in, &sets[s], stacks, shown && !in.Brief)
+		step := newStep(in, s, stacks, shown && !in.Brief)
 		if i == 0 {
-			d.main, d.units = step, int64(len(sets[s].units))
+			d.main, d.units = step, int64(len(s.units))
 		} else {
 			room -= len(step.Name)
 		}
@@ -114,16 +114,12 @@ func newSteps(in *kit.Input) *stepData {
 
 // stepSets are the sets of units whose sequence is reported: the main kind on its slowest device, the main kind on
 // other devices, then the main kind of each other phase.
-func stepSets(in *kit.Input, sets []unitSet, slowest []int) []int {
+func stepSets(in *kit.Input, sets, slowest []*unitSet) []*unitSet {
 	primary := slowest[in.Units.Primary]
-	list := []int{primary}
-	for i := range sets {
-		if i != primary && int(sets[i].group) == in.Units.Primary {
-			list = append(list, i)
-		}
-	}
+	others := lists.Filter(sets, func(s *unitSet) bool { return s != primary && s.group == primary.group })
+	list := append([]*unitSet{primary}, others...)
 	for _, g := range in.Units.PhaseMains() {
-		if g != in.Units.Primary && slowest[g] >= 0 {
+		if g != in.Units.Primary && slowest[g] != nil {
 			list = append(list, slowest[g])
 		}
 	}
@@ -140,14 +136,8 @@ func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *repor
 	step := &report.UnitStep{Group: set.id, Device: int64(set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
 		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
 		Threshold: s.threshold, HiccupCount: s.hiccupCount, Shown: []*report.UnitShown{}}
-	for i := range s.work {
-		if s.at[i] >= 0 {
-			step.Aligned++
-		}
-	}
-	for _, u := range s.set.units {
-		step.Time += in.Units.Units[u].Time()
-	}
+	step.Aligned = int64(lists.Count(s.at, func(position int32) bool { return position >= 0 }))
+	step.Time = lists.Sum(s.set.units, func(u int32) int64 { return in.Units.Units[u].Time() })
 	for p, w := range s.first {
 		x := &s.list[p]
 		x.Name, x.Stream = names.label(in, s.device, int(w)), s.device.Stream(int(w))
@@ -196,16 +186,11 @@ func positions(in *kit.Input, out *kit.Output) {
 	} else {
 		out.From(trace.RoleKernel, int(s.Kernels), "start", "end", "deviceId", "streamId", "correlationId")
 	}
-	if in.Trace.Tables.Has(trace.RoleAPI) {
-		out.Source.With(trace.RoleAPI, "start", "end")
-	}
+	out.Source.With(trace.RoleAPI, "start", "end")
 	out.Coverage(stat.Ratio(float64(s.Aligned), float64(s.Kernels)))
-	var gaps, medians int64
+	gaps, medians := lists.Total(s.End.Gap), int64(0)
 	for i := range list {
 		gaps, medians = gaps+list[i].Idle(), medians+list[i].GapMedian
-	}
-	for _, ns := range s.End.Gap {
-		gaps += ns
 	}
 	m := out.Float("unit.hiccup_time", nil, float64(gaps)/float64(s.Units)-float64(medians+s.End.GapMedian))
 	m.N, m.Group = s.Units, s.Group
