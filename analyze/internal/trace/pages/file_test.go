@@ -103,19 +103,15 @@ func TestStatedSize(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
-	for _, c := range []struct {
-		declared, preset string
-		want             *Cell
-	}{
-		{"INTEGER", "", &Cell{}}, {"INTEGER", "NULL", &Cell{}}, {"INTEGER", "-7", ptr(IntCell(-7))}, {"", "7", ptr(IntCell(7))}, {"NUMERIC", "7", ptr(IntCell(7))},
-		{"TEXT", "7", nil}, {"REAL", "7", nil}, {"", "1.5", nil}, {"TEXT", "'it''s'", ptr(TextCell("it's"))}, {"INT", "'7'", nil}, {"", "x'00'", nil}, {"TEXT", "'a' || 'b'", nil}, {"", "true", nil},
+// Section 3.1 of SQLite's page on datatypes: the first rule that fits counts.
+func TestAffinity(t *testing.T) {
+	for declared, want := range map[string]Column{
+		"": {}, "BIGINT": {}, "numeric": {}, "blob": {}, "FLOATING POINT": {}, "BLOB FLOAT": {},
+		"varchar(9)": {Text: true}, "CLOB": {Text: true}, "TEXT BLOB": {Text: true},
+		"REAL": {Real: true}, "double": {Real: true},
 	} {
-		got := NewColumn("a", c.declared, c.preset).Default
-		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
-			t.Errorf("%s default %s: %+v, want %+v", c.declared, c.preset, got, c.want)
+		if got := NewColumn("", declared); got != want {
+			t.Errorf("%s: %+v, want %+v", declared, got, want)
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -68,7 +68,7 @@ func slicesOf(pages ...[]byte) []byte { return bytes.Join(pages, nil) }
 
 // A number in a column that stores numbers as text is of another table; a text, a blob or NULL may be its own.
 func TestNumberInAText(t *testing.T) {
-	columns := []Column{NewColumn("b", "VARCHAR(9)", "")}
+	columns := []Column{NewColumn("b", "VARCHAR(9)")}
 	for kind, wrong := range map[byte]string{0: "", 1: "has a record of another table", 7: "has a record of another table", 9: "has a record of another table", 12: "", 23: ""} {
 		if _, said := newPlan([]byte{2, kind}, columns, []int{0}); said != wrong {
 			t.Errorf("type %d: %q, want %q", kind, said, wrong)
@@ -78,7 +78,8 @@ func TestNumberInAText(t *testing.T) {
 
 func needed(c Column) Column { c.Needs = true; return c }
 
-var threeColumns = Table{Name: "t", Root: 2, Columns: []Column{needed(NewColumn("a", "INTEGER", "")), NewColumn("b", "", ""), NewColumn("c", "REAL", "")}}
+var threeColumns = Table{Name: "t", Root: 2,
+	Columns: []Column{needed(NewColumn("a", "INTEGER")), NewColumn("b", ""), NewColumn("c", "REAL")}}
 
 func TestRowsByHand(t *testing.T) {
 	b := small()

@@ -3,7 +3,6 @@ package pages
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 	"strconv"
 	"unsafe"
 )
@@ -52,17 +51,10 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 		return nil, "has a record without a value"
 	}
 	p := &plan{header: string(header), row: make([]Cell, len(wanted))}
-	absent := make([]bool, len(wanted)) // columns that the record may lack and whose default is unknown
 	for i, c := range wanted {
-		switch {
-		case c == rowidColumn:
+		if c == rowidColumn {
 			p.row[i] = IntCell(0)
 			p.fields = append(p.fields, field{how: isRowID, to: &p.row[i]})
-		case c == nullColumn:
-		case columns[c].Default != nil:
-			p.row[i] = *columns[c].Default
-		default:
-			absent[i] = true
 		}
 	}
 	at, column := uint64(len(header)), 0
@@ -88,7 +80,7 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 				if c != column {
 					continue
 				}
-				p.row[i], absent[i] = cell, false
+				p.row[i] = cell
 				if f.to = &p.row[i]; bytes > 0 {
 					p.fields = append(p.fields, f)
 					p.reach = max(p.reach, int(at+bytes))
@@ -100,12 +92,9 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 		}
 	}
 	for ; column < len(columns); column++ {
-		if c := columns[column]; c.Needs && c.Default != nil && *c.Default == (Cell{}) && !c.RowID {
+		if c := columns[column]; c.Needs && !c.RowID {
 			return nil, "has a record of another table"
 		}
-	}
-	if slices.Contains(absent, true) {
-		return nil, "has a record without a column whose default is not plain"
 	}
 	p.total = int(at)
 	p.reach = max(p.reach, len(header))

@@ -3,11 +3,11 @@ package pages
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// Table describes an ordinary table: one with rowids whose columns are all stored.
+// Table describes an ordinary table: one with rowids whose columns are all stored and have no defaults. A record may
+// end before a column that was added after it was written, which then reads as NULL.
 type Table struct {
 	Name    string
 	Root    uint32
@@ -22,62 +22,24 @@ type Column struct {
 	Needs bool // NOT NULL
 	// Real means that integers are to be read as floats: SQLite stores whole numbers of a REAL column as integers.
 	Real bool
-	// Default is the value for records written before the column was added; nil: unknown.
-	Default *Cell
 }
 
-// affinity is that of a column, by its declared type (https://www.sqlite.org/datatype3.html, section 3.1).
-type affinity uint8
-
-const (
-	numeric affinity = iota
-	integer
-	real
-	text
-	none
-)
-
-func affinityOf(declared string) affinity {
-	d := strings.ToUpper(declared)
+// NewColumn describes a column from SQLite's table_xinfo: its name and declared type, which gives its affinity
+// (https://www.sqlite.org/datatype3.html, section 3.1).
+func NewColumn(name, declared string) Column {
+	c, d := Column{Name: name}, strings.ToUpper(declared)
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(d, w) })
 	}
 	switch {
 	case has("INT"):
-		return integer
 	case has("CHAR", "CLOB", "TEXT"):
-		return text
-	case d == "" || has("BLOB"):
-		return none
-	case has("REAL", "FLOA", "DOUB"):
-		return real
+		c.Text = true
+	case has("BLOB"):
+	default:
+		c.Real = has("REAL", "FLOA", "DOUB")
 	}
-	return numeric
-}
-
-// NewColumn describes a column from SQLite's table_xinfo: its name, declared type and the text of its default (empty:
-// none).
-func NewColumn(name, declared, preset string) Column {
-	a := affinityOf(declared)
-	return Column{Name: name, Real: a == real, Text: a == text, Default: literal(preset, a)}
-}
-
-// literal returns the value of a default if it is a plain number or text that the column's affinity does not change.
-func literal(preset string, a affinity) *Cell {
-	preset = strings.TrimSpace(preset)
-	if preset == "" || strings.EqualFold(preset, "null") {
-		return &Cell{}
-	}
-	if v, err := strconv.ParseInt(preset, 10, 64); err == nil && (a == integer || a == numeric || a == none) {
-		return new(IntCell(v))
-	}
-	if n := len(preset); n >= 2 && preset[0] == '\'' && preset[n-1] == '\'' && (a == text || a == none) {
-		inner := preset[1 : n-1]
-		if s := strings.ReplaceAll(inner, "''", ""); !strings.Contains(s, "'") {
-			return new(TextCell(strings.ReplaceAll(inner, "''", "'")))
-		}
-	}
-	return nil
+	return c
 }
 
 // Numbers that stand for no stored column.

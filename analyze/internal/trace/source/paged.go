@@ -102,12 +102,13 @@ func (s *shape) column(row []pages.Cell) {
 	case "DATE", "DATETIME", "TIMESTAMP": // the driver reads these its own way
 		s.odd = true
 	}
-	s.odd = s.odd || row[4].Bits != 0 // generated, or hidden in a virtual table
+	s.odd = s.odd || row[2].Kind != pages.Null // a default, which records may lack
+	s.odd = s.odd || row[4].Bits != 0          // generated, or hidden in a virtual table
 	if row[3].Bits > 0 {
 		s.keys = append(s.keys, len(s.columns))
 		s.integer = declared == "INTEGER"
 	}
-	c := pages.NewColumn(row[0].S, declared, row[2].S)
+	c := pages.NewColumn(row[0].S, declared)
 	c.Needs = row[5].Bits != 0
 	s.columns = append(s.columns, c)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // SQL is the reference implementation of [Source]. Rows come from the driver directly: database/sql's Scan would
@@ -131,15 +133,8 @@ func (s *SQL) Tables() ([]Table, error) {
 
 // Scan reads all rows through SQLite.
 func (s *SQL) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
-	quoted := make([]string, len(columns))
-	for i, c := range columns {
-		quoted[i] = "null"
-		if c != "" {
-			quoted[i] = Quote(c)
-		}
-	}
 	// An index may have another order
-	text := "select " + strings.Join(quoted, ", ") + " from " + Quote(table) + " not indexed"
+	text := "select " + selection(columns) + " from " + Quote(table) + " not indexed"
 	if s.views[table] {
 		return s.queryView(text, each)
 	}
@@ -183,28 +178,26 @@ const fetchBatch = 500
 // Fetch reads the rows in batches.
 func (s *SQL) Fetch(table string, columns []string, rows []int64,
 	each func(row int64, cells []pages.Cell) error) error {
-	quoted := make([]string, len(columns))
-	for i, c := range columns {
-		quoted[i] = "null"
-		if c != "" {
-			quoted[i] = Quote(c)
-		}
-	}
-	for len(rows) > 0 {
-		n := min(len(rows), fetchBatch)
-		ids := make([]string, n)
-		for i, r := range rows[:n] {
-			ids[i] = strconv.FormatInt(r, 10)
-		}
-		rows = rows[n:]
-		err := s.query("select rowid, "+strings.Join(quoted,
-			", ")+" from "+Quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
+	text := "select rowid, " + selection(columns) + " from " + Quote(table) + " where rowid in ("
+	for batch := range slices.Chunk(rows, fetchBatch) {
+		ids := lists.Map(batch, func(row int64) string { return strconv.FormatInt(row, 10) })
+		err := s.query(text+strings.Join(ids, ",")+")",
 			func(row []pages.Cell) error { return each(row[0].Bits, row[1:]) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// selection writes the names of columns; an empty one reads as NULL.
+func selection(columns []string) string {
+	return strings.Join(lists.Map(columns, func(name string) string {
+		if name == "" {
+			return "null"
+		}
+		return Quote(name)
+	}), ", ")
 }
 
 func (s *SQL) query(text string, each func(row []pages.Cell) error) error {
