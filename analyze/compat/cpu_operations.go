@@ -20,12 +20,10 @@ var CPUOperations = kit.Section{
 		{ID: "scheduler_slow", Title: "The scheduler takes a large share of each step"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("cpu.op_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-			"median duration of an operation on the host; the summary is over operations").
-			Summarised().By("operation", "operation,phase"),
-		report.Define("cpu.op_total", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
-			"operations added up").By("operation"),
-		report.Define("cpu.scheduling_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.EventTime("cpu.op_time", report.Lower, report.Leave, "median duration of an operation on the host; the "+
+			"summary is over operations").Summarised().By("operation", "operation,phase"),
+		kit.TotalTime("cpu.op_total", report.None, report.Leave, "operations added up").By("operation"),
+		kit.Ratio("cpu.scheduling_ratio", report.Lower, report.Leave,
 			"time in the scheduler over time in the scheduler and in model execution"),
 	},
 	Tables: []report.Table{

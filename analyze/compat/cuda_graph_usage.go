@@ -24,13 +24,13 @@ var CUDAGraphUsage = kit.Section{
 		{ID: "cudagraphs_unused", Title: "Most captured CUDA graphs are never replayed"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("cudagraph.captured", report.Count, report.None, report.Exact, report.Level, report.Leave,
+		kit.ExactLevel("cudagraph.captured", report.None, report.Leave,
 			"graphs captured, by what they are for").By("", "mode"),
-		report.Define("cudagraph.replays", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("cudagraph.replays", report.None, report.Leave,
 			"replays of graphs; in mode PIECEWISE a step replays a graph for each piece of the model").By("", "mode"),
-		report.Define("cudagraph.replay_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+		kit.EventTime("cudagraph.replay_time", report.Lower, report.Leave,
 			"median duration of a replay; the summary is over replays").Summarised().By("mode"),
-		report.Define("cudagraph.unused", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("cudagraph.unused", report.None, report.Leave,
 			"share of the captured graphs that were never replayed"),
 	},
 	Tables: []report.Table{

@@ -15,11 +15,10 @@ var EncoderDecoder = kit.Section{
 		"inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not " +
 		"used.",
 	Metrics: []report.MetricDef{
-		report.Define("encdec.time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+		kit.EventTime("encdec.time", report.Lower, report.Leave,
 			"median time of the part in one pass; the summary is over passes").Summarised().By("component"),
-		report.Define("encdec.total_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
-			"passes added up").By("component"),
-		report.Define("encdec.share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.TotalTime("encdec.total_time", report.None, report.Leave, "passes added up").By("component"),
+		kit.Ratio("encdec.share", report.None, report.Leave,
 			"share of the time of encoder and decoder together").By("component"),
 	},
 	Tables: []report.Table{

@@ -24,41 +24,34 @@ var MoE = kit.Section{
 		{ID: "experts_uneven", Title: "Expert load is uneven"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("moe.layers", report.Count, report.None, report.Exact, report.Level, report.Leave,
-			"layers with experts"),
-		report.Define("moe.experts", report.Count, report.None, report.Exact, report.Level, report.Leave,
+		kit.ExactLevel("moe.layers", report.None, report.Leave, "layers with experts"),
+		kit.ExactLevel("moe.experts", report.None, report.Leave,
 			"experts of the layer, of all layers; unknown if no file states it").By("", "layer"),
-		report.Define("moe.activations", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("moe.activations", report.None, report.Leave,
 			"times that the router chose an expert of the layer").By("", "layer"),
-		report.Define("moe.coverage", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"share of the experts that some token chose; unknown if the number of experts is").
-			By("", "layer"),
-		report.Define("moe.dead_experts", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
-			"experts that no token chose").By("", "layer"),
-		report.Define("moe.load_balance", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("moe.coverage", report.Higher, report.Leave,
+			"share of the experts that some token chose; unknown if the number of experts is").By("", "layer"),
+		kit.NoisyLevel("moe.dead_experts", report.Lower, report.Leave, "experts that no token chose").By("", "layer"),
+		kit.NoisyLevel("moe.load_balance", report.Lower, report.Leave,
 			"activations of the busiest expert over those of the least busy one; without a label, of the worst layer; "+
 				"unknown if an expert is or may be dead: it would be infinite").By("", "layer"),
-		report.Define("moe.peak_to_mean", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
-			"activations of the busiest expert over the mean of all experts, dead ones included; without a label, of the "+
-				"worst layer: how much longer the layer takes, with an expert per GPU, than if load were even").
-			By("", "layer"),
-		report.Define("moe.top_decile_share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-			"share of the activations that the busiest tenth of the experts takes; without a label, of the "+
-				"worst layer").By("", "layer"),
-		report.Define("moe.imbalance", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
-			"mean over batches of the activations of the busiest expert over those of the least busy chosen one, "+
-				"with a summary over batches; of the whole session, dead experts counted, if no batches were "+
-				"sampled").Summarised().By("", "layer"),
+		kit.NoisyLevel("moe.peak_to_mean", report.Lower, report.Leave, "activations of the busiest expert over the "+
+			"mean of all experts, dead ones included; without a label, of the worst layer: how much longer the layer "+
+			"takes, with an expert per GPU, than if load were even").By("", "layer"),
+		kit.Ratio("moe.top_decile_share", report.Lower, report.Leave, "share of the activations that the busiest "+
+			"tenth of the experts takes; without a label, of the worst layer").By("", "layer"),
+		kit.NoisyLevel("moe.imbalance", report.Lower, report.Leave, "mean over batches of the activations of the "+
+			"busiest expert over those of the least busy chosen one, with a summary over batches; of the whole "+
+			"session, dead experts counted, if no batches were sampled").Summarised().By("", "layer"),
 		report.Define("moe.batch_spread", report.Count, report.Lower, report.Noisy, report.Event, report.Leave,
 			"mean over batches of the standard deviation of activations over the chosen experts; the summary is over "+
 				"batches").Summarised().By("layer"),
-		report.Define("moe.coselection_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("moe.coselection_share", report.None, report.Leave,
 			"share of the most frequent pair among the layer's pairs of experts that were chosen together").By("layer"),
-		report.Define("moe.routing_weight", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("moe.routing_weight", report.None, report.Leave,
 			"mean routing weight of a chosen expert; the summary is over samples").Summarised().By("", "layer"),
-		report.Define("moe.routing_top_weight", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"mean of the largest routing weight of a token: how sure the router is; the summary is over sampled "+
-				"tokens").Summarised().By("", "layer"),
+		kit.Ratio("moe.routing_top_weight", report.None, report.Leave, "mean of the largest routing weight of a "+
+			"token: how sure the router is; the summary is over sampled tokens").Summarised().By("", "layer"),
 	},
 	Tables: []report.Table{
 		{ID: "moe_layers", Title: "Layers, the least balanced first", File: "moe_layers.csv", Merge: report.Leave, Columns: []report.Column{

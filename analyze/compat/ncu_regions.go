@@ -12,9 +12,9 @@ var NCURegions = kit.Section{
 	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are " +
 		"numbered.",
 	Metrics: []report.MetricDef{
-		report.Define("ncu_region.kernels", report.Count, report.None, report.Exact, report.Total, report.Leave,
+		kit.ExactCount("ncu_region.kernels", report.None, report.Leave,
 			"kernels profiled inside the region").By("region"),
-		report.Define("ncu_region.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("ncu_region.time", report.Lower, report.Leave,
 			"their durations added up, if the file is right about its unit").By("region"),
 	},
 	Tables: []report.Table{

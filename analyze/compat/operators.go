@@ -18,11 +18,11 @@ var Operators = kit.Section{
 		"operator's self time to its total, so one that calls no others counts twice. Operators whose names are not of " +
 		"the usual form are grouped.",
 	Metrics: []report.MetricDef{
-		report.Define("operator.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("operator.total_time", report.Lower, report.Leave,
 			"host time of an operator as llm-perf-opt states it, self and total added").By("operator"),
-		report.Define("operator.cuda_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("operator.cuda_time", report.Lower, report.Leave,
 			"GPU time of an operator as llm-perf-opt states it, self and total added").By("operator"),
-		report.Define("operator.calls", report.Count, report.None, report.Exact, report.Total, report.Leave,
+		kit.ExactCount("operator.calls", report.None, report.Leave,
 			"calls of an operator in the profiled run").By("operator"),
 	},
 	Tables: []report.Table{

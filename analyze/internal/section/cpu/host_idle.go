@@ -27,36 +27,33 @@ var HostIdle = kit.Section{
 		{ID: "host_frame", Title: "One function takes a large part of the time that the GPU waits for the host"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("gpu.host_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("gpu.host_cause_time", report.Lower, report.Device,
 			"idle time of cause host by what the launching thread did: api (another CUDA call), profiler, os_call, "+
 				"not_scheduled (on no CPU), running, unknown (no switches of the scheduler); they sum to "+
 				"gpu.idle_cause_time of cause host").By("device,cause").Quoted(),
-		report.Define("host.call_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("host.call_time", report.Lower, report.Leave,
 			"idle time of cause host inside calls of this name, over all devices; the calls of a cause sum to its "+
 				"gpu.host_cause_time, but for those beyond the 30 with most").By("call,cause").Quoted(),
-		report.Define("host.os_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("host.os_time", report.Lower, report.Leave,
 			"idle time of cause host inside calls of the operating system, by what they work with: disk, network, "+
 				"lock, sleep, memory, device, process, other; over all devices").By("group").Quoted(),
-		report.Define("host.range_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-			"idle time of cause host by the innermost NVTX range open on the launching thread, over all devices").
-			By("range"),
-		report.Define("host.gil_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("host.range_time", report.Lower, report.Leave, "idle time of cause host by the innermost NVTX "+
+			"range open on the launching thread, over all devices").By("range"),
+		kit.TotalTime("host.gil_time", report.Lower, report.Leave,
 			"idle time of cause host in which the launching thread waited for Python's global interpreter lock, over "+
 				"all devices; only in captures that trace the lock").Quoted(),
-		report.Define("host.sample_count", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"samples of launching threads that fall into idle time of cause host: what host.frame_ratio is estimated "+
-				"from").Quoted(),
-		report.Define("host.frame_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.NoisyCount("host.sample_count", report.None, report.Leave, "samples of launching threads that fall into "+
+			"idle time of cause host: what host.frame_ratio is estimated from").Quoted(),
+		kit.Ratio("host.frame_ratio", report.Lower, report.Leave,
 			"share of these samples whose call stack holds the function: an estimate").By("frame").Quoted(),
-		report.Define("host.python_sample_count", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("host.python_sample_count", report.None, report.Leave,
 			"samples of the launching threads' Python stacks that fall into idle time of cause host: what "+
 				"host.python_ratio is estimated from; only in captures with --python-sampling").Quoted(),
-		report.Define("host.python_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("host.python_ratio", report.Lower, report.Leave,
 			"share of these samples whose Python stack holds the function: an estimate").By("frame").Quoted(),
-		report.Define("host.thread_count", report.Count, report.None, report.Noisy, report.Level, report.Leave,
+		kit.NoisyLevel("host.thread_count", report.None, report.Leave,
 			"threads that ran on a CPU in the window, among those that the capture follows").Quoted(),
-		report.Define("host.cpu_count", report.Count, report.None, report.Noisy, report.Level, report.Leave,
-			"CPUs that these threads ran on").Quoted(),
+		kit.NoisyLevel("host.cpu_count", report.None, report.Leave, "CPUs that these threads ran on").Quoted(),
 	},
 	Tables: []report.Table{
 		{ID: "host_causes", Title: "Host time by what the launching thread did", File: "host_causes.csv", Merge: report.Leave,

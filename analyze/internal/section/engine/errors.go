@@ -20,12 +20,11 @@ var Errors = kit.Section{
 		{ID: "never_ready", Title: "The log ends before the server was ready", Failure: true},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("serve.errors", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.errors", report.Lower, report.Leave,
 			"errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, engine_dead, "+
 				"process_died, timeout, model_load, other").By("", "class"),
-		report.Define("serve.error_lines", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
-			"lines of the log that belong to errors"),
-		report.Define("serve.errors_after_stop", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.error_lines", report.Lower, report.Leave, "lines of the log that belong to errors"),
+		kit.NoisyCount("serve.errors_after_stop", report.None, report.Leave,
 			"errors after the server was told to stop, which are in no class"),
 	},
 	Tables: []report.Table{

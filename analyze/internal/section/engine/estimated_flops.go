@@ -22,24 +22,21 @@ var EstimatedFLOPs = kit.Section{
 		"from the model's dimensions and divide by time: an estimate, not a measurement. Medians are over steady " +
 		"lines, as in the section on serving; the details (VLLM_DEBUG_MFU_METRICS=1) are added up.",
 	Metrics: []report.MetricDef{
-		report.Define("serve.model_flops", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
-			"FLOP per second on one GPU, estimated (median; the summary is over steady lines, n over all)").
-			Summarised(),
-		report.Define("serve.model_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
-			"bytes of memory traffic per second on one GPU, estimated (median; the summary is over steady lines, n "+
-				"over all)").Summarised(),
-		report.Define("serve.model_flops_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"that FLOP per second ÷ the device's dense peak for the data type of its products: MFU, where a trace "+
-				"names the device"),
-		report.Define("serve.model_bandwidth_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.Rate("serve.model_flops", report.Higher, report.Leave, "FLOP per second on one GPU, estimated (median; "+
+			"the summary is over steady lines, n over all)").Summarised(),
+		kit.Rate("serve.model_bandwidth", report.Higher, report.Leave, "bytes of memory traffic per second on one "+
+			"GPU, estimated (median; the summary is over steady lines, n over all)").Summarised(),
+		kit.Ratio("serve.model_flops_ratio", report.Higher, report.Leave, "that FLOP per second ÷ the device's dense "+
+			"peak for the data type of its products: MFU, where a trace names the device"),
+		kit.Ratio("serve.model_bandwidth_ratio", report.Higher, report.Leave,
 			"those bytes per second ÷ the peak of the device's memory"),
 		report.Define("serve.model_part_flop", report.Flop, report.None, report.Noisy, report.Total, report.Leave,
 			"FLOP of a part of the model over all detail lines, estimated").By("part"),
 		report.Define("serve.model_part_bytes", report.Bytes, report.None, report.Noisy, report.Total, report.Leave,
 			"bytes that a part of the model reads and writes over all detail lines, estimated").By("part"),
-		report.Define("serve.model_prefill_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.model_prefill_tokens", report.None, report.Leave,
 			"prompt tokens of the batches in the detail lines"),
-		report.Define("serve.model_decode_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.model_decode_tokens", report.None, report.Leave,
 			"generated tokens of the batches in the detail lines"),
 	},
 	Tables: []report.Table{

@@ -14,7 +14,7 @@ var ExpertLoad = kit.Section{
 		{ID: "experts_uneven", Title: "Some ranks work on far more tokens than others, and the others wait for them"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("serve.expert_balance", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("serve.expert_balance", report.Higher, report.Leave,
 			"mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)").Summarised(),
 	},
 	Run: expertBalance,

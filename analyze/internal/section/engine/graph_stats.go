@@ -17,11 +17,11 @@ var GraphStats = kit.Section{
 		{ID: "batches_without_graph", Title: "Many batches ran without a CUDA graph"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("serve.graph_batches", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.graph_batches", report.None, report.Leave,
 			"batches that ran, in CUDA graphs or not").By("", "mode"),
-		report.Define("serve.graph_mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("serve.graph_mode_share", report.None, report.Leave,
 			"share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph").By("mode"),
-		report.Define("serve.graph_padding", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("serve.graph_padding", report.Lower, report.Leave,
 			"share of the tokens of batches that is padding").By("", "mode"),
 	},
 	Tables: []report.Table{

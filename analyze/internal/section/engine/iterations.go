@@ -24,27 +24,23 @@ var Iterations = kit.Section{
 		{ID: "iteration_stall", Title: "A few iterations take many times longer than all others"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("serve.iterations", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"iterations of the engine").By("", "type"),
-		report.Define("serve.iteration_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-			"time of an iteration (median; the summary is over all iterations, those of the first steps included)").
-			Summarised().By("", "type"),
-		report.Define("serve.iteration_time_max", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-			"time of the longest iteration"),
-		report.Define("serve.iteration_time_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.NoisyCount("serve.iterations", report.None, report.Leave, "iterations of the engine").By("", "type"),
+		kit.EventTime("serve.iteration_time", report.Lower, report.Leave, "time of an iteration (median; the summary "+
+			"is over all iterations, those of the first steps included)").Summarised().By("", "type"),
+		kit.TotalTime("serve.iteration_time_max", report.Lower, report.Leave, "time of the longest iteration"),
+		kit.Ratio("serve.iteration_time_share", report.None, report.Leave,
 			"share of the time of all iterations").By("type"),
-		report.Define("serve.context_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.context_tokens", report.None, report.Leave,
 			"prompt tokens that iterations worked on").By("", "type"),
-		report.Define("serve.generation_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.generation_tokens", report.None, report.Leave,
 			"tokens that iterations generated").By("", "type"),
 		report.Define("serve.iteration_tokens", report.Count, report.None, report.Noisy, report.Event, report.Leave,
 			"tokens of an iteration, of prefill and decode together (median; the summary is over iterations that are "+
 				"not idle)").Summarised(),
-		report.Define("unit.count", report.Count, report.None, report.Noisy, report.Total, report.OfStep,
+		kit.NoisyCount("unit.count", report.None, report.OfStep,
 			"units of work that the numbers are made from: complete, steady and of one kind").By(logUnitLabels...),
-		report.Define("unit.time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"time of an iteration of one kind (median; the summary is over the kept ones)").
-			Summarised().By(logUnitLabels...),
+		kit.UnitTime("unit.time", report.Lower, report.OfStep, "time of an iteration of one kind (median; the summary "+
+			"is over the kept ones)").Summarised().By(logUnitLabels...),
 	},
 	Tables: []report.Table{
 		{ID: "iteration_types", Title: "Iterations by type", File: "iteration_types.csv", Merge: report.Leave, Columns: []report.Column{

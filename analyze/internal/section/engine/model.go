@@ -25,9 +25,8 @@ var Model = kit.Section{
 		"section. Use is that cost divided by the time of the steps and the peak of the devices, for steps whose marker " +
 		"says how many tokens they compute. Attention over the KV cache is left out, so it is a lower bound.",
 	Metrics: []report.MetricDef{
-		report.Define("model.parameters", report.Count, report.None, report.Exact, report.Level, report.Leave,
-			"weights of all matrices, embeddings among them"),
-		report.Define("model.active_parameters", report.Count, report.None, report.Exact, report.Level, report.Leave,
+		kit.ExactLevel("model.parameters", report.None, report.Leave, "weights of all matrices, embeddings among them"),
+		kit.ExactLevel("model.active_parameters", report.None, report.Leave,
 			"weights that one token is multiplied with"),
 		report.Define("model.flops_per_token", report.Flop, report.None, report.Exact, report.Level, report.Leave,
 			"FLOP of one token's matrices: two for each active weight"),
@@ -37,14 +36,14 @@ var Model = kit.Section{
 			"bytes of the KV cache for a token, in the type of the config"),
 		report.Define("model.weight_bytes", report.Bytes, report.None, report.Exact, report.Level, report.Leave,
 			"bytes of all weights, in the type of the config"),
-		report.Define("model.flops_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("model.flops_utilization", report.Higher, report.Leave,
 			"FLOP of the steps' tokens over what the devices could do in the steps' time").By("phase", "phase,batch"),
-		report.Define("model.bandwidth_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("model.bandwidth_utilization", report.Higher, report.Leave,
 			"bytes of the weights, read once in a step, over what the devices' memory could move in the steps' time; "+
 				"of dense models").By("phase", "phase,batch"),
-		report.Define("model.ncu_flops_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("model.ncu_flops_ratio", report.None, report.Leave,
 			"FLOP that Nsight Compute counted of the phase's kernels, over those of the formulas").By("phase"),
-		report.Define("model.ncu_coverage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("model.ncu_coverage", report.None, report.Leave,
 			"share of the phase's compute kernel time whose kernels Nsight Compute counted the FLOP of").By("phase"),
 	},
 	Tables: []report.Table{

@@ -20,27 +20,21 @@ var Requests = kit.Section{
 		{ID: "failed_responses", Title: "Some requests were answered with an error"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("serve.requests", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"requests that the server says it received"),
-		report.Define("serve.requests_added", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"requests that were given to the engine"),
-		report.Define("serve.requests_matched", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.requests", report.None, report.Leave, "requests that the server says it received"),
+		kit.NoisyCount("serve.requests_added", report.None, report.Leave, "requests that were given to the engine"),
+		kit.NoisyCount("serve.requests_matched", report.None, report.Leave,
 			"requests whose two lines were found and matched"),
-		report.Define("serve.requests_finished", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.requests_finished", report.None, report.Leave,
 			"requests whose end the log states, or leaves no doubt about"),
-		report.Define("serve.requests_aborted", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
-			"requests that the log says were aborted"),
-		report.Define("serve.request_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-			"time from receiving a request to its end, on a clock of seconds (median; the summary is over requests "+
-				"whose end is known)").Summarised(),
-		report.Define("serve.request_queue_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+		kit.NoisyCount("serve.requests_aborted", report.Lower, report.Leave, "requests that the log says were aborted"),
+		kit.EventTime("serve.request_time", report.Lower, report.Leave, "time from receiving a request to its end, on "+
+			"a clock of seconds (median; the summary is over requests whose end is known)").Summarised(),
+		kit.EventTime("serve.request_queue_time", report.Lower, report.Leave,
 			"time from receiving a request to giving it to the engine, on a clock of seconds (median; the summary is "+
 				"over matched requests)").Summarised(),
-		report.Define("serve.request_token_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-			"time in the engine for each generated token, prefill included, as text-generation-inference states it "+
-				"(median over requests)").Summarised(),
-		report.Define("serve.responses", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"lines of the access log").By("", "status"),
+		kit.EventTime("serve.request_token_time", report.Lower, report.Leave, "time in the engine for each generated "+
+			"token, prefill included, as text-generation-inference states it (median over requests)").Summarised(),
+		kit.NoisyCount("serve.responses", report.None, report.Leave, "lines of the access log").By("", "status"),
 	},
 	Tables: []report.Table{
 		{ID: "responses", Title: "Responses", File: "responses.csv", Merge: report.Leave, Columns: []report.Column{

@@ -16,29 +16,22 @@ var Scheduler = kit.Section{
 		"over those that run, preemptions over steps. Numbers from lines of statistics are over the steady lines, as in " +
 		"the section on serving.",
 	Metrics: []report.MetricDef{
-		report.Define("serve.batch_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"tokens of a step ÷ max_num_batched_tokens (median; the summary is over steps that are not idle)").
-			Summarised(),
-		report.Define("serve.queue_pressure", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
-			"requests that wait ÷ requests that run (median; the summary is over steady lines with any that run)").
-			Summarised(),
-		report.Define("serve.preemption_rate", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-			"preemptions ÷ iterations of the engine"),
-		report.Define("serve.requests_deferred", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("serve.batch_utilization", report.Higher, report.Leave, "tokens of a step ÷ max_num_batched_tokens "+
+			"(median; the summary is over steps that are not idle)").Summarised(),
+		kit.NoisyLevel("serve.queue_pressure", report.Lower, report.Leave, "requests that wait ÷ requests that run "+
+			"(median; the summary is over steady lines with any that run)").Summarised(),
+		kit.Ratio("serve.preemption_rate", report.Lower, report.Leave, "preemptions ÷ iterations of the engine"),
+		kit.NoisyLevel("serve.requests_deferred", report.Lower, report.Leave,
 			"requests that wait for something other than a place, such as a KV cache from another server (median; the "+
 				"summary is over steady lines)").Summarised(),
-		report.Define("serve.pool_usage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"share of a pool of the KV cache that is in use (median; the summary is over steady lines)").
-			Summarised().By("pool"),
-		report.Define("serve.media_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"share of images and other media found in the cache (median; the summary is over steady lines)").
-			Summarised(),
-		report.Define("serve.kv_transfers", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"KV caches that were moved between servers"),
+		kit.Ratio("serve.pool_usage", report.None, report.Leave, "share of a pool of the KV cache that is in use "+
+			"(median; the summary is over steady lines)").Summarised().By("pool"),
+		kit.Ratio("serve.media_cache_hit_rate", report.Higher, report.Leave, "share of images and other media found "+
+			"in the cache (median; the summary is over steady lines)").Summarised(),
+		kit.NoisyCount("serve.kv_transfers", report.None, report.Leave, "KV caches that were moved between servers"),
 		report.Define("serve.kv_transfer_bytes", report.Bytes, report.None, report.Noisy, report.Total, report.Leave,
 			"bytes of these, from their logged mean"),
-		report.Define("serve.kv_transfer_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-			"mean time of one such transfer"),
+		kit.EventTime("serve.kv_transfer_time", report.Lower, report.Leave, "mean time of one such transfer"),
 	},
 	Tables: []report.Table{
 		{ID: "scheduler", Title: "Batches and queue", File: "scheduler.csv", Merge: report.Leave,

@@ -32,14 +32,13 @@ var Serving = kit.Section{
 		perLine("serve.kv_cache_usage", report.Ratio, report.None, "share of the KV cache that is in use"),
 		perLine("serve.requests_running", report.Count, report.None, "requests that run"),
 		perLine("serve.requests_waiting", report.Count, report.Lower, "requests that wait to run"),
-		report.Define("serve.steady_samples", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"lines of statistics that are steady"),
-		report.Define("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over many requests; for "+
-				"SGLang, all cached tokens of prefill batches over all their tokens"),
-		report.Define("serve.external_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.NoisyCount("serve.steady_samples", report.None, report.Leave, "lines of statistics that are steady"),
+		kit.Ratio("serve.prefix_cache_hit_rate", report.Higher, report.Leave,
+			"share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over many requests; "+
+				"for SGLang, all cached tokens of prefill batches over all their tokens"),
+		kit.Ratio("serve.external_cache_hit_rate", report.Higher, report.Leave,
 			"the same for a KV cache outside the engine"),
-		report.Define("serve.preemptions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.NoisyCount("serve.preemptions", report.Lower, report.Leave,
 			"requests that lost their place in the KV cache and were computed again; only if the log says so"),
 	},
 	Tables: []report.Table{

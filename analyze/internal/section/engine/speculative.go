@@ -19,17 +19,14 @@ var Speculative = kit.Section{
 		{ID: "spec_low_acceptance", Title: "Most drafted tokens are thrown away"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("serve.spec_acceptance_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("serve.spec_acceptance_rate", report.Higher, report.Leave,
 			"share of drafted tokens that was accepted"),
-		report.Define("serve.spec_acceptance_length", report.Count, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.NoisyLevel("serve.spec_acceptance_length", report.Higher, report.Leave,
 			"tokens that one step of the model yields, its own included (the summary is over lines)").Summarised(),
-		report.Define("serve.spec_accepted_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"drafted tokens that were accepted"),
-		report.Define("serve.spec_drafted_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"tokens that were drafted"),
-		report.Define("serve.spec_position_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"share of drafts whose token at this position was accepted, weighted by drafted tokens").
-			By("position"),
+		kit.NoisyCount("serve.spec_accepted_tokens", report.None, report.Leave, "drafted tokens that were accepted"),
+		kit.NoisyCount("serve.spec_drafted_tokens", report.None, report.Leave, "tokens that were drafted"),
+		kit.Ratio("serve.spec_position_rate", report.Higher, report.Leave,
+			"share of drafts whose token at this position was accepted, weighted by drafted tokens").By("position"),
 	},
 	Tables: []report.Table{
 		{ID: "spec_positions", Title: "Acceptance by position", File: "spec_positions.csv", Merge: report.Leave, Columns: []report.Column{

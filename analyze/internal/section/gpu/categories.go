@@ -24,16 +24,13 @@ var Categories = kit.Section{
 		{ID: "layout_conversions", Title: "Kernels convert between layouts"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
-			"sum of kernel durations; unlabelled over the whole window").Summarised().By("category", "library").
-			Quoted(),
-		report.Define("kernel.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
-			"number of kernels").By("category", "library").Quoted(),
-		report.Define("kernel.unnamed_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("kernel.total_time", report.Lower, report.Sum.Counting("kernel", "kernel"), "sum of kernel "+
+			"durations; unlabelled over the whole window").Summarised().By("category", "library").Quoted(),
+		kit.ExactCount("kernel.count", report.None, report.Sum, "number of kernels").By("category", "library").Quoted(),
+		kit.TotalTime("kernel.unnamed_time", report.None, report.Sum,
 			"sum of durations of kernels whose names do not say what they do: categories other and triton").Quoted(),
-		report.Define("kernel.hinted_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
-			"sum of durations of kernels whose category only a word hints at that other kernels have too (gate, score, "+
-				"input): no finding relies on it"),
+		kit.TotalTime("kernel.hinted_time", report.None, report.Sum, "sum of durations of kernels whose category only "+
+			"a word hints at that other kernels have too (gate, score, input): no finding relies on it"),
 	},
 	Tables: []report.Table{
 		{ID: "categories", Title: "Time by category", File: "categories.csv",

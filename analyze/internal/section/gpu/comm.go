@@ -29,32 +29,30 @@ var Comm = kit.Section{
 		{ID: "comm_slows", Title: "Communication slows the kernels beside it"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("comm.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
-			"sum of the durations of communication kernels; the summary is over kernels").
-			Summarised().By("", "collective", "collective,device"),
-		report.Define("comm.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
-			"communication kernels").By("", "collective"),
-		report.Define("comm.exposed_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("comm.time", report.Lower, report.Sum, "sum of the durations of communication kernels; the "+
+			"summary is over kernels").Summarised().By("", "collective", "collective,device"),
+		kit.ExactCount("comm.count", report.None, report.Sum, "communication kernels").By("", "collective"),
+		kit.TotalTime("comm.exposed_time", report.Lower, report.Sum,
 			"time in which a communication kernel ran and no compute kernel, summed over devices; on one device "+
 				"collectives sum to gpu.exposed_comm_time").By("", "collective", "collective,device"),
-		report.Define("comm.hidden_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Device,
+		kit.Ratio("comm.hidden_ratio", report.Higher, report.Device,
 			"share of the time in which a communication kernel ran that compute hides").By("device"),
-		report.Define("comm.wait_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
-			"time the device's collective kernels ran before the last device had joined them; only if the collectives of all "+
-				"devices can be paired").By("device").Quoted(),
-		report.Define("unit.comm_slowdown", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"how much longer kernels of a unit of the main kind take with communication beside them than the median of "+
-				"the same launches without it, mean; only of kernels that run both ways"),
-		report.Define("comm.slowdown_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("comm.wait_time", report.Lower, report.Device,
+			"time the device's collective kernels ran before the last device had joined them; only if the collectives "+
+				"of all devices can be paired").By("device").Quoted(),
+		kit.UnitTime("unit.comm_slowdown", report.Lower, report.OfStep,
+			"how much longer kernels of a unit of the main kind take with communication beside them than the median "+
+				"of the same launches without it, mean; only of kernels that run both ways"),
+		kit.TotalTime("comm.slowdown_time", report.Lower, report.Leave,
 			"the same over the window, of captures without units"),
 		report.Define("comm.bytes", report.Bytes, report.None, report.Exact, report.Total, report.Sum,
 			"message sizes that NCCL's ranges state, added up over the calls that launched communication kernels; a "+
 				"message is what one rank sends, as NCCL counts it").By("", "collective"),
-		report.Define("comm.algorithm_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
-			"bytes of the collectives over the time of their kernels, waiting for other ranks included; for an all-gather or "+
-				"reduce-scatter, the bytes of all ranks; size is the largest power of two up to the "+
+		kit.Rate("comm.algorithm_bandwidth", report.Higher, report.Leave,
+			"bytes of the collectives over the time of their kernels, waiting for other ranks included; for an "+
+				"all-gather or reduce-scatter, the bytes of all ranks; size is the largest power of two up to the "+
 				"size of the message").By("collective", "collective,size"),
-		report.Define("comm.bus_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.Rate("comm.bus_bandwidth", report.Higher, report.Leave,
 			"the same as what each link carries, as nccl-tests count it: an all-reduce times 2(n-1)/n, an all-gather "+
 				"or reduce-scatter times (n-1)/n for n ranks").By("collective", "collective,size"),
 	},

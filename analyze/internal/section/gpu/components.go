@@ -21,11 +21,10 @@ var Components = kit.Section{
 		{ID: "attention_dominates", Title: "Attention takes most of the kernel time", General: true},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("component.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
-			"kernel time by component: by NVTX range where one names a component, else by kernel name; with by=nvtx "+
-				"or by=name by that alone (nvtx covers only what lies in such a range)").
-			By("component", "by,component"),
-		report.Define("component.kernel_count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+		kit.TotalTime("component.gpu_time", report.Lower, report.Sum, "kernel time by component: by NVTX range where "+
+			"one names a component, else by kernel name; with by=nvtx or by=name by that alone (nvtx covers only what "+
+			"lies in such a range)").By("component", "by,component"),
+		kit.ExactCount("component.kernel_count", report.None, report.Sum,
 			"kernels by component, assigned as component.gpu_time is").By("component"),
 	},
 	Tables: []report.Table{

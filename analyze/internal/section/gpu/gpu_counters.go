@@ -21,23 +21,18 @@ var Counters = kit.Section{
 	Derivation: "Counters that nsys samples on the device (GPU_METRICS). A value stands for the time since the one before " +
 		"it; every number is a mean weighted with time. Counters are of the whole device, whichever kernel ran.",
 	Metrics: []report.MetricDef{
-		report.Define("gpu.counter", report.Ratio, report.None, report.Noisy, report.Level, report.Device,
-			"mean of a counter over the window, weighted with time, as a share of what the device can do").
-			By("counter,device"),
-		report.Define("gpu.counter_in_units", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"the same within the kept units of the main kind, and of each phase, on the device of the slowest").
-			By("counter", "counter,phase"),
-		report.Define("gpu.bandwidth_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"share of the device's memory bandwidth that was used within these units: counters of DRAM reads and "+
-				"writes together").By("", "phase"),
-		report.Define("kernel.counter", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"mean of a counter while the kernel ran, weighted with time; for kernels shorter than a sample, "+
-				"neighbours count too").By("counter,kernel"),
-		report.Define("gpu.clock", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Device,
+		kit.Ratio("gpu.counter", report.None, report.Device, "mean of a counter over the window, weighted with time, "+
+			"as a share of what the device can do").By("counter,device"),
+		kit.Ratio("gpu.counter_in_units", report.None, report.Leave, "the same within the kept units of the main "+
+			"kind, and of each phase, on the device of the slowest").By("counter", "counter,phase"),
+		kit.Ratio("gpu.bandwidth_ratio", report.None, report.Leave, "share of the device's memory bandwidth that was "+
+			"used within these units: counters of DRAM reads and writes together").By("", "phase"),
+		kit.Ratio("kernel.counter", report.None, report.Leave, "mean of a counter while the kernel ran, weighted with "+
+			"time; for kernels shorter than a sample, neighbours count too").By("counter,kernel"),
+		kit.Rate("gpu.clock", report.Higher, report.Device,
 			"frequency of a clock of the device while it worked, Hz: mean weighted with time").By("clock,device"),
-		report.Define("gpu.clock_low", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Device,
-			"frequency that the clock was at or below for a tenth of the time in which the device worked, Hz").
-			By("clock,device"),
+		kit.Rate("gpu.clock_low", report.Higher, report.Device, "frequency that the clock was at or below for a tenth "+
+			"of the time in which the device worked, Hz").By("clock,device"),
 	},
 	Tables: []report.Table{
 		{ID: "gpu_counters", Title: "Counters", File: "gpu_counters.csv", Merge: report.Leave, Columns: []report.Column{

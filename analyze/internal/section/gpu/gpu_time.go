@@ -27,36 +27,31 @@ var Time = kit.Section{
 	},
 	Gaps: func(in *kit.Input) []*timeline.Visitor { return in.StepVisitors() },
 	Metrics: []report.MetricDef{
-		report.Define("unit.idle_range_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time of a unit of the main kind for which the launching thread was late inside this range, mean; "+
-				"of the ranges that the finding on idle time names").By("range"),
-		report.Define("gpu.window", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+		kit.UnitTime("unit.idle_range_time", report.Lower, report.OfStep,
+			"idle time of a unit of the main kind for which the launching thread was late inside this range, mean; of "+
+				"the ranges that the finding on idle time names").By("range"),
+		kit.TotalTime("gpu.window", report.None, report.Device,
 			"length of the analysed window, common to all devices").By("device").Quoted(),
-		report.Define("gpu.busy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("gpu.busy_time", report.None, report.Device,
 			"union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets").By("device"),
-		report.Define("gpu.idle_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
-			"window minus busy time").By("device").Quoted(),
-		report.Define("gpu.idle_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Device,
-			"idle time over window").By("device").Quoted(),
-		report.Define("gpu.kernel_idle_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Device,
+		kit.TotalTime("gpu.idle_time", report.Lower, report.Device, "window minus busy time").By("device").Quoted(),
+		kit.Ratio("gpu.idle_ratio", report.Lower, report.Device, "idle time over window").By("device").Quoted(),
+		kit.Ratio("gpu.kernel_idle_ratio", report.Lower, report.Device,
 			"share of the time between the device's first and last kernel in which no kernel ran, as "+
 				"nsys-llm-explainer defines idle: copies and CUDA graph traces do not count as work").By("device"),
-		report.Define("gpu.compute_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
-			"time in which a kernel that is not communication, or a CUDA graph traced as a whole, ran").By("device").
-			Quoted(),
-		report.Define("gpu.comm_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("gpu.compute_time", report.None, report.Device, "time in which a kernel that is not "+
+			"communication, or a CUDA graph traced as a whole, ran").By("device").Quoted(),
+		kit.TotalTime("gpu.comm_time", report.None, report.Device,
 			"time in which a communication kernel ran").By("device"),
-		report.Define("gpu.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("gpu.exposed_comm_time", report.Lower, report.Device,
 			"time in which a communication kernel ran and no compute kernel").By("device").Quoted(),
-		report.Define("gpu.copy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
-			"time in which a copy or memset ran").By("device"),
-		report.Define("gpu.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("gpu.copy_time", report.None, report.Device, "time in which a copy or memset ran").By("device"),
+		kit.TotalTime("gpu.exposed_copy_time", report.Lower, report.Device,
 			"time in which a copy or memset ran and no kernel").By("device").Quoted(),
-		report.Define("gpu.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
-			"idle time by cause: sync (a blocking call on the launching thread), host (that thread did something "+
-				"else), launch (the launching call itself), dependency (launched, waiting for an event, a stream or "+
-				"the device), unknown (no API row, or nothing after the gap); causes sum to gpu.idle_time").
-			By("device,cause").Quoted(),
+		kit.TotalTime("gpu.idle_cause_time", report.Lower, report.Device, "idle time by cause: sync (a blocking call "+
+			"on the launching thread), host (that thread did something else), launch (the launching call itself), "+
+			"dependency (launched, waiting for an event, a stream or the device), unknown (no API row, or nothing "+
+			"after the gap); causes sum to gpu.idle_time").By("device,cause").Quoted(),
 	},
 	Tables: []report.Table{
 		{ID: "gpu_time", Title: "Time by class", File: "gpu_time.csv", Columns: []report.Column{

@@ -26,20 +26,18 @@ var Graphs = kit.Section{
 		{ID: "few_graphs", Title: "CUDA graphs run only a part of the kernels, and the GPU waits for the host", General: true},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("graph.coverage", report.Ratio, report.Higher, report.Noisy, report.Level, report.RatioOf("graph.time", "kernel.total_time").OrMore(),
-			"share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration").
-			Quoted(),
-		report.Define("graph.launches", report.Count, report.None, report.Exact, report.Total, report.Sum,
-			"graph launch calls").Quoted(),
-		report.Define("graph.created", report.Count, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.Ratio("graph.coverage", report.Higher, report.RatioOf("graph.time", "kernel.total_time").OrMore(), "share "+
+			"of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration").Quoted(),
+		kit.ExactCount("graph.launches", report.None, report.Sum, "graph launch calls").Quoted(),
+		kit.NoisyCount("graph.created", report.Lower, report.Sum,
 			"executable CUDA graphs made in the window; a warm server makes none"),
-		report.Define("graph.time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("graph.time", report.None, report.Sum,
 			"GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole"),
-		report.Define("graph.kernels", report.Count, report.None, report.Exact, report.Total, report.Sum,
+		kit.ExactCount("graph.kernels", report.None, report.Sum,
 			"kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted"),
-		report.Define("graph.unique", report.Count, report.None, report.Exact, report.Level, report.Sum,
-			"distinct CUDA graphs that ran, per process and device: executable graphs if they were traced as a whole, else "+
-				"graphs by id, if the capture has it, and distinct sets of kernels per launch"),
+		kit.ExactLevel("graph.unique", report.None, report.Sum,
+			"distinct CUDA graphs that ran, per process and device: executable graphs if they were traced as a whole, "+
+				"else graphs by id, if the capture has it, and distinct sets of kernels per launch"),
 		report.Define("graph.kernels_per_launch", report.Count, report.None, report.Exact, report.Event, report.Leave,
 			"mean number of kernels of one graph launch; the summary is over launches").Summarised(),
 	},

@@ -27,19 +27,17 @@ var Idle = kit.Section{
 		{ID: "gpu_low_use", Title: "For a part of the window the GPU is busy for less than half of the time"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("idle.gap_count", report.Count, report.Lower, report.Noisy, report.Total, report.Device,
-			"idle gaps of the device").By("device"),
-		report.Define("idle.gap_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Device,
+		kit.NoisyCount("idle.gap_count", report.Lower, report.Device, "idle gaps of the device").By("device"),
+		kit.EventTime("idle.gap_time", report.Lower, report.Device,
 			"median length of an idle gap; the summary is over gaps").Summarised().By("device"),
-		report.Define("idle.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("idle.longest_gap", report.Lower, report.Device,
 			"length of the device's longest idle gap").By("device").Quoted(),
-		report.Define("idle.long_gap_count", report.Count, report.Lower, report.Noisy, report.Total, report.Device,
-			"gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' rule gpu_gaps "+
-				"counts them").By("device").Quoted(),
-		report.Define("idle.host_function_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+		kit.NoisyCount("idle.long_gap_count", report.Lower, report.Device, "gaps of more than 500 ms between two "+
+			"pieces of work, profiler overhead left out, as nsys' rule gpu_gaps counts them").By("device").Quoted(),
+		kit.TotalTime("idle.host_function_time", report.Lower, report.Device,
 			"idle time in which the next work was launched, and the host ran a function that its stream or its graph "+
 				"waited for; part of cause dependency, or unknown").By("device"),
-		report.Define("idle.low_use_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Device,
+		kit.Ratio("idle.low_use_ratio", report.Lower, report.Device,
 			"share of the window's 30 equal chunks in which the device was busy for less than half of the time, as "+
 				"nsys' rule gpu_time_util counts them").By("device").Quoted(),
 	},

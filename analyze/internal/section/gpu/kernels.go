@@ -31,14 +31,13 @@ var Kernels = kit.Section{
 		{ID: "dominant_graph", Title: "CUDA graphs take most of the judged time, and their kernels were not traced", General: true},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
-			"sum of kernel durations; unlabelled over the whole window").Summarised().By("", "device", "kernel").
-			Quoted(),
-		report.Define("kernel.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+		kit.TotalTime("kernel.total_time", report.Lower, report.Sum.Counting("kernel", "kernel"), "sum of kernel "+
+			"durations; unlabelled over the whole window").Summarised().By("", "device", "kernel").Quoted(),
+		kit.ExactCount("kernel.count", report.None, report.Sum,
 			"number of kernels").By("", "device", "kernel").Quoted(),
-		report.Define("kernel.share", report.Ratio, report.None, report.Noisy, report.Level, report.PartOf("kernel.total_time"),
+		kit.Ratio("kernel.share", report.None, report.PartOf("kernel.total_time"),
 			"share of all kernel time").By("kernel").Quoted(),
-		report.Define("kernel.window_share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("kernel.window_share", report.Lower, report.Leave,
 			"time of the kernel on the device where it takes most, as a share of the window; launches that overlap "+
 				"count each. Of the kernel with most time").By("kernel").Quoted(),
 	},

@@ -25,45 +25,38 @@ var Memcpy = kit.Section{
 		{ID: "read_backs", Title: "Values are read back from the GPU one by one"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("memcpy.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("memcpy"),
-			"sum of copy durations on the GPU; the summary is over copies").
-			Summarised().By("", "direction", "kind", "direction,kind"),
+		kit.TotalTime("memcpy.time", report.Lower, report.Sum.Counting("memcpy"), "sum of copy durations on the GPU; "+
+			"the summary is over copies").Summarised().By("", "direction", "kind", "direction,kind"),
 		report.Define("memcpy.bytes", report.Bytes, report.Lower, report.Exact, report.Total, report.Sum,
 			"bytes copied, counted once; the summary is over copies").
 			Summarised().By("", "direction", "kind", "direction,kind"),
-		report.Define("memcpy.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+		kit.ExactCount("memcpy.count", report.Lower, report.Sum,
 			"copies").By("", "direction", "kind", "direction,kind").Quoted(),
-		report.Define("memcpy.throughput", report.PerSecond, report.Higher, report.Noisy, report.Level, report.RatioOf("memcpy.bytes", "memcpy.time"),
+		kit.Rate("memcpy.throughput", report.Higher, report.RatioOf("memcpy.bytes", "memcpy.time"),
 			"bytes per second: bytes copied over the sum of copy durations").By("direction", "kind", "direction,kind"),
-		report.Define("memcpy.tiny_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+		kit.ExactCount("memcpy.tiny_count", report.Lower, report.Sum,
 			"copies between host and device of at most 4096 bytes, whose cost is latency").By("", "direction").Quoted(),
-		report.Define("memcpy.read_back_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"calls of the judged steps (else of the window) that copy at most 64 bytes from the device while it is "+
-				"idle"),
-		report.Define("memcpy.read_back_idle", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
-			"idle time of the judged device that these calls lead to: in them and in those that wait for them, and after "+
-				"them until the next launch, for at most as long as they waited"),
+		kit.ExactCount("memcpy.read_back_count", report.Lower, report.Sum, "calls of the judged steps (else of the "+
+			"window) that copy at most 64 bytes from the device while it is idle"),
+		kit.TotalTime("memcpy.read_back_idle", report.Lower, report.Sum,
+			"idle time of the judged device that these calls lead to: in them and in those that wait for them, and "+
+				"after them until the next launch, for at most as long as they waited"),
 		report.Define("unit.read_back_count", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
 			"memcpy.read_back_count by judged step"),
-		report.Define("unit.read_back_idle", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"memcpy.read_back_idle by judged step"),
-		report.Define("memcpy.sync_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api", ""),
+		kit.UnitTime("unit.read_back_idle", report.Lower, report.OfStep, "memcpy.read_back_idle by judged step"),
+		kit.TotalTime("memcpy.sync_time", report.Lower, report.Sum.Counting("api", ""),
 			"time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed over threads; "+
 				"the summary is over calls").Summarised().By("", "api"),
-		report.Define("memcpy.sync_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"synchronous copy calls").By("", "api"),
-		report.Define("memcpy.rule_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
-			"time spent inside copy and memset calls that one of nsys's expert rules marks: async_pageable, "+
-				"sync_copy, sync_memset").By("rule").Quoted(),
-		report.Define("memcpy.rule_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, sync_memset").
-			By("rule").Quoted(),
-		report.Define("memset.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.ExactCount("memcpy.sync_count", report.Lower, report.Sum, "synchronous copy calls").By("", "api"),
+		kit.TotalTime("memcpy.rule_time", report.Lower, report.Sum, "time spent inside copy and memset calls that one "+
+			"of nsys's expert rules marks: async_pageable, sync_copy, sync_memset").By("rule").Quoted(),
+		kit.ExactCount("memcpy.rule_count", report.Lower, report.Sum, "copy and memset calls that one of nsys's "+
+			"expert rules marks: async_pageable, sync_copy, sync_memset").By("rule").Quoted(),
+		kit.TotalTime("memset.time", report.Lower, report.Sum,
 			"sum of memset durations on the GPU; the summary is over memsets").Summarised().By("", "kind"),
 		report.Define("memset.bytes", report.Bytes, report.Lower, report.Exact, report.Total, report.Sum,
 			"bytes set; the summary is over memsets").Summarised().By("", "kind"),
-		report.Define("memset.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"memsets").By("", "kind"),
+		kit.ExactCount("memset.count", report.Lower, report.Sum, "memsets").By("", "kind"),
 	},
 	Tables: []report.Table{
 		{ID: "memcpy", Title: "Copies by direction and memory", File: "memcpy.csv",

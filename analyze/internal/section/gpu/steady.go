@@ -12,13 +12,12 @@ var Steady = kit.Section{
 		"devices. Findings describe it if it leaves out 2 % of the window or more; all metrics but steady.* are of " +
 		"the whole window. Load is the copies that end before the first kernel or CUDA graph starts.",
 	Metrics: []report.MetricDef{ // and those that findings of the steady part quote: see kit.QuotedOfSteady
-		report.Define("steady.window", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("steady.window", report.None, report.Leave,
 			"length of the steady part: from the first to the last kept unit of work"),
-		report.Define("steady.before_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("steady.before_time", report.None, report.Leave,
 			"time of the window before the steady part: load and warm-up"),
-		report.Define("steady.after_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
-			"time of the window after the steady part"),
-		report.Define("steady.load_copy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("steady.after_time", report.None, report.Leave, "time of the window after the steady part"),
+		kit.TotalTime("steady.load_copy_time", report.None, report.Leave,
 			"sum of the copies that end before the first kernel or CUDA graph starts"),
 		report.Define("steady.load_copy_bytes", report.Bytes, report.None, report.Noisy, report.Total, report.Leave,
 			"bytes of the copies that end before the first kernel or CUDA graph starts"),

@@ -20,13 +20,13 @@ var Streams = kit.Section{
 		{ID: "serial_copies", Title: "Copies run where kernels could have hidden them", General: true, Part: true},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("stream.count", report.Count, report.None, report.Exact, report.Level, report.Device,
+		kit.ExactLevel("stream.count", report.None, report.Device,
 			"streams of the device that ran work in the window").By("device"),
-		report.Define("stream.concurrent_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("stream.concurrent_time", report.None, report.Device,
 			"time in which two or more streams of the device ran work").By("device"),
-		report.Define("stream.concurrency_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Device,
+		kit.Ratio("stream.concurrency_ratio", report.None, report.Device,
 			"stream.concurrent_time over gpu.busy_time").By("device"),
-		report.Define("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Device,
+		kit.Ratio("stream.copy_hidden_ratio", report.Higher, report.Device,
 			"share of the time in which a copy or memset ran that kernels hide").By("device").Quoted(),
 	},
 	Tables: []report.Table{

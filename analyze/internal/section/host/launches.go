@@ -26,32 +26,26 @@ var Launches = kit.Section{
 		{ID: "slow_launches", Title: "One launch call takes long on the host"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("launch.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"launch API calls").By("", "pid", "api").Quoted(),
-		report.Define("launch.rate", report.PerSecond, report.None, report.Noisy, report.Level, report.Leave,
+		kit.ExactCount("launch.count", report.Lower, report.Sum, "launch API calls").By("", "pid", "api").Quoted(),
+		kit.Rate("launch.rate", report.None, report.Leave,
 			"launch API calls per second of the window").By("", "pid", "api").Quoted(),
-		report.Define("launch.api_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
-			"time spent inside launch API calls, summed over threads; the summary is over calls").
-			Summarised().By("", "pid", "api").Quoted(),
-		report.Define("launch.errors", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"launch API calls that returned an error").Quoted(),
-		report.Define("launch.queue_time", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
+		kit.TotalTime("launch.api_time", report.Lower, report.Sum.Counting("api"), "time spent inside launch API "+
+			"calls, summed over threads; the summary is over calls").Summarised().By("", "pid", "api").Quoted(),
+		kit.ExactCount("launch.errors", report.Lower, report.Sum, "launch API calls that returned an error").Quoted(),
+		kit.EventTime("launch.queue_time", report.None, report.Leave,
 			"median time from the return of a launch call to the start of its kernel, over kernels launched one by "+
 				"one that had not started before; the summary is over those kernels. Long: the GPU is behind the "+
 				"host. Short: the host only just keeps up").Summarised().By("", "pid"),
-		report.Define("kernel.rate", report.PerSecond, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Rate("kernel.rate", report.None, report.Leave,
 			"kernels per second of the window, those inside CUDA graphs included").By("", "pid"),
-		report.Define("kernel.duration", report.Nanoseconds, report.None, report.Noisy, report.Event, report.MedianOf("kernel"),
+		kit.EventTime("kernel.duration", report.None, report.MedianOf("kernel"),
 			"median duration of one kernel; the summary is over kernels").Summarised().By("", "pid"),
-		report.Define("kernel.tiny_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"kernels of at most 5 µs").By("", "pid"),
-		report.Define("kernel.under_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.ExactCount("kernel.tiny_count", report.Lower, report.Sum, "kernels of at most 5 µs").By("", "pid"),
+		kit.Ratio("kernel.under_ratio", report.Lower, report.Leave,
 			"share of kernels shorter than the given duration").By("under"),
-		report.Define("api.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api", "api"),
-			"time spent inside CUDA API calls of any kind, summed over threads; the summary is over calls").
-			Summarised().By("", "api"),
-		report.Define("api.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"CUDA API calls of any kind").By("", "api"),
+		kit.TotalTime("api.time", report.Lower, report.Sum.Counting("api", "api"), "time spent inside CUDA API calls "+
+			"of any kind, summed over threads; the summary is over calls").Summarised().By("", "api"),
+		kit.ExactCount("api.count", report.Lower, report.Sum, "CUDA API calls of any kind").By("", "api"),
 	},
 	Tables: []report.Table{
 		{ID: "launches", Title: "Launch calls", File: "launches.csv", Columns: []report.Column{

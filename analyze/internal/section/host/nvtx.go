@@ -25,19 +25,18 @@ var NVTX = kit.Section{
 		{ID: "nvtx_present", Title: "NVTX ranges and phases"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("nvtx.coverage", report.Ratio, report.Higher, report.Noisy, report.Level, report.RatioOf("", "kernel.total_time"),
+		kit.Ratio("nvtx.coverage", report.Higher, report.RatioOf("", "kernel.total_time"),
 			"share of kernel time launched inside some NVTX range, over all ranges; CUDA graphs traced as a whole "+
 				"count as kernel time; per process of that process's kernel time").By("", "pid"),
-		report.Define("nvtx.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("nvtx.gpu_time", report.Lower, report.Sum,
 			"kernel time launched inside ranges of this name, at any depth; a kernel counts once for each range on "+
 				"the stack, and n counts these (kernel, range) pairs").By("range", "pid,range"),
-		report.Define("nvtx.gpu_time_self", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
-			"kernel time for which a range of this name was the innermost; sums to the attributed kernel time").
-			By("range", "pid,range"),
-		report.Define("nvtx.wall_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("nvtx.gpu_time_self", report.Lower, report.Sum, "kernel time for which a range of this name was "+
+			"the innermost; sums to the attributed kernel time").By("range", "pid,range"),
+		kit.TotalTime("nvtx.wall_time", report.Lower, report.Sum,
 			"host time inside ranges of this name, nested and overlapping ranges of one thread counted once, threads "+
 				"added up; the summary is over single ranges").Summarised().By("range", "pid,range"),
-		report.Define("nvtx.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+		kit.ExactCount("nvtx.count", report.None, report.Sum,
 			"NVTX ranges that start in the window").By("", "range", "pid,range"),
 	},
 	Tables: []report.Table{

@@ -17,9 +17,8 @@ var Overview = kit.Section{
 	Derivation: "Devices that did work come from the event rows, their properties from the capture's list of adapters. " +
 		"Settings come from the capture's metadata, by an allow-list of keys.",
 	Metrics: []report.MetricDef{
-		report.Define("capture.devices", report.Count, report.None, report.Exact, report.Level, report.Sum,
-			"devices that did work in the window"),
-		report.Define("capture.processes", report.Count, report.None, report.Exact, report.Level, report.Sum,
+		kit.ExactLevel("capture.devices", report.None, report.Sum, "devices that did work in the window"),
+		kit.ExactLevel("capture.processes", report.None, report.Sum,
 			"processes that called CUDA, did GPU work or opened NVTX ranges in the window"),
 	},
 	Tables: []report.Table{

@@ -25,23 +25,19 @@ var Phases = kit.Section{
 		{ID: "phase_launch_storm", Title: "Storm of tiny kernels inside one phase"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("phase.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
-			"kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over phases to all "+
-				"kernel time").By("phase", "pid,phase"),
-		report.Define("phase.gpu_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"share of all kernel time in the window").By("phase"),
-		report.Define("phase.wall_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("phase.gpu_time", report.Lower, report.Sum, "kernel time launched inside the phase, CUDA graphs "+
+			"traced as a whole included; sums over phases to all kernel time").By("phase", "pid,phase"),
+		kit.Ratio("phase.gpu_share", report.None, report.Leave, "share of all kernel time in the window").By("phase"),
+		kit.TotalTime("phase.wall_time", report.Lower, report.Sum,
 			"host time inside the phase, each moment of a thread counted for the nearest phase only, threads added "+
 				"up; unmapped is the time inside ranges without a phase").By("phase", "pid,phase"),
-		report.Define("phase.wall_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("phase.wall_share", report.None, report.Leave,
 			"share of the host time inside any NVTX range").By("phase"),
-		report.Define("phase.kernel_count", report.Count, report.None, report.Exact, report.Total, report.Sum,
-			"kernels launched inside the phase").By("phase"),
-		report.Define("phase.kernel_duration", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
+		kit.ExactCount("phase.kernel_count", report.None, report.Sum, "kernels launched inside the phase").By("phase"),
+		kit.EventTime("phase.kernel_duration", report.None, report.Leave,
 			"median duration of a kernel of the phase; the summary is over kernels").Summarised().By("phase"),
-		report.Define("phase.launch_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"launch API calls inside the phase").By("phase"),
-		report.Define("phase.launch_rate", report.PerSecond, report.None, report.Noisy, report.Level, report.Leave,
+		kit.ExactCount("phase.launch_count", report.Lower, report.Sum, "launch API calls inside the phase").By("phase"),
+		kit.Rate("phase.launch_rate", report.None, report.Leave,
 			"launch API calls per second of the phase's wall time").By("phase"),
 	},
 	Tables: []report.Table{

@@ -24,11 +24,10 @@ var Processes = kit.Section{
 		{ID: "shared_device", Title: "Several processes run kernels on the same device"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
+		kit.TotalTime("kernel.total_time", report.Lower, report.Sum.Counting("kernel", "kernel"),
 			"sum of the kernel durations of one process").Summarised().By("pid"),
-		report.Define("kernel.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
-			"number of kernels of one process").By("pid"),
-		report.Define("process.busy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+		kit.ExactCount("kernel.count", report.None, report.Sum, "number of kernels of one process").By("pid"),
+		kit.TotalTime("process.busy_time", report.None, report.Leave,
 			"time in which any GPU work of the process ran: a union per device, devices added up").By("pid"),
 	},
 	Tables: []report.Table{

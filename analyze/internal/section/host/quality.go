@@ -18,40 +18,34 @@ var Quality = kit.Section{
 		"window shows the steady state. Each check says what it counted, or why it could not be made.",
 	Findings: []kit.FindingDef{{ID: "host_place", Title: "No kernel was captured, and one place holds much of the host's time"}},
 	Metrics: []report.MetricDef{
-		report.Define("capture.place_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-			"in a capture without kernels, time of one thread inside this range or CUDA call, if it is 30 % of "+
-				"capture.host_time or more").By("range", "api"),
-		report.Define("capture.host_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
-			"in a capture without kernels, time from the first to the last of its ranges, or of its CUDA calls if no range is named"),
-		report.Define("quality.unjoined_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.RatioOf("", "kernel.count"),
+		kit.TotalTime("capture.place_time", report.Lower, report.Leave, "in a capture without kernels, time of one "+
+			"thread inside this range or CUDA call, if it is 30 % of capture.host_time or more").By("range", "api"),
+		kit.TotalTime("capture.host_time", report.None, report.Leave, "in a capture without kernels, time from the "+
+			"first to the last of its ranges, or of its CUDA calls if no range is named"),
+		kit.Ratio("quality.unjoined_kernels", report.Lower, report.RatioOf("", "kernel.count"),
 			"share of the window's kernels whose launch call is not in the capture"),
-		report.Define("quality.lost_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
-			"share of the calls that launch a kernel, from the first to the last in the window that has one, whose "+
-				"kernel is not in the capture"),
-		report.Define("quality.hidden_graph_launches", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
-			"share of the launches of CUDA graphs that have no GPU time under them: no kernel, copy, memset or graph trace"),
-		report.Define("quality.incomplete_units", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
-			"share of the units of work with missing events: launches without their kernel, copy or graph among others that "+
-				"have theirs, kernels without their launch call after others that have it"),
-		report.Define("quality.skipped_rows", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"rows left out of every sum: NULL times, end before start, or times that no capture can hold (days away "+
-				"from the other rows)"),
-		report.Define("quality.lost_data_messages", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+		kit.Ratio("quality.lost_kernels", report.Lower, report.Max, "share of the calls that launch a kernel, from "+
+			"the first to the last in the window that has one, whose kernel is not in the capture"),
+		kit.Ratio("quality.hidden_graph_launches", report.Lower, report.Max, "share of the launches of CUDA graphs "+
+			"that have no GPU time under them: no kernel, copy, memset or graph trace"),
+		kit.Ratio("quality.incomplete_units", report.Lower, report.Max,
+			"share of the units of work with missing events: launches without their kernel, copy or graph among "+
+				"others that have theirs, kernels without their launch call after others that have it"),
+		kit.ExactCount("quality.skipped_rows", report.Lower, report.Sum, "rows left out of every sum: NULL times, end "+
+			"before start, or times that no capture can hold (days away from the other rows)"),
+		kit.ExactCount("quality.lost_data_messages", report.Lower, report.Sum,
 			"messages of nsys which say that events are missing from the capture"),
-		report.Define("quality.profiler_overhead", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("quality.profiler_overhead", report.Lower, report.Sum,
 			"time the profiler spent on itself in the application's threads, added up over threads"),
-		report.Define("quality.profiler_overhead_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
+		kit.Ratio("quality.profiler_overhead_ratio", report.Lower, report.Max,
 			"share of the window that the profiler's own overhead covers in some thread"),
-		report.Define("quality.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Max,
+		kit.TotalTime("quality.longest_gap", report.Lower, report.Max,
 			"longest time in the window in which no device worked"),
-		report.Define("quality.longest_gap_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
-			"the same as a share of the window"),
-		report.Define("quality.open_ranges", report.Count, report.None, report.Exact, report.Level, report.Sum,
+		kit.Ratio("quality.longest_gap_ratio", report.Lower, report.Max, "the same as a share of the window"),
+		kit.ExactLevel("quality.open_ranges", report.None, report.Sum,
 			"NVTX ranges still open when the capture stopped"),
-		report.Define("quality.unknown_process", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"kernels that name no process"),
-		report.Define("quality.unknown_device", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"kernels that name no device"),
+		kit.ExactCount("quality.unknown_process", report.Lower, report.Sum, "kernels that name no process"),
+		kit.ExactCount("quality.unknown_device", report.Lower, report.Sum, "kernels that name no device"),
 	},
 	Tables: []report.Table{
 		{ID: "quality", Title: "Checks", File: "quality.csv", Merge: report.Leave, Columns: []report.Column{

@@ -20,8 +20,7 @@ var Regions = kit.Section{
 		"the kernels launched inside it at any depth, once however often its name is on the stack, and the " +
 		"kernels that take most of it. A region named A::B is inside A.",
 	Metrics: []report.MetricDef{
-		report.Define("region.count", report.Count, report.None, report.Exact, report.Level, report.Leave,
-			"names of NVTX ranges with GPU work launched inside"),
+		kit.ExactLevel("region.count", report.None, report.Leave, "names of NVTX ranges with GPU work launched inside"),
 	},
 	Tables: []report.Table{
 		{ID: "regions", Title: "Regions", File: "regions.csv", Merge: report.Leave, Columns: []report.Column{

@@ -23,31 +23,29 @@ var Sync = kit.Section{
 		{ID: "sync", Title: "The host waits in blocking synchronisation calls"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("sync.blocked_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+		kit.TotalTime("sync.blocked_time", report.Lower, report.Sum,
 			"time of the window in which a thread was inside a blocking synchronisation call, added up over threads: "+
 				"calls that started before the window or end after it count for the part inside, and never more than "+
 				"the window for each thread").By("", "pid").Quoted(),
-		report.Define("sync.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
-			"time spent inside blocking synchronisation calls, summed over threads; the summary is over calls").
-			Summarised().By("", "pid", "api"),
-		report.Define("sync.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+		kit.TotalTime("sync.total_time", report.Lower, report.Sum.Counting("api"), "time spent inside blocking "+
+			"synchronisation calls, summed over threads; the summary is over calls").Summarised().By("", "pid", "api"),
+		kit.ExactCount("sync.count", report.Lower, report.Sum,
 			"blocking synchronisation calls").By("", "pid", "api").Quoted(),
-		report.Define("sync.share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("sync.share", report.Lower, report.Leave,
 			"share of the window that the most blocked thread spent in blocking synchronisation calls").By("", "pid"),
-		report.Define("sync.gpu_busy_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+		kit.Ratio("sync.gpu_busy_ratio", report.None, report.Leave,
 			"share of the time in blocking synchronisation calls during which GPU work of the waiting process ran: "+
 				"the rest up to 1 was not waiting for the GPU").By("", "pid").Quoted(),
-		report.Define("wait.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
+		kit.TotalTime("wait.time", report.Lower, report.Sum.Counting("api"),
 			"time spent inside calls that query an event or a stream, make a stream wait, or can block without being "+
-				"a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the summary is over "+
-				"calls").Summarised().By("api").Quoted(),
-		report.Define("wait.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"calls that query an event or a stream, make a stream wait, or can block without being a Synchronize "+
-				"call (cudaThreadSynchronize, allocating and freeing memory)").By("api").Quoted(),
-		report.Define("sync.record_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
-			"duration of all synchronisation records of the driver, queries and stream waits included: a second "+
-				"source, used if the API calls are missing"),
-		report.Define("sync.record_count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+				"a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the summary is over calls").
+			Summarised().By("api").Quoted(),
+		kit.ExactCount("wait.count", report.Lower, report.Sum,
+			"calls that query an event or a stream, make a stream wait, or can block without being a Synchronize call "+
+				"(cudaThreadSynchronize, allocating and freeing memory)").By("api").Quoted(),
+		kit.TotalTime("sync.record_time", report.None, report.Sum, "duration of all synchronisation records of the "+
+			"driver, queries and stream waits included: a second source, used if the API calls are missing"),
+		kit.ExactCount("sync.record_count", report.None, report.Sum,
 			"synchronisation records of the driver, queries and stream waits included"),
 	},
 	Tables: []report.Table{

@@ -22,19 +22,17 @@ var TorchOps = kit.Section{
 		"Host time is a union per thread; a kernel belongs to the operators open on the launching thread around the " +
 		"call that launched it: to the innermost (self) and to each of them once.",
 	Metrics: []report.MetricDef{
-		report.Define("op.coverage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"share of kernel time launched inside some operator"),
-		report.Define("op.count", report.Count, report.None, report.Exact, report.Total, report.Leave,
+		kit.Ratio("op.coverage", report.None, report.Leave, "share of kernel time launched inside some operator"),
+		kit.ExactCount("op.count", report.None, report.Leave,
 			"calls of operators that start in the window").By("", "op"),
-		report.Define("op.host_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("op.host_time", report.Lower, report.Leave,
 			"host time inside the operator, nested calls of it counted once, threads added up").By("op"),
-		report.Define("op.host_time_self", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("op.host_time_self", report.Lower, report.Leave,
 			"host time inside the operator and inside no operator that it calls").By("", "op"),
-		report.Define("op.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+		kit.TotalTime("op.gpu_time", report.Lower, report.Leave,
 			"time of the kernels launched inside the operator at any depth, each once").By("op"),
-		report.Define("op.gpu_time_self", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-			"time of the kernels for which it was the innermost operator; sums to the kernel time inside operators").
-			By("", "op"),
+		kit.TotalTime("op.gpu_time_self", report.Lower, report.Leave, "time of the kernels for which it was the "+
+			"innermost operator; sums to the kernel time inside operators").By("", "op"),
 	},
 	Tables: []report.Table{
 		{ID: "torch_ops", Title: "Operators", File: "torch_ops.csv", Merge: report.Leave, Columns: []report.Column{

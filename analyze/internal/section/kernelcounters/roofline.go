@@ -18,9 +18,8 @@ var Roofline = kit.Section{
 	Metrics: []report.MetricDef{
 		report.Define("ncu.flop", report.Flop, report.None, report.Exact, report.Total, report.Leave,
 			"floating point operations of the measured launches of a kernel").By("kernel"),
-		report.Define("ncu.flop_rate", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
-			"floating point operations per second").By("kernel"),
-		report.Define("ncu.roofline_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+		kit.Rate("ncu.flop_rate", report.Higher, report.Leave, "floating point operations per second").By("kernel"),
+		kit.Ratio("ncu.roofline_ratio", report.Higher, report.Leave,
 			"rate of operations, of what the device allows at the kernel's arithmetic intensity").By("kernel"),
 		report.Define("ncu.peak_dram_throughput", report.PerSecond, report.None, report.Exact, report.Level, report.Leave,
 			"most bytes per second that device memory can transfer").By("device"),

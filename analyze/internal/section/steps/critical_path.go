@@ -21,43 +21,40 @@ var CriticalPath = kit.Section{
 		"from the end of a unit, always through what was waited for last. The time without compute before a " +
 		"kernel is explained in the same way. An edge that the times contradict is left out.",
 	Metrics: []report.MetricDef{
-		report.Define("gpu.dependency_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("gpu.dependency_time", report.Lower, report.Device,
 			"idle time of cause dependency by what the launched work waited for: a kernel, collective or copy before "+
 				"it, an event of another stream, its launch to reach the GPU, or unresolved; reasons sum to "+
 				"gpu.idle_cause_time{cause=dependency}").By("device,reason"),
-		report.Define("gpu.no_compute_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+		kit.TotalTime("gpu.no_compute_time", report.Lower, report.Device,
 			"time of the window in which nothing computes, by what the next compute kernel waited for: its launch "+
 				"(launch_starved), communication or copies (blocking_comm, blocking_copy), anything else after its "+
 				"launch (dependency), unknown; causes sum to gpu.window - gpu.compute_time").By("cause,device"),
-		report.Define("unit.no_compute_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"gpu.no_compute_time within a unit (median; the summary is over the kept units); the means of the causes "+
-				"and of unit.compute_time sum to the mean unit.time").
-			Summarised().By("cause", "cause,device", "cause,phase"),
-		report.Define("unit.path_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"time of a unit's critical path by what it is: compute, communication, copy, latency (of the GPU), call, "+
-				"host, unknown (median; the summary is over the kept units that another one follows, whose means sum "+
-				"to their mean time)").Summarised().By("part"),
-		report.Define("unit.replay_error", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"error of a unit's time when it is replayed with typical instead of measured latencies: the part that the graph "+
-				"does not explain (median; the summary is over the kept units, 512 at most)").
-			Summarised(),
-		report.Define("path.event_waits", report.Count, report.None, report.Exact, report.Total, report.Sum,
+		kit.UnitTime("unit.no_compute_time", report.Lower, report.OfStep, "gpu.no_compute_time within a unit (median; "+
+			"the summary is over the kept units); the means of the causes and of unit.compute_time sum to the mean "+
+			"unit.time").Summarised().By("cause", "cause,device", "cause,phase"),
+		kit.UnitTime("unit.path_time", report.None, report.OfStep, "time of a unit's critical path by what it is: "+
+			"compute, communication, copy, latency (of the GPU), call, host, unknown (median; the summary is over the "+
+			"kept units that another one follows, whose means sum to their mean time)").Summarised().By("part"),
+		kit.UnitTime("unit.replay_error", report.None, report.OfStep,
+			"error of a unit's time when it is replayed with typical instead of measured latencies: the part that the "+
+				"graph does not explain (median; the summary is over the kept units, 512 at most)").Summarised(),
+		kit.ExactCount("path.event_waits", report.None, report.Sum,
 			"waits of streams for events: recorded (a row says into which stream), by_order (of the calls of the "+
 				"thread), unrecorded (nothing says), contradicted (by the times)").By("found"),
-		report.Define("path.inferred", report.Count, report.None, report.Noisy, report.Total, report.Sum,
-			"work without a known cause that started just after other work of its device: assumed to have waited for it"),
-		report.Define("path.thread_waits", report.Count, report.None, report.Noisy, report.Total, report.Sum,
+		kit.NoisyCount("path.inferred", report.None, report.Sum, "work without a known cause that started just after "+
+			"other work of its device: assumed to have waited for it"),
+		kit.NoisyCount("path.thread_waits", report.None, report.Sum,
 			"waits of a thread between two CUDA calls: for another thread of its process, recorded (it slept in a "+
 				"call of the operating system or was off the CPU, or it begins here) or inferred from the order of "+
 				"calls; for the end of GPU work (work) or for another process (process), inferred because the thread "+
 				"goes on right after it far more often than by chance").By("found"),
-		report.Define("path.lock_waits", report.Count, report.None, report.Noisy, report.Total, report.Sum,
-			"those of path.thread_waits in which the thread waited for Python's lock; only where the capture names such "+
-				"waits (--trace=python-gil, or stacks with take_gil)"),
-		report.Define("path.outside_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
-			"time that threads slept between two CUDA calls, in the operating system or off the CPU, and that no thread "+
-				"with CUDA calls and no GPU work explains: it is time of the host"),
-		report.Define("path.collectives", report.Count, report.None, report.Exact, report.Total, report.Sum,
+		kit.NoisyCount("path.lock_waits", report.None, report.Sum,
+			"those of path.thread_waits in which the thread waited for Python's lock; only where the capture names "+
+				"such waits (--trace=python-gil, or stacks with take_gil)"),
+		kit.TotalTime("path.outside_time", report.None, report.Sum,
+			"time that threads slept between two CUDA calls, in the operating system or off the CPU, and that no "+
+				"thread with CUDA calls and no GPU work explains: it is time of the host"),
+		kit.ExactCount("path.collectives", report.None, report.Sum,
 			"collectives whose kernels on several devices of the capture were found"),
 	},
 	Tables: []report.Table{

@@ -52,18 +52,16 @@ var Section = kit.Section{
 		{ID: "unit_imbalance", Title: "Some devices have more work in each unit than others"},
 	},
 	Metrics: []report.MetricDef{
-		report.Define("unit.count", report.Count, report.None, report.Noisy, report.Total, report.OfStep,
+		kit.NoisyCount("unit.count", report.None, report.OfStep,
 			"units of work that the numbers are made from: complete, steady and of one kind").By(unitLabels...),
 		perUnit("unit.time", report.Nanoseconds, report.Lower, report.Noisy,
 			"step time: from the start of a unit's first work to the start of the next unit's").By(unitLabels...),
-		report.Define("unit.token_rate", report.PerSecond, report.Higher, report.Noisy, report.Level, report.OfStep,
-			"tokens per second and GPU: tokens of a unit, by its marker, over the median time of such units and "+
-				"the GPUs that run them together: those on which they overlap in pairs and communicate").
-			By("batch,phase", "batch,phase,tokens"),
-		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"median time of the short and of the long units, if those of the main kind take two unlike times").
-			By("mode"),
-		report.Define("unit.mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.OfStep,
+		kit.Rate("unit.token_rate", report.Higher, report.OfStep, "tokens per second and GPU: tokens of a unit, by "+
+			"its marker, over the median time of such units and the GPUs that run them together: those on which they "+
+			"overlap in pairs and communicate").By("batch,phase", "batch,phase,tokens"),
+		kit.UnitTime("unit.mode_time", report.None, report.OfStep, "median time of the short and of the long units, "+
+			"if those of the main kind take two unlike times").By("mode"),
+		kit.Ratio("unit.mode_share", report.None, report.OfStep,
 			"share of the units that are short or long, if there are two such kinds").By("mode"),
 		perUnit("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy,
 			"time in a unit in which anything ran on the device").By(unitLabels...),
@@ -85,14 +83,12 @@ var Section = kit.Section{
 				"sampling: unit.kernels and kernel.time_per_unit leave them out").By(unitLabels...),
 		perUnit("unit.between_time", report.Nanoseconds, report.Lower, report.Noisy,
 			"sum of the durations of the kernels that unit.between_kernels counts").By(unitLabels...),
-		report.Define("unit.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed "+
-				"communication, exposed copies and these causes sum to the mean unit.time").
-			Summarised().By(unitCauseLabels()...),
-		report.Define("unit.host_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time of cause host in a unit by what the launching thread did, as in gpu.host_cause_time; the "+
-				"means of these causes sum to the mean unit.idle_cause_time of cause host").
-			Summarised().By(unitCauseLabels()...),
+		kit.UnitTime("unit.idle_cause_time", report.Lower, report.OfStep,
+			"idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed communication, "+
+				"exposed copies and these causes sum to the mean unit.time").Summarised().By(unitCauseLabels()...),
+		kit.UnitTime("unit.host_cause_time", report.Lower, report.OfStep, "idle time of cause host in a unit by what "+
+			"the launching thread did, as in gpu.host_cause_time; the means of these causes sum to the mean "+
+			"unit.idle_cause_time of cause host").Summarised().By(unitCauseLabels()...),
 		perUnit("unit.host_call_time", report.Nanoseconds, report.Lower, report.Noisy,
 			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 longest "+
 				"that take 0.1 % of the unit or more").

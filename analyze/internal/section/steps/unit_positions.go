@@ -23,8 +23,8 @@ var Positions = kit.Section{
 		"time by cause, and time in which only copies ran. Time after the last kernel is the end, kernels of " +
 		"other units are the rest. All positions, the end and the rest sum to unit.time, to the nanosecond.",
 	Metrics: []report.MetricDef{
-		report.Define("unit.hiccup_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time before kernels in a mean unit minus the sum of the medians by position: idle time of some units only"),
+		kit.UnitTime("unit.hiccup_time", report.Lower, report.OfStep, "idle time before kernels in a mean unit minus "+
+			"the sum of the medians by position: idle time of some units only"),
 	},
 	Tables: []report.Table{
 		{ID: "unit_positions", Title: "Positions of the unit", File: "unit_positions.csv", Merge: report.Leave, Columns: []report.Column{
