@@ -193,24 +193,34 @@ type copied struct {
 	text     string // direction and memory, as the end of a sentence; empty if none dominate
 	pageable bool
 	within   bool   // one device
+	sets     bool   // memsets
 	place    string // the range that at least half of that time was copied in, or empty
 }
 
 func mostCopied(in *kit.Input, s *kit.Step) (most copied) {
 	type sort struct{ direction, kind int }
 	c, times, places, where := &in.Trace.Copies, map[sort]int64{}, map[string]int64{}, kit.NewPlaces(in)
-	var all int64
-	for i := range c.Len() {
-		ns := s.Spans.Within(c.Start(i), c.End(i))
-		if c.Device(i) != s.Device.ID || ns == 0 {
-			continue
+	var all, sets int64
+	add := func(w *trace.Work, i int, call int32) int64 {
+		ns := s.Spans.Within(w.Start(i), w.End(i))
+		if w.Device(i) != s.Device.ID || ns == 0 {
+			return 0
 		}
-		times[sort{kit.Direction(c.Kind(i)), kit.CopySide(c, i)}] += ns
 		all += ns
-		if call := in.Calls.Copy[i]; call != trace.None {
+		if call != trace.None {
 			rng, _ := where.Place(call)
 			places[string(kernelname.AppendRangeCanonical(nil, rng))] += ns
 		}
+		return ns
+	}
+	for i := range c.Len() {
+		times[sort{kit.Direction(c.Kind(i)), kit.CopySide(c, i)}] += add(&c.Work, i, in.Calls.Copy[i])
+	}
+	for i := range in.Trace.Sets.Len() {
+		sets += add(&in.Trace.Sets.Work, i, in.Calls.Set[i])
+	}
+	if 2*sets > all {
+		most.text, most.sets = ", most of it memsets", true
 	}
 	for k, ns := range times {
 		if 2*ns > all && k.direction > 0 {

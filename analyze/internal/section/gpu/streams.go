@@ -164,6 +164,9 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 	case most.within:
 		advice = "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or " +
 			"contiguous), or let the kernel before it write the result where it belongs."
+	case most.sets:
+		advice = "Let the kernel that reads the memory start from zero, or set it once in one piece: each memset is " +
+			"a launch of its own (PyTorch: zero_grad(set_to_none=True), empty instead of zeros)."
 	case most.pageable:
 		advice = "Pin the host's side (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True: pageable memory " +
 			"is staged, which is slow and holds the host. Issue copies one step ahead, on a stream of their own."

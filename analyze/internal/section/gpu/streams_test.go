@@ -115,6 +115,26 @@ func TestConcurrencyAgainstCounting(t *testing.T) {
 	}
 }
 
+// Steps of 1000 µs of a thread that launches gemm, for 5 to 205, and sets memory for 50 µs.
+func TestMemsetsAreNotCopies(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(5, "p").Thread(5, "")
+	const us = sectiontest.Us
+	for i := range int64(20) {
+		at := (1000 + 1000*i) * us
+		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 205*us})
+		th.Memset(at+10*us, at+15*us, tracetest.Memset{Start: at + 205*us, End: at + 255*us, Bytes: 1 << 20})
+		th.Memcpy(at+16*us, at+20*us,
+			tracetest.Memcpy{Start: at + 255*us, End: at + 256*us, Bytes: 4096, Kind: tracetest.DtoD})
+	}
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "serial_copies")
+	const title = "Copies run for 5.1 % of the step where kernels could have hidden them, most of it memsets"
+	if f == nil || f.Title != title ||
+		!strings.Contains(f.Advice[0], "memset") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // Steps of 1000 µs, in which the GPU computes for 600 and a copy of 50 runs alone: 5 % of a step, however long the window.
 // The finding says which copies these are, and where they are made.
 func TestSerialCopiesAreOfTheStep(t *testing.T) {

@@ -245,7 +245,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 			"has not started, or pays for the call itself."
 	}
 	advice = append(advice, "The table by NVTX range says where the calls are made: read results one step later, through an event.")
-	title := "The host waits in blocking synchronisation calls"
+	title, place := "The host waits in blocking synchronisation calls", site
 	if site != "" {
 		title = "No work is queued ahead: after each wait in " + kit.Quoted(site) + " the GPU idles"
 		after := timeline.CauseHost
@@ -257,15 +257,17 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		case step.Cause[after] > step.Cause[timeline.CauseSync]:
 			text := timeline.CauseNames[after]
-			inside := step.Where.Inside(step.Each)
-			if x := in.IdleSite(); inside == "" && x.Cause == after && len(x.Calls) > 0 {
-				text += ", in " + kit.Quoted(x.Calls...)
+			if x := in.IdleSite(); x.Cause == after { // most of the time is there, not in the wait
+				place = cmp.Or(x.Place(), site)
+				if len(x.Calls) > 0 {
+					text += ", in " + kit.Quoted(x.Calls...)
+				}
 			}
-			title += " (idle: " + text + ")" + inside
+			title += " (idle: " + text + ")" + step.Where.Inside(step.Each)
 		}
 		title += kit.Stall(step)
 	}
-	out.FindAs("sync", title, evidence, advice...).At(site).OfIdle(step, step.SyncIdle(), barrierIdle...)
+	out.FindAs("sync", title, evidence, advice...).At(place).OfIdle(step, step.SyncIdle(), barrierIdle...)
 }
 
 // waits lists the calls that are easily mistaken for blocking ones, and those that can block outside the four families:
@@ -315,7 +317,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		out.FindAs("allocations", title, evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it ("+in.NarrowFlags()+") before believing this.",
-		).At(call).Costs(step.Worth(idle), step.IdleClaims(idle, timeline.CauseHost)...)
+		).At(call).OfIdle(step, idle, timeline.CauseHost, timeline.CauseLaunch, timeline.CauseSync)
 	}
 	return old
 }

@@ -42,15 +42,8 @@ func replayWorths(in *Input, findings []*Finding) {
 	var list []asked
 	for i := range findings {
 		if f := findings[i]; f.Worth != nil && f.Worth.Units > 0 && f.Worth.Time > 0 {
-			if c := f.change(in.Trace, in.Step()); c != nil {
-				x := asked{finding: f, change: c}
-				switch {
-				case c.HostFree && c.NoWait != nil:
-					x.told = &stepgraph.Change{NoWait: c.NoWait}
-				case c.NoWait != nil && c.Call != nil:
-					x.told = &stepgraph.Change{Call: c.Call}
-				}
-				list = append(list, x)
+			if c, told := f.change(in.Trace, in.Step()); c != nil {
+				list = append(list, asked{f, c, told})
 			}
 		}
 	}
@@ -82,8 +75,9 @@ func replayWorths(in *Input, findings []*Finding) {
 	}
 }
 
-// change removes the time of the finding; nil if no change stands for it.
-func (f *Finding) change(t *trace.Trace, step *Step) *stepgraph.Change {
+// change removes the time of the finding; nil if no change stands for it. The gain of told, a part of it, belongs to
+// another finding.
+func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Change) {
 	label := func(key string) (list []string) {
 		for i := range f.Evidence {
 			if v := f.Evidence[i].Labels[key]; v != "" && !slices.Contains(list, v) {
@@ -98,61 +92,64 @@ func (f *Finding) change(t *trace.Trace, step *Step) *stepgraph.Change {
 			return are(&names[t.API.Name(int(call))]) && !(step.ReadBacksTold() && step.readWaits[call])
 		}
 	}
-	kernels := func(are func(name int32) bool) *stepgraph.Change {
-		return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
-			if d.Kind(i) == timeline.KernelWork && are(t.Kernels.Name(d.Row(i))) {
-				return f.leaves
-			}
-			return 1
-		}}
-	}
-	switch f.ID {
-	case "gpu_idle":
-		if c := label("cause"); slices.Equal(c, []string{"host"}) || slices.Equal(c, []string{"launch"}) {
-			change := &stepgraph.Change{HostFree: true}
-			if step.ReadBacksTold() {
-				change.NoWait = func(call int32) bool { return step.readWaits[call] }
-			}
-			return change
-		}
-	case "no_graphs", "few_graphs", "launch_storm", "launch_rate":
-		return &stepgraph.Change{Graph: true}
-	case "slow_launches":
-		api := label("api")
-		return &stepgraph.Change{Call: func(name int32) float64 {
-			if slices.Contains(api, names[name].Name) {
+	without := func(are func(name string) bool) func(name int32) float64 {
+		return func(name int32) float64 {
+			if are(names[name].Name) {
 				return 0
 			}
 			return 1
-		}}
-	case "sync":
-		change := &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.Sync })}
-		if idle, _ := AllocationIdle(step, t); Told(step, idle) {
-			change.Call = func(name int32) float64 {
-				if Allocates(names[name].Name) {
-					return 0
-				}
-				return 1
-			}
 		}
-		return change
+	}
+	allocates := func(n *trace.APIName) bool { return Allocates(n.Name) }
+	switch f.ID {
+	case "gpu_idle":
+		if c := label("cause"); !slices.Equal(c, []string{"host"}) && !slices.Equal(c, []string{"launch"}) {
+			return nil, nil
+		}
+		change = &stepgraph.Change{HostFree: true}
+		if step.ReadBacksTold() {
+			change.NoWait = func(call int32) bool { return step.readWaits[call] }
+			told = &stepgraph.Change{NoWait: change.NoWait}
+		}
+	case "no_graphs", "few_graphs", "launch_storm", "launch_rate":
+		change = &stepgraph.Change{Graph: true}
+	case "slow_launches":
+		api := label("api")
+		change = &stepgraph.Change{Call: without(func(name string) bool { return slices.Contains(api, name) })}
+	case "allocations": // many of them wait for the GPU
+		change = &stepgraph.Change{Call: without(Allocates), NoWait: calls(allocates)}
+	case "sync":
+		change = &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.Sync })}
+		if idle, _ := AllocationIdle(step, t); Told(step, idle) {
+			change.Call = without(Allocates)
+			change.NoWait = calls(func(n *trace.APIName) bool { return n.Sync || allocates(n) })
+			told = &stepgraph.Change{Call: change.Call, NoWait: calls(allocates)}
+		}
 	case "read_backs":
-		return &stepgraph.Change{NoWait: func(call int32) bool { return step.readWaits[call] }}
+		change = &stepgraph.Change{NoWait: func(call int32) bool { return step.readWaits[call] }}
 	case "sync_old":
-		return &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.OldSync })}
+		change = &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.OldSync })}
 	case "exposed_comm":
-		return &stepgraph.Change{Overlap: true}
+		change = &stepgraph.Change{Overlap: true}
 	case "transfer_bound", "serial_copies":
-		return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+		change = &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
 			if d.Class(i) == timeline.Copy {
 				return 0
 			}
 			return 1
 		}}
 	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math", "fp64_math":
-		return kernels(func(name int32) bool {
-			return slices.ContainsFunc(f.claims, func(c Claim) bool { return c.of == "kernel" && c.name == name })
-		})
+		change = &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+			if d.Kind(i) == timeline.KernelWork && f.claimsKernel(t.Kernels.Name(d.Row(i))) {
+				return f.leaves
+			}
+			return 1
+		}}
 	}
-	return nil
+	return change, told
+}
+
+// claimsKernel reports whether the finding is about the kernels of a name.
+func (f *Finding) claimsKernel(name int32) bool {
+	return slices.ContainsFunc(f.claims, func(c Claim) bool { return c.of == "kernel" && c.name == name })
 }
