@@ -36,8 +36,7 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 	var byUsage, byEvents bool
 	var input, output int64
 	inputKnown, outputKnown := true, true
-	for i := range records {
-		c := &records[i]
+	for _, c := range records {
 		r.Counts.Sent++
 		r.Window = max(r.Window, c.End)
 		delay = append(delay, c.Sent-c.Due)
@@ -69,18 +68,12 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 		if meets {
 			good++
 		}
-		if c.Input >= 0 {
-			input += c.Input
-		} else {
-			inputKnown = false
-		}
-		if c.Output >= 0 {
-			output += c.Output
-			byUsage = byUsage || c.ByUsage
-			byEvents = byEvents || !c.ByUsage
-		} else {
-			outputKnown = false
-		}
+		input += c.Input
+		inputKnown = inputKnown && c.Input >= 0
+		output += c.Output
+		outputKnown = outputKnown && c.Output >= 0
+		byUsage = byUsage || c.Output >= 0 && c.ByUsage
+		byEvents = byEvents || c.Output >= 0 && !c.ByUsage
 	}
 	for kind, n := range failures {
 		r.Failures = append(r.Failures, Failure{kind, n})

@@ -23,8 +23,7 @@ func NewRules() *Rules {
 
 // Add reads what a section declares.
 func (r *Rules) Add(section string, metrics []report.MetricDef, tables []report.Table) {
-	for i := range metrics {
-		d := &metrics[i]
+	for _, d := range metrics {
 		r.metrics[d.ID] = d.Merge
 		if d.Merge.How == report.HowLeave {
 			r.left[section] = append(r.left[section], d.ID)
@@ -32,8 +31,8 @@ func (r *Rules) Add(section string, metrics []report.MetricDef, tables []report.
 		ofProcess := func(keys string) bool { return slices.Contains(strings.Split(keys, ","), "pid") }
 		r.pids[section] = r.pids[section] || slices.ContainsFunc(d.Labels, ofProcess)
 	}
-	for i := range tables {
-		if t := &tables[i]; t.Merge.How != report.HowLeave {
+	for _, t := range tables {
+		if t.Merge.How != report.HowLeave {
 			columns := map[string]report.Merge{}
 			for _, c := range t.Columns {
 				columns[c.ID] = c.Merge

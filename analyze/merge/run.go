@@ -265,8 +265,7 @@ func (f *fold) steps(x *runFold) {
 		if !f.sampled || in[r.capture] > 1 {
 			continue
 		}
-		for i := range c.unit.Groups {
-			g := &c.unit.Groups[i]
+		for _, g := range c.unit.Groups {
 			if s, ok := c.own.Steps[g.ID]; ok && g.Main {
 				r.step = &report.Summary{N: g.Count, P50: s.P50, Mean: s.Mean}
 			}

@@ -15,8 +15,8 @@ func (c *Capture) head() Head {
 	h := c.Head
 	pids := lists.Set(c.Tracks, func(t *ranks.Track) int64 { return t.PID })
 	h.Ranks, h.Kernels = int64(max(1, len(pids))), c.Own.Kernels
-	for i := range c.Report.Unit.Groups {
-		if g := &c.Report.Unit.Groups[i]; g.Main {
+	for _, g := range c.Report.Unit.Groups {
+		if g.Main {
 			h.Step = c.Own.Steps[g.ID].P50
 		}
 	}
@@ -52,10 +52,10 @@ func (c *Capture) sample() *Capture {
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		tables := []report.Table{}
-		for k := range s.Tables {
-			id := s.ID + "/" + s.Tables[k].ID
+		for _, t := range s.Tables {
+			id := s.ID + "/" + t.ID
 			if slices.Contains(sampleTables, id) && c.rules != nil && c.rules.tables[id] != nil {
-				tables = append(tables, cut(c.rules.tables[id], s.Tables[k], sampleRows))
+				tables = append(tables, cut(c.rules.tables[id], t, sampleRows))
 			}
 		}
 		s.Tables = tables

@@ -30,17 +30,16 @@ func (f *sectionsFold) add(run *fold, at int, s *report.Section) {
 	x := (*f)[place]
 	x.status[s.Status]++
 	x.why = cmp.Or(x.why, s.Reason)
-	for i := range s.Tables {
-		t := &s.Tables[i]
+	for _, t := range s.Tables {
 		rule := run.opt.Rules.tables[s.ID+"/"+t.ID]
 		if rule == nil || s.ID == unitSection {
 			continue
 		}
 		k := slices.IndexFunc(x.merged, func(o *tableFold) bool { return o.table.ID == t.ID })
 		if k < 0 {
-			k, x.merged = len(x.merged), append(x.merged, newTableFold(&run.devices, rule, t))
+			k, x.merged = len(x.merged), append(x.merged, newTableFold(&run.devices, rule, &t))
 		}
-		x.merged[k].add(at, t)
+		x.merged[k].add(at, &t)
 	}
 }
 

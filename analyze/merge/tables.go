@@ -358,8 +358,7 @@ type counted struct {
 const maxMerged = 1 << 16
 
 func (f *countsFold) add(list []Counts) {
-	for i := range list {
-		c := &list[i]
+	for _, c := range list {
 		k := [2]string{c.Family, c.Key}
 		x := f.of[k]
 		if x == nil {

@@ -59,12 +59,11 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 		}
 	}
 	x := report.NewIndex(r)
-	for i := range r.Unit.Groups {
-		g := &r.Unit.Groups[i]
-		key := kindKey(g)
+	for _, g := range r.Unit.Groups {
+		key := kindKey(&g)
 		b := u.best[key]
 		if b == nil {
-			b = &bestUnit{group: *g, at: len(u.order), capture: -1}
+			b = &bestUnit{group: g, at: len(u.order), capture: -1}
 			b.group.Count = 0
 			u.best[key], u.order = b, append(u.order, b)
 		}
@@ -74,14 +73,13 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 		if b.capture < 0 || step.P50 > b.p50 {
 			b.capture, b.p50 = at, step.P50
 			b.group.Device, b.group.Kernels = g.Device, g.Kernels
-			b.row, b.metrics = kindRow(x.Table(unitSection, "unit_groups"), g), ofKind[g.ID]
+			b.row, b.metrics = kindRow(x.Table(unitSection, "unit_groups"), &g), ofKind[g.ID]
 		}
 		if g.Main && (u.longest == 0 || step.P50 > u.longest) {
 			u.lead, u.longest, u.metrics, u.tables = at, step.P50, whole, nil
-			for i := range r.Sections {
-				if r.Sections[i].ID == unitSection {
-					u.tables = r.Sections[i].Tables
-				}
+			isUnit := func(s *report.Section) bool { return s.ID == unitSection }
+			if s := lists.Find(r.Sections, isUnit); s != nil {
+				u.tables = s.Tables
 			}
 		}
 	}
@@ -195,10 +193,8 @@ func (f *fold) unitMetrics() []report.Metric {
 // groupIn returns the id in the run of a capture's kind.
 func (f *fold) groupIn(capture int, id string) string {
 	groups := f.captures[capture].unit.Groups
-	for i := range groups {
-		if groups[i].ID == id {
-			return f.units.best[kindKey(&groups[i])].id
-		}
+	if g := lists.Find(groups, func(g *report.UnitGroup) bool { return g.ID == id }); g != nil {
+		return f.units.best[kindKey(g)].id
 	}
 	return ""
 }

@@ -44,18 +44,17 @@ func (p *Policy) Explain(subject string, known []MetricFacts) (
 	if err != nil {
 		return "", nil, false, err
 	}
-	for i := range p.Rules {
-		for _, v := range p.Rules[i].Each() {
+	for i, r := range p.Rules {
+		for _, v := range r.Each() {
 			if !sameNumber(v.Metric, asked.Metric) || len(asked.Labels) > 0 && !v.Takes(asked.Labels) {
 				continue
 			}
 			e := Explanation{Rule: v, Preset: i < p.presetRules}
-			for k := range p.Waivers {
-				w := &p.Waivers[k]
+			for _, w := range p.Waivers {
 				names := w.Match.Compile()
 				if slices.Contains(w.Rules, v.ID) &&
 					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(asked.Labels)) {
-					e.Waivers = append(e.Waivers, *w)
+					e.Waivers = append(e.Waivers, w)
 				}
 			}
 			for k := range list {
@@ -77,12 +76,12 @@ func (e *Explanation) overrule(later *Rule, surely bool) {
 
 // ExplainRule finds the rules with an id, in their order, and which later ones judge in their place.
 func (p *Policy) ExplainRule(id string) (list []Explanation) {
-	for i := range p.Rules {
-		for _, v := range p.Rules[i].Each() {
+	for i, r := range p.Rules {
+		for _, v := range r.Each() {
 			for k := range list {
 				list[k].overrule(&v, false)
 			}
-			if p.Rules[i].ID == id {
+			if r.ID == id {
 				list = append(list, Explanation{Rule: v, Preset: i < p.presetRules})
 			}
 		}
@@ -93,9 +92,9 @@ func (p *Policy) ExplainRule(id string) (list []Explanation) {
 // RuleIDs are the ids of the rules in their order, each once: outputs name rules by them.
 func (p *Policy) RuleIDs() []string {
 	var list []string
-	for i := range p.Rules {
-		if id := p.Rules[i].ID; id != "" && !slices.Contains(list, id) {
-			list = append(list, id)
+	for _, r := range p.Rules {
+		if r.ID != "" && !slices.Contains(list, r.ID) {
+			list = append(list, r.ID)
 		}
 	}
 	return list
@@ -162,12 +161,11 @@ func (p *Policy) Shadowed() [][2]string {
 	for i := len(p.Rules) - 1; i >= p.presetRules; i-- {
 		each := p.Rules[i].Each()
 		by, all := 0, true
-		for k := range each {
-			v := &each[k]
+		for _, v := range each {
 			id, _ := SplitStat(v.Metric)
 			at := slices.IndexFunc(later[id], func(l variant) bool {
 				return (l.rule.Level == comparison.LevelOff || l.rule.Budgeted() == v.Budgeted()) &&
-					l.rule.selectsAll(v)
+					l.rule.selectsAll(&v)
 			})
 			if at < 0 {
 				all = false
@@ -178,9 +176,9 @@ func (p *Policy) Shadowed() [][2]string {
 		if all {
 			list = append(list, [2]string{p.Rules[i].Name(), p.Rules[by].Name()})
 		}
-		for k := range each {
-			id, _ := SplitStat(each[k].Metric)
-			later[id] = append(later[id], variant{i, &each[k]})
+		for _, v := range each {
+			id, _ := SplitStat(v.Metric)
+			later[id] = append(later[id], variant{i, &v})
 		}
 	}
 	slices.Reverse(list)

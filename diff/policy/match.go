@@ -68,7 +68,7 @@ func (r *Rule) TakesKind(l report.Labels) bool {
 
 // TakesExactly reports whether the rule names these labels, all of them and without a pattern.
 func (r *Rule) TakesExactly(l report.Labels) bool {
-	return len(r.Labels) == len(l) && !wild(r.Labels) && r.Takes(l)
+	return len(r.Labels) == len(l) && r.Takes(l) && !strings.ContainsAny(r.Labels.String(), "*?")
 }
 
 // Named reports whether the rule singles kernels out, rather than taking them all.
@@ -76,15 +76,6 @@ func (r *Rule) Named() bool {
 	pattern, ok := r.Labels["kernel"]
 	return ok && strings.Trim(pattern, "*?") != "" || !r.Match.Empty() && strings.Trim(r.Match.Glob, "*?") != "" ||
 		r.Match.Regex != ""
-}
-
-func wild(l report.Labels) bool {
-	for _, v := range l { // in any order
-		if slices.ContainsFunc([]rune(v), func(r rune) bool { return r == '*' || r == '?' }) {
-			return true
-		}
-	}
-	return false
 }
 
 // Covers reports whether a match is of what these labels name. also are further names of its kernel, and those of the

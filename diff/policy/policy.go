@@ -99,10 +99,9 @@ func (e *Environment) Class(field string) report.FieldClass {
 	case slices.Contains(e.Residue, field):
 		return report.ResidueField
 	}
-	for _, f := range report.EnvironmentFields() {
-		if f.Name == field {
-			return f.Class
-		}
+	named := func(f *report.EnvironmentField) bool { return f.Name == field }
+	if f := lists.Find(report.EnvironmentFields(), named); f != nil {
+		return f.Class
 	}
 	return report.ResidueField
 }
@@ -137,13 +136,7 @@ func (p *Policy) Budgets() int { return p.count(true) }
 func (p *Policy) Changes() int { return p.count(false) }
 
 func (p *Policy) count(budgets bool) int {
-	n := 0
-	for i := range p.Rules {
-		if p.Rules[i].Budgeted() == budgets && p.Rules[i].Level != comparison.LevelOff {
-			n++
-		}
-	}
-	return n
+	return lists.Count(p.Rules, func(r Rule) bool { return r.Budgeted() == budgets && r.Level != comparison.LevelOff })
 }
 
 // maxMinCaptures bounds what a policy can ask for: nobody records more a side.

@@ -174,17 +174,16 @@ type MetricFacts struct {
 
 // Check holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
 func Check(rules []Rule, known []MetricFacts) error {
-	for i := range rules {
-		r := &rules[i]
+	for _, r := range rules {
 		if r.Metric == comparison.MetricStructure {
 			continue
 		}
 		m, err := Facts(r.Metric, known)
 		if err == nil {
-			err = m.checkLabels(r)
+			err = m.checkLabels(&r)
 		}
 		if err == nil {
-			err = m.checkLimits(r)
+			err = m.checkLimits(&r)
 		}
 		if err != nil {
 			return fmt.Errorf("rule %q: %w", r.Name(), err)
@@ -202,7 +201,8 @@ func (m *MetricFacts) checkLabels(r *Rule) error {
 			slices.Sort(own)
 			return strings.Join(own, ",") == keys
 		}) {
-			return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, labelSets(m.Labels), orNone(keys))
+			known := strings.Join(lists.Map(m.Labels, orNone), " | ")
+			return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, known, orNone(keys))
 		}
 	}
 	return nil
@@ -280,11 +280,6 @@ func (r *Rule) subject() string {
 		return r.Metric
 	}
 	return r.Metric + "{" + r.Labels.String() + "}"
-}
-
-func labelSets(sets []string) string {
-	out := lists.Map(sets, orNone)
-	return strings.Join(out, " | ")
 }
 
 func orNone(keys string) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
@@ -140,27 +141,8 @@ func aggregates(v *present.View) doc.Table {
 	return t
 }
 
-// stageOf is the metric that times one stage: per unit of work if units carry the phase, else that
-// of a profiler session's forward passes.
-func stageOf(v *present.View, phase string) *report.Metric {
-	for _, id := range []string{"unit.time", "forward.time"} {
-		if m := v.Metric(id, "phase", phase); m != nil {
-			return m
-		}
-	}
-	return nil
-}
-
-// meanWall is the mean host time of the ranges of a phase, nil if the phase has no ranges.
-func meanWall(v *present.View, phase string) *float64 {
-	for _, w := range phasesOf(v) {
-		if w.phase == phase && w.count > 0 {
-			return new(float64(w.wall) / float64(w.count))
-		}
-	}
-	return nil
-}
-
+// stageTimings are the times of the stages, each from the first that has it: the stages of llm-perf-opt, units of work
+// with their phase, a profiler session's forward passes, the ranges of the phase on the host.
 func stageTimings(v *present.View) []doc.Block {
 	t := meanStd("stages", "Stage")
 	vision := false
@@ -173,10 +155,12 @@ func stageTimings(v *present.View) []doc.Block {
 			}
 		}
 		if len(t.Rows) == before {
-			if m := stageOf(v, s); m != nil {
+			some := func(w *phaseWall) bool { return w.phase == s && w.count > 0 }
+			if m := cmp.Or(v.Metric("unit.time", "phase", s), v.Metric("forward.time", "phase", s)); m != nil {
 				t.Rows = append(t.Rows, statRow(doc.Text(s), m))
-			} else if mean := meanWall(v, s); mean != nil {
-				t.Rows = append(t.Rows, doc.Row(s, unit.Format(*mean, report.Nanoseconds)+" per range", present.Unknown))
+			} else if w := lists.Find(phasesOf(v), some); w != nil {
+				mean := unit.Format(float64(w.wall)/float64(w.count), report.Nanoseconds)
+				t.Rows = append(t.Rows, doc.Row(s, mean+" per range", present.Unknown))
 			}
 		}
 		vision = vision || len(t.Rows) > before && s != "prefill" && s != "decode"

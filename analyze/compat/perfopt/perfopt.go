@@ -19,6 +19,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
@@ -47,18 +48,27 @@ type Data struct {
 // form is one kind of file.
 type form struct {
 	name string
-	is   func(name string, head []byte) bool
+	is   func(head []byte) bool
 	read func(d *Data, in *file.Input, b []byte)
 }
 
 // forms in the order in which a file is compared with them. A report that only repeats other files is recognised, and
 // nothing is taken from it.
 var forms = []form{
-	{"metrics.json", isMetrics, (*Data).readMetrics},
-	{"env.json", isEnv, (*Data).readEnv},
-	{"ncu/regions/report.json", isRegions, (*Data).readRegions},
-	{"inputs.yaml", isInputs, (*Data).readInputs},
-	{"config.yaml", isConfig, (*Data).readConfig},
+	{"metrics.json", keyed(jsonKeys, func(k keys) bool {
+		return k["aggregates"] && (k["mfu_model_level"] || k["mfu_per_stage"] || k["model_dims"] || k["peak_tflops"])
+	}), (*Data).readMetrics},
+	{"env.json", keyed(jsonKeys, func(k keys) bool {
+		return k["gpu"] && (k["cuda"] || k["torch"]) && len(k) <= 16
+	}), (*Data).readEnv},
+	{"ncu/regions/report.json", keyed(jsonKeys, func(k keys) bool { return k["regions"] && k["scope"] }),
+		(*Data).readRegions},
+	{"inputs.yaml", keyed(topKeys, func(k keys) bool { return k["count"] && (k["inputs"] || k["images"]) }),
+		(*Data).readInputs},
+	{"config.yaml", keyed(topKeys, func(k keys) bool {
+		return k["model"] && (k["infer"] || k["pipeline"] || k["dataset"] && k["device"]) ||
+			k["runner"] && k["stage1_runner"]
+	}), (*Data).readConfig},
 	{"operators.md", columns("op_name", "total_time_ms", "calls"), (*Data).readOperators},
 	{"kernels.md", columns("kernel_name", "total_ms", "calls"), (*Data).readKernels},
 	{"stakeholder_summary.md", titled("Stakeholder Summary"), (*Data).readSummary},
@@ -66,25 +76,30 @@ var forms = []form{
 		"Nsight Compute – NVTX Regions", "Run Assumptions"), (*Data).readNothing},
 }
 
+// keys of an object, at its top level.
+type keys map[string]bool
+
+// keyed recognises an object by its keys.
+func keyed(of func(head []byte) keys, is func(keys) bool) func([]byte) bool {
+	return func(head []byte) bool { return is(of(head)) }
+}
+
 // titled recognises a page by its first heading.
-func titled(titles ...string) func(string, []byte) bool {
-	return func(_ string, head []byte) bool {
+func titled(titles ...string) func([]byte) bool {
+	return func(head []byte) bool {
 		line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
 		text, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("# "))
 		return slices.ContainsFunc(titles, func(t string) bool { return ok && string(text) == t })
 	}
 }
 
-func formOf(name string, head []byte) *form {
+func formOf(head []byte) *form {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	if i := slices.IndexFunc(forms, func(f form) bool { return f.is(name, head) }); i >= 0 {
-		return &forms[i]
-	}
-	return nil
+	return lists.Find(forms, func(f *form) bool { return f.is(head) })
 }
 
-// Is reports whether a file that starts with head, and is named name, is of this kind.
-func Is(name string, head []byte) bool { return formOf(name, head) != nil }
+// Is reports whether a file that starts with head is of this kind, whatever its name.
+func Is(_ string, head []byte) bool { return formOf(head) != nil }
 
 // maxBytes bounds a file: the longest real one, a list of inputs, has a few hundred kilobytes.
 const maxBytes = 8 << 20
@@ -118,7 +133,7 @@ func (d *Data) read(in *file.Input) error {
 		b = b[:min(len(b), maxBytes)]
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
-	f := formOf(in.Name, b[:min(len(b), file.HeadBytes)])
+	f := formOf(b[:min(len(b), file.HeadBytes)])
 	if f == nil { // it changed while it was read
 		in.Tally.Records, in.Tally.Unknown = 1, 1
 		return nil
@@ -190,11 +205,6 @@ type Context struct {
 	Fixed int64  // tokens
 }
 
-func isEnv(_ string, head []byte) bool {
-	k := jsonKeys(head)
-	return k["gpu"] && (k["cuda"] || k["torch"]) && len(k) <= 16
-}
-
 func (d *Data) readEnv(in *file.Input, b []byte) {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(b, &m) != nil {
@@ -229,22 +239,17 @@ func (d *Data) readEnv(in *file.Input, b []byte) {
 }
 
 // topKeys are the keys at the left margin of a YAML mapping of which only the start was read.
-func topKeys(head []byte) map[string]bool {
-	keys := map[string]bool{}
+func topKeys(head []byte) keys {
+	found := keys{}
 	for _, line := range bytes.Split(head, []byte("\n")) {
 		if m := topKey().FindSubmatch(line); m != nil {
-			keys[string(m[1])] = true
+			found[string(m[1])] = true
 		}
 	}
-	return keys
+	return found
 }
 
 var topKey = pattern.New(`^([A-Za-z_][A-Za-z0-9_]{0,40}):(?:\s|$)`)
-
-func isInputs(_ string, head []byte) bool {
-	k := topKeys(head)
-	return k["count"] && (k["inputs"] || k["images"])
-}
 
 var inputCount = pattern.New(`^count: ([0-9]{1,9})\s*$`)
 
@@ -261,12 +266,6 @@ func (d *Data) readInputs(in *file.Input, b []byte) {
 		}
 		in.Tally.Known++
 	}
-}
-
-func isConfig(_ string, head []byte) bool {
-	k := topKeys(head)
-	return k["model"] && (k["infer"] || k["pipeline"] || k["dataset"] && k["device"]) ||
-		k["runner"] && k["stage1_runner"]
 }
 
 // Bounds of a configuration, so that no file can make the parser hang: real ones have 3 kB and nest six deep.

@@ -58,10 +58,10 @@ type metricsFile struct {
 	Peak       *float64                   `json:"peak_tflops"`
 }
 
-// keys of a JSON object of which only the start was read: the top level only.
-func jsonKeys(head []byte) map[string]bool {
+// jsonKeys are the keys of a JSON object of which only the start was read.
+func jsonKeys(head []byte) keys {
 	dec := json.NewDecoder(bytes.NewReader(head))
-	keys := map[string]bool{}
+	found := keys{}
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil
 	}
@@ -71,17 +71,12 @@ func jsonKeys(head []byte) map[string]bool {
 		if err != nil || !ok {
 			break
 		}
-		keys[key] = true
+		found[key] = true
 		if dec.Decode(new(json.RawMessage)) != nil { // the value has no end
 			break
 		}
 	}
-	return keys
-}
-
-func isMetrics(_ string, head []byte) bool {
-	k := jsonKeys(head)
-	return k["aggregates"] && (k["mfu_model_level"] || k["mfu_per_stage"] || k["model_dims"] || k["peak_tflops"])
+	return found
 }
 
 func (d *Data) readMetrics(in *file.Input, b []byte) {

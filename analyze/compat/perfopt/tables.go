@@ -109,8 +109,8 @@ func headerOf(head []byte) []string {
 }
 
 // columns recognises a page by the columns of its first table.
-func columns(names ...string) func(string, []byte) bool {
-	return func(_ string, head []byte) bool {
+func columns(names ...string) func([]byte) bool {
+	return func(head []byte) bool {
 		header := headerOf(head)
 		return !slices.ContainsFunc(names, func(n string) bool { return column(header, n) < 0 })
 	}
@@ -184,11 +184,6 @@ func (d *Data) readKernels(in *file.Input, b []byte) {
 		d.Kernels = append(d.Kernels, k)
 		return true
 	})
-}
-
-func isRegions(_ string, head []byte) bool {
-	k := jsonKeys(head)
-	return k["regions"] && k["scope"]
 }
 
 func (d *Data) readRegions(in *file.Input, b []byte) {

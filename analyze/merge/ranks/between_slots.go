@@ -55,9 +55,9 @@ func (e epoch) members(s slot) []int {
 
 // rootedSlot adds the waits of calls with a root, in the epochs in which its members have equally many of them.
 func (x *epochs) rootedSlot(s slot, epochs []epoch) {
-	whole := slices.DeleteFunc(slices.Clone(epochs), func(e epoch) bool {
+	whole := lists.Filter(epochs, func(e epoch) bool {
 		list := e.members(s)
-		return len(list) < 2 || slices.ContainsFunc(list, func(m int) bool {
+		return len(list) > 1 && !slices.ContainsFunc(list, func(m int) bool {
 			return len(e[lane{m, s.kind}]) != len(e[lane{list[0], s.kind}])
 		})
 	})

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
@@ -312,7 +312,7 @@ func (r *Session) wrote(compared *comparison.Comparison) error {
 
 // programsFailed returns an error about the programs that failed although their captures are complete.
 func (r *Session) programsFailed() error {
-	failed := slices.DeleteFunc(slices.Clone(r.programs), func(err error) bool { return err == nil })
+	failed := lists.Filter(r.programs, func(err error) bool { return err != nil })
 	switch {
 	case len(failed) == 0:
 		return nil

@@ -103,8 +103,8 @@ func newPolicyCheck(e *cmdenv.Env) *cobra.Command {
 			for _, s := range p.Shadowed() {
 				out.Add("note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first", s[0], s[1])
 			}
-			for i := range p.Waivers {
-				if wv := &p.Waivers[i]; day.After(wv.Expires) {
+			for _, wv := range p.Waivers {
+				if day.After(wv.Expires) {
 					out.Add("note: the waiver of rule %s expired on %s", strings.Join(wv.Rules, ", "),
 						wv.Expires.Format(time.DateOnly))
 				}
@@ -180,9 +180,9 @@ func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 		out.Add("  %s%s %s", more, x.Rule.Selects(), x.Rule.Does())
 	}
 	addFloor(&out, p, list)
-	for i := range p.Waivers {
-		if slices.Contains(p.Waivers[i].Rules, id) {
-			out.Add("  %s", p.Waivers[i].String())
+	for _, wv := range p.Waivers {
+		if slices.Contains(wv.Rules, id) {
+			out.Add("  %s", wv.String())
 		}
 	}
 	return out.To(w)
@@ -190,8 +190,7 @@ func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 
 // addFloor says what a change has to exceed besides its rule, if one of the rules judges the change of a duration.
 func addFloor(out *cmdenv.Lines, p *policy.Policy, list []policy.Explanation) {
-	for i := range list {
-		r := &list[i]
+	for _, r := range list {
 		facts, err := policy.Facts(r.Rule.Metric, rulesfile.MetricFacts())
 		if err == nil && facts.Unit == report.Nanoseconds && r.By == "" && r.Rule.Level != comparison.LevelOff && !r.Rule.Budgeted() {
 			out.Add("  and beyond the %s", p.FloorText())
@@ -212,8 +211,7 @@ func explainRules(w io.Writer, p *policy.Policy, from, metric string, list []pol
 		out.Add("  judged by no rule")
 	}
 	lists.Sort(list, func(a, b policy.Explanation) int { return min(len(a.By), 1) - min(len(b.By), 1) })
-	for i := range list {
-		r := &list[i]
+	for _, r := range list {
 		verb, of, later := "judged by", "", ""
 		if r.By != "" {
 			verb, later = "not by", "; rule "+r.By+" comes later and selects it too"
@@ -222,8 +220,8 @@ func explainRules(w io.Writer, p *policy.Policy, from, metric string, list []pol
 			of = " of the preset"
 		}
 		out.Add("  %s rule %s%s: %s %s%s", verb, r.Rule.Name(), of, r.Rule.Selects(), r.Rule.Does(), later)
-		for k := range r.Waivers {
-			out.Add("    %s", r.Waivers[k].String())
+		for _, wv := range r.Waivers {
+			out.Add("    %s", wv.String())
 		}
 	}
 	addFloor(&out, p, list)
@@ -288,22 +286,21 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 // is not optional can be judged.
 func testedRules(p *policy.Policy, c *comparison.Comparison) (out *cmdenv.Lines, all bool) {
 	out, all = &cmdenv.Lines{}, true
-	for i := range p.Rules {
-		r := &p.Rules[i]
+	for _, r := range p.Rules {
 		out.Add("rule %s: %s %s", r.Name(), r.Selects(), r.Does())
 		if r.Level == comparison.LevelOff {
 			continue
 		}
 		found := 0
-		for k := range c.Gates {
-			if g := &c.Gates[k]; g.Rule == r.Name() && g.Threshold == r.Threshold() && g.Level == r.Level {
+		for _, g := range c.Gates {
+			if g.Rule == r.Name() && g.Threshold == r.Threshold() && g.Level == r.Level {
 				found++
 				if g.Checked() || g.Head != nil && g.Code == comparison.SameCapture {
-					said := gateValue(g)
+					said := gateValue(&g)
 					if v := g.CountsAs; r.Budgeted() && (v == comparison.Fail || v == comparison.Warn) {
 						said += ": would " + string(v) + " (" + r.Threshold() + ")"
 					}
-					out.Add("  %-60s %s", gateName(c, g), said)
+					out.Add("  %-60s %s", gateName(c, &g), said)
 				} else {
 					all = false
 					out.Add("  cannot be judged: %s", g.Reason)
@@ -330,8 +327,8 @@ func gateName(c *comparison.Comparison, g *comparison.Gate) string {
 	case !ok:
 		return g.Metric + "{" + g.Labels.String() + "}"
 	}
-	for i := range c.Kernels {
-		if k := &c.Kernels[i]; k.HeadName != nil && *k.HeadName == kernel && k.HeadShort != nil {
+	for _, k := range c.Kernels {
+		if k.HeadName != nil && *k.HeadName == kernel && k.HeadShort != nil {
 			return "kernel " + *k.HeadShort
 		}
 	}

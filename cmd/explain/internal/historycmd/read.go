@@ -207,13 +207,11 @@ func (f *listFlags) writeReports(cmd *cobra.Command, s *history.Store, runs []hi
 // pointsPage shows the numbers of several runs side by side.
 func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 	var d doc.Document
-	for i := range runs {
-		r := &runs[i]
+	for _, r := range runs {
 		d.Add(doc.Heading{Level: 1, ID: r.Key,
 			Spans: doc.Spans(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", ", doc.Name(r.Name))})
 		t := doc.Table{ID: "points", Columns: doc.Cols("Metric", "Of", ">Value", ">Reference")}
-		for k := range points {
-			p := &points[k]
+		for _, p := range points {
 			if p.Capture != r.Capture || p.Commit != r.Commit || p.Workload != r.Workload || p.Epoch != r.Epoch ||
 				p.Branch != r.Branch {
 				continue

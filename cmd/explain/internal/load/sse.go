@@ -152,8 +152,7 @@ func parseEvent(data []byte) (e event, ok bool) {
 	if err := json.Unmarshal(data, &c); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return e, false
 	}
-	for i := range c.Choices {
-		choice := &c.Choices[i]
+	for _, choice := range c.Choices {
 		e.token = e.token || choice.Text != "" || choice.Delta.hasText()
 		e.finished = e.finished || choice.FinishReason != ""
 	}

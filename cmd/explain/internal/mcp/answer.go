@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -50,15 +49,15 @@ func (a *answer) put(name string, value any) {
 // add adds a list; more is the number of its rows that are not in rows.
 func add[T any](a *answer, name string, rows []T, more int) {
 	f := field{name: name, list: true, left: more}
-	for i := range rows {
-		f.rows = append(f.rows, encode(rows[i]))
+	for _, row := range rows {
+		f.rows = append(f.rows, encode(row))
 	}
 	a.fields = append(a.fields, f)
 }
 
 // addMatching adds the rows whose text holds what was asked for, as many as were asked for.
 func addMatching[T any](to *answer, name string, rows []T, a arguments, text func(T) string) {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(row T) bool { return !matches(text(row), a.Match) })
+	rows = lists.Filter(rows, func(row T) bool { return matches(text(row), a.Match) })
 	kept := rows[:min(len(rows), a.Limit)]
 	add(to, name, kept, len(rows)-len(kept))
 }

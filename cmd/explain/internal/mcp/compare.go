@@ -95,9 +95,10 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	}
 	add(&out, "causes", causes(c.Answer.Rows), 0)
 	add(&out, "numbers", numbers(c), 0)
-	add(&out, "attribution", attribution(c, slices.DeleteFunc(slices.Clone(c.Attribution.Rows), func(r comparison.AttributionRow) bool {
-		return r.Kind != comparison.KindClass && r.Kind != comparison.KindCause && !largest(c, &r)
-	})), 0)
+	rows := lists.Filter(c.Attribution.Rows, func(r comparison.AttributionRow) bool {
+		return r.Kind == comparison.KindClass || r.Kind == comparison.KindCause || largest(c, &r)
+	})
+	add(&out, "attribution", attribution(c, rows), 0)
 	add(&out, "structure", structure(c), 0)
 	add(&out, "warnings", lists.Map(c.Warnings, func(w comparison.Reason) any {
 		return map[string]any{"code": w.Code, "text": plain(w.Text)}
@@ -198,8 +199,7 @@ func unknowns(c *comparison.Comparison) []Unknown {
 	for _, r := range c.Reasons {
 		add("the comparison", r.Code, r.Text, "")
 	}
-	for i := range c.Primary {
-		r := &c.Primary[i]
+	for _, r := range c.Primary {
 		if r.Class != comparison.Unsettled {
 			continue
 		}
@@ -209,8 +209,8 @@ func unknowns(c *comparison.Comparison) []Unknown {
 		}
 		add(report.MetricKey(r.Metric, r.Labels), r.Code, r.Why, do)
 	}
-	for i := range c.Gates {
-		if g := &c.Gates[i]; g.Verdict == comparison.Inconclusive && c.Row(g.Metric) == nil {
+	for _, g := range c.Gates {
+		if g.Verdict == comparison.Inconclusive && c.Row(g.Metric) == nil {
 			add("rule "+g.Rule+" on "+report.MetricKey(g.Metric, g.Labels), g.Code, g.Reason, "")
 		}
 	}

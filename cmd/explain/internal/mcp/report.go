@@ -90,8 +90,8 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	}
 	add(&out, "key_numbers", numbers, 0)
 	var unknown []Unknown
-	for i := range r.Sections {
-		if sec := &r.Sections[i]; sec.Status != report.OK {
+	for _, sec := range r.Sections {
+		if sec.Status != report.OK {
 			unknown = append(unknown, Unknown{"section " + sec.ID, string(sec.Status), plain(sec.Reason), ""})
 		}
 	}
@@ -120,8 +120,7 @@ func whatIfs(r *report.Report) (list []any) {
 
 func findings(r *report.Report) []finding {
 	var list []finding
-	for i := range r.Findings {
-		f := &r.Findings[i]
+	for _, f := range r.Findings {
 		one := finding{ID: f.ID, Severity: string(f.Severity), Title: plain(f.Title), Evidence: []string{},
 			Advice: []string{}}
 		if f.Worth != nil {
@@ -194,8 +193,7 @@ func missingMetric(r *report.Report, id string) Unknown {
 	if !ok {
 		return Unknown{plain(id), "no_such_name", "no metric has this id or begins with it", "ask doc for the pages"}
 	}
-	for i := range r.Sections {
-		sec := &r.Sections[i]
+	for _, sec := range r.Sections {
 		if slices.Contains(m.Sections, sec.ID) && sec.Status != report.OK {
 			return Unknown{m.ID, string(sec.Status), "section " + sec.ID + ": " + plain(sec.Reason), ""}
 		}

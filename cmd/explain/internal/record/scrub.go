@@ -215,8 +215,7 @@ func compared(was, is *report.Report) (equal int, differ, lost []string) {
 		m := &is.Metrics[i]
 		values[m.ID+m.Labels.String()] = m
 	}
-	for i := range was.Metrics {
-		m := &was.Metrics[i]
+	for _, m := range was.Metrics {
 		switch n := values[m.ID+m.Labels.String()]; {
 		case n == nil:
 			lost = append(lost, m.ID)

@@ -175,9 +175,9 @@ func gains(r *analyze.WhatIfResult, scenario int) bool {
 // remediesOf lists the remedies for the changes that gain something by themselves.
 func remediesOf(r *analyze.WhatIfResult) (l doc.List) {
 	useful := map[string]bool{}
-	for i := range r.Scenarios {
-		if changes := r.Scenarios[i].Changes; len(changes) == 1 && gains(r, i) {
-			flag, _, _ := strings.Cut(changes[0], " ")
+	for i, s := range r.Scenarios {
+		if len(s.Changes) == 1 && gains(r, i) {
+			flag, _, _ := strings.Cut(s.Changes[0], " ")
 			useful[flag] = true
 		}
 	}
@@ -201,14 +201,12 @@ func page(r *analyze.WhatIfResult, asked bool) doc.Document {
 	t := doc.Table{ID: "ceilings", Columns: doc.Cols("Change", "Step", ">Steps", ">Mean", ">Gain", ">Up to")}
 	t.Columns[0].Whole = true
 	var useless []string
-	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
+	for i, s := range r.Scenarios {
 		if !asked && !gains(r, i) {
 			useless = append(useless, strings.Join(s.Changes, " "))
 			continue
 		}
-		for k := range s.Steps {
-			x := &s.Steps[k]
+		for k, x := range s.Steps {
 			change := doc.Cell{}
 			if k == 0 {
 				change = doc.Cell{doc.Name(strings.Join(s.Changes, " "))}
