@@ -111,7 +111,6 @@ func (l *stepLog) appendable(variable string) (size int64, err error) {
 // level of an annotation.
 type level func(a *githubactions.Action, format string, args ...any)
 
-// Levels.
 var (
 	noticeLevel  level = (*githubactions.Action).Noticef
 	warningLevel level = (*githubactions.Action).Warningf

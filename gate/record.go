@@ -55,11 +55,10 @@ func newRecord(legs []comparison.Leg) *record {
 		c := l.Comparison
 		r.Verdict = comparison.Worse(r.Verdict, judgedAs(c))
 		undecided := func(code comparison.Code) { r.Open = append(r.Open, l.Name+":"+string(code)) }
-		for i := range c.Gates {
-			g := &c.Gates[i]
+		for _, g := range c.Gates {
 			switch {
-			case comparison.Rank(g.CountsAs) >= comparison.Rank(comparison.Fail), suspected(g):
-				r.Failed = append(r.Failed, failed(l.Name, g))
+			case comparison.Rank(g.CountsAs) >= comparison.Rank(comparison.Fail), suspected(&g):
+				r.Failed = append(r.Failed, failed(l.Name, &g))
 			case g.CountsAs == comparison.Inconclusive:
 				undecided(g.Code)
 			}

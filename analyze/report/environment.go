@@ -9,7 +9,6 @@ import (
 // FieldClass says what a difference in a field of the environment means to a comparison.
 type FieldClass string
 
-// Classes of a field.
 const (
 	HardField    FieldClass = "hard"    // two reports that differ in it are not comparable
 	SoftField    FieldClass = "soft"    // named and warned of

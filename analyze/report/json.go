@@ -86,8 +86,7 @@ func (r *Report) Validate() error {
 		return fmt.Errorf("report: unit: %w", err)
 	}
 	known := make(map[string]bool, len(r.Metrics))
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
+	for _, m := range r.Metrics {
 		key := MetricKey(m.ID, m.Labels)
 		if err := m.validate(); err != nil {
 			return fmt.Errorf("report: metric %s: %w", key, err)
@@ -98,8 +97,7 @@ func (r *Report) Validate() error {
 		known[key] = true
 	}
 	ids := make(map[string]bool, len(r.Sections))
-	for i := range r.Sections {
-		s := &r.Sections[i]
+	for _, s := range r.Sections {
 		if ids[s.ID] {
 			return fmt.Errorf("report: section %s: appears twice", s.ID)
 		}
@@ -108,8 +106,7 @@ func (r *Report) Validate() error {
 			return fmt.Errorf("report: section %s: %w", s.ID, err)
 		}
 	}
-	for i := range r.Findings {
-		f := &r.Findings[i]
+	for _, f := range r.Findings {
 		if err := cites(known, f.ID, f.Evidence); err != nil {
 			return err
 		}

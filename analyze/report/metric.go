@@ -26,32 +26,27 @@ const (
 // Direction says which way is good.
 type Direction string
 
-// Directions of a metric.
 const (
 	Lower  Direction = "lower"
 	Higher Direction = "higher"
 	None   Direction = "none"
 )
 
-// Valid reports whether it is one of these.
 func (d Direction) Valid() bool { return d == Lower || d == Higher || d == None }
 
 // Noise says how a metric behaves if nothing changed: exact values repeat, noisy ones do not.
 type Noise string
 
-// Noise classes of a metric.
 const (
 	Exact Noise = "exact"
 	Noisy Noise = "noisy"
 )
 
-// Valid reports whether it is one of these.
 func (n Noise) Valid() bool { return n == Exact || n == Noisy }
 
 // Scale says how a metric behaves when the capture is twice as long: a total doubles, the others stay as they are.
 type Scale string
 
-// Scales of a metric.
 const (
 	Total   Scale = "total"    // a sum, a count or an extreme over the capture: doubles, or grows, with its length
 	PerUnit Scale = "per_unit" // of one unit of work (step)
@@ -59,19 +54,16 @@ const (
 	Event   Scale = "event"    // a statistic of single events, such as the median duration of a kernel
 )
 
-// Valid reports whether it is one of these.
 func (s Scale) Valid() bool { return s == Total || s == PerUnit || s == Level || s == Event }
 
 // Lifecycle of a metric id: a stable one is a contract.
 type Lifecycle string
 
-// Lifecycles of a metric.
 const (
 	Stable       Lifecycle = "stable"
 	Experimental Lifecycle = "experimental"
 )
 
-// Valid reports whether it is one of these.
 func (l Lifecycle) Valid() bool { return l == Stable || l == Experimental }
 
 // MetricDef describes a metric in every report. Sections declare the metrics they emit.

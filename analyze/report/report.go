@@ -226,7 +226,6 @@ const (
 // Status of a section.
 type Status string
 
-// Every status a section can have.
 const (
 	OK            Status = "ok"
 	Partial       Status = "partial"        // computed from a part of the data, see Reason
@@ -235,7 +234,6 @@ const (
 	Error         Status = "error"          // explain failed; the other sections stand
 )
 
-// Valid reports whether it is one of these.
 func (s Status) Valid() bool {
 	return s == OK || s == Partial || s == Unavailable || s == NotApplicable || s == Error
 }
@@ -333,7 +331,6 @@ const (
 	Low    Severity = "low"
 )
 
-// Valid reports whether it is one of these.
 func (s Severity) Valid() bool { return s == High || s == Medium || s == Low }
 
 // MetricRef points at one metric of the same report.

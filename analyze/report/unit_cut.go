@@ -138,8 +138,7 @@ func (s *Source) Add(other *Source) {
 // validate reports the first thing that is wrong with a unit.
 func (u *Unit) validate() error {
 	used := 0
-	for i := range u.Anchors {
-		a := &u.Anchors[i]
+	for i, a := range u.Anchors {
 		if err := a.validate(); err != nil {
 			return fmt.Errorf("anchor %d: %w", i, err)
 		}
@@ -190,8 +189,7 @@ func (r *Report) validateCuts(known map[string]bool) error {
 			stay[m.ID] = true
 		}
 	}
-	for i := range r.Unit.Cuts {
-		c := &r.Unit.Cuts[i]
+	for i, c := range r.Unit.Cuts {
 		if err := c.validate(&r.Unit); err != nil {
 			return fmt.Errorf("report: cut %d: %w", i, err)
 		}

@@ -68,8 +68,7 @@ func (c CutMetrics) MarshalJSON() ([]byte, error) {
 		return &at
 	}
 	number := func(v int64) *float64 { return new(float64(v)) }
-	for i := range c {
-		m := &c[i]
+	for _, m := range c {
 		keys := slices.Sorted(maps.Keys(m.Labels))
 		kind := metricKind{m.ID, m.Unit, m.Better, m.Assume, m.Scale, m.Lifecycle}
 		if n := len(out.Tables); n == 0 || out.Tables[n-1].metricKind != kind || !slices.Equal(out.Tables[n-1].Labels, keys) {
@@ -100,8 +99,7 @@ func (c *CutMetrics) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*c = CutMetrics{}
-	for i := range in.Tables {
-		t := &in.Tables[i]
+	for _, t := range in.Tables {
 		for k, row := range t.Rows {
 			m, err := t.metric(row, in.Texts)
 			if err != nil {

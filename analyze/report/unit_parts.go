@@ -24,7 +24,6 @@ type UnitPart struct {
 	Time []int64 `json:"time"` // ns by unit, changes
 }
 
-// Kinds of part.
 const (
 	PartCompute = "compute"
 	PartComm    = "comm" // exposed

@@ -124,8 +124,7 @@ func (s *UnitStep) SetPositions(list []Position) {
 		s.Inside = []int64{}
 	}
 	var before, last, gapAt int64
-	for i := range list {
-		p := &list[i]
+	for i, p := range list {
 		s.Name = append(s.Name, int64(p.Name))
 		s.Stream, s.Ran = lists.AddRun(s.Stream, p.Stream), lists.AddRun(s.Ran, p.Ran)
 		s.Start = lists.AddRun(s.Start, p.Start-before-p.Idle()-p.Copies)

@@ -32,8 +32,7 @@ func sidesOf(a *comparison.Answer) []doc.Span {
 
 // causeList has a line for each cause, of at most so many words, and one for the rest.
 func causeList(a *comparison.Answer, words int) (l doc.List) {
-	for i := range a.Rows {
-		r := &a.Rows[i]
+	for _, r := range a.Rows {
 		l.Add(doc.Strong(unit.Delta(r.Delta, report.Nanoseconds)).With(deltaTone(r.Delta)), " "+r.Brief(words))
 	}
 	if rest := a.RestText(); rest != "" {

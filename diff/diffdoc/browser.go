@@ -157,8 +157,7 @@ func causeTable(a *comparison.Answer) doc.Table {
 		}
 		t.Row(doc.Strong(delta(d)), nil, cell)
 	}
-	for i := range a.Rows {
-		r := &a.Rows[i]
+	for _, r := range a.Rows {
 		add(r.Delta, strings.TrimSuffix(r.What+" "+r.Where, " "), r.With)
 	}
 	if a.RestText() != "" {

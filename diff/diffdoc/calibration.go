@@ -80,8 +80,7 @@ func leftOutBlocks(c *noise.Calibration) []doc.Block {
 	}
 	blocks := []doc.Block{doc.P(doc.Text(text).With(tone))}
 	var l doc.List
-	for i := range c.LeaveOneOut {
-		o := &c.LeaveOneOut[i]
+	for _, o := range c.LeaveOneOut {
 		if o.Verdict == comparison.Pass && len(o.Alarms) == 0 {
 			continue
 		}

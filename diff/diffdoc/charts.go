@@ -21,9 +21,8 @@ func forest(c *comparison.Comparison) doc.Chart {
 		Unit: report.Ratio, XTitle: "Metric", Series: []doc.Series{{Name: "change", Style: "point"}, {Name: "from", Style: "low"},
 			{Name: "to", Style: "high"}, {Name: "noise floor", Style: "noise"}, {Name: "limit", Style: "limit"}}}
 	kinds := severalKinds(c)
-	for i := range c.Primary {
-		r := &c.Primary[i]
-		gate := lists.Find(c.Gates, func(g *comparison.Gate) bool { return g.Of(r) })
+	for _, r := range c.Primary {
+		gate := lists.Find(c.Gates, func(g *comparison.Gate) bool { return g.Of(&r) })
 		if gate == nil || r.Ratio == nil || !c.Comparable {
 			continue
 		}

@@ -59,17 +59,13 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	o.Provenance.PageURL = "" // there is no page, because no comparison was made
 	p := commentPage{o: &o}
-	title := doc.Spans(verdictWord(v), " nothing was judged")
-	if o.Title != "" {
-		title = doc.Spans(doc.Name(o.Title), ": ", title)
-	}
-	title = doc.Spans(symbol(v), title)
-	d := doc.Document{Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}}}
+	title := p.heading(v, doc.Spans(verdictWord(v), " nothing was judged"))
+	d := doc.Document{Blocks: []doc.Block{title}}
 	if f := &o.Provenance; f.FailedURL != "" {
 		d.Add(doc.P("Measuring failed: ", doc.Link("log of the job "+f.FailedJob, f.FailedURL), "."))
 	}
 	d.Add(doc.P(clipTo(text, causeText)), doc.P(p.provenance()))
-	return fit(o.Limit, d, doc.Document{Blocks: []doc.Block{doc.P(title)}})
+	return fit(o.Limit, d, doc.Document{Blocks: []doc.Block{doc.P(title.Spans)}})
 }
 
 // fit renders the first of several ever shorter documents that fits, if need be with fewer rows in tables and lists. If
@@ -209,11 +205,15 @@ func (p commentPage) title() doc.Block {
 		}
 		spans = append(spans, doc.Text(text))
 	}
-	spans = append(spans, p.acceptedBy()...)
+	return p.heading(p.c.Verdict, append(spans, p.acceptedBy()...))
+}
+
+// heading begins with the sign of the verdict and the comment's own title.
+func (p commentPage) heading(v comparison.Verdict, spans []doc.Span) doc.Heading {
 	if p.o.Title != "" {
 		spans = doc.Spans(doc.Name(p.o.Title), ": ", spans)
 	}
-	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), spans)}
+	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(v), spans)}
 }
 
 // notes are the facts to know before reading the numbers: what accepted a failure, and the caller's notes.

@@ -126,9 +126,8 @@ func gateTable(c *comparison.Comparison) doc.Table {
 	lists.Sort(gates, func(a, b comparison.Gate) int {
 		return comparison.Rank(b.Verdict) - comparison.Rank(a.Verdict)
 	})
-	for i := range gates {
-		g := &gates[i]
-		t.Row(doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict]), ruleSpans(g), gateMetric(c, g), g.Reason)
+	for _, g := range gates {
+		t.Row(doc.Text(string(g.Verdict)).With(verdictTones[g.Verdict]), ruleSpans(&g), gateMetric(c, &g), g.Reason)
 	}
 	return t
 }

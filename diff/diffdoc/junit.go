@@ -50,8 +50,7 @@ func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 		{"verdict", string(c.Verdict)}, {"cause", render.Visible(c.Cause)},
 	}}
 	s.verdict(c.Verdict, OneLine(c))
-	for i := range c.Gates {
-		g := &c.Gates[i]
+	for _, g := range c.Gates {
 		name := g.Metric
 		if len(g.Labels) > 0 {
 			name += "{" + g.Labels.String() + "}"

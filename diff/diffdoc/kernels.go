@@ -27,8 +27,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	}
 	shown := kernels[:min(len(kernels), limit)]
 	var values, deltas, changes, oneRun []float64
-	for i := range shown {
-		k := &shown[i]
+	for _, k := range shown {
 		oneRun = append(oneRun, comparison.Value(perRun(k.Base, k.BaseCount)), comparison.Value(perRun(k.Head, k.HeadCount)))
 		values = append(values, comparison.Value(k.Base), comparison.Value(k.Head))
 		deltas, changes = append(deltas, k.Delta), append(changes, k.Delta, k.CountEffect, k.PerCallEffect)

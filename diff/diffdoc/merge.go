@@ -60,10 +60,7 @@ func (p mergedPage) title() doc.Block {
 		parts = []string{"all passed"}
 	}
 	spans := doc.Spans(p.verdict(), " "+strings.Join(parts, ", ")+" of "+unit.Int(len(p.legs)))
-	if p.o.Title != "" {
-		spans = doc.Spans(doc.Name(p.o.Title), ": ", spans)
-	}
-	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.worst()), spans)}
+	return commentPage{o: p.o}.heading(p.worst(), spans)
 }
 
 func (p mergedPage) document(parts []doc.Block) doc.Document {

@@ -47,8 +47,7 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 		base.Title += ": a row for each of " + strconv.Itoa(streams) + " streams"
 		head.Title += ", likewise"
 	}
-	for i := range s.Rows {
-		r := &s.Rows[i]
+	for i, r := range s.Rows {
 		if r.Kind == comparison.RowEnd || r.Kind == comparison.RowRest {
 			continue
 		}
@@ -60,10 +59,12 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 			baseTime, headTime = baseTime+r.BaseHidden, headTime+r.HeadHidden
 		}
 		if r.BasePosition != nil && baseTime > 0 {
-			base.Marks = append(base.Marks, stepMark(r, shownName(s, short, r.Name), comparison.Value(r.BasePosition), r.BaseStart, baseTime))
+			name := shownName(s, short, r.Name)
+			base.Marks = append(base.Marks, stepMark(&r, name, *r.BasePosition, r.BaseStart, baseTime))
 		}
 		if r.HeadPosition != nil && headTime > 0 {
-			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, cmp.Or(r.HeadName, r.Name)), comparison.Value(r.HeadPosition), r.HeadStart, headTime))
+			name := shownName(s, short, cmp.Or(r.HeadName, r.Name))
+			head.Marks = append(head.Marks, stepMark(&r, name, *r.HeadPosition, r.HeadStart, headTime))
 		}
 		if r.BasePosition != nil && r.HeadPosition != nil && i%every == 0 {
 			joins.Joins = append(joins.Joins, doc.Join{From: r.BaseStart, To: r.HeadStart})
@@ -113,8 +114,7 @@ func changeLane(s *comparison.Step, length float64) doc.Lane {
 			labels[i] = changeWords(s, i, change(i))
 		}
 	}
-	for i := range s.Rows {
-		r := &s.Rows[i]
+	for i, r := range s.Rows {
 		d := change(i)
 		if math.Abs(d) < leastDrawn*length || r.Kind == comparison.RowRest {
 			continue
@@ -264,8 +264,7 @@ func flame(c *comparison.Comparison) doc.Chart {
 	chart := doc.Chart{ID: "step-flame", Title: "The step by ranges and kernels: red is more, green is less", Kind: "flame",
 		Unit: report.Nanoseconds}
 	short := shortNames(c)
-	for i := range boxes {
-		b := &boxes[i]
+	for i, b := range boxes {
 		name := shownName(s, short, s.Tree[i].Name)
 		if s.Tree[i].Name == nil {
 			name = b.Words()

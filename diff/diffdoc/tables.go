@@ -28,8 +28,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 	// if all rows share labels, these name the kind of unit, which is named elsewhere
 	shared := len(rows) > 1 && len(lists.Set(rows, func(r comparison.Row) string { return r.Labels.String() })) == 1
 	kinds := severalKinds(c)
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		labels := r.Labels
 		if shared {
 			labels = nil
@@ -40,11 +39,11 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 		}
 		name := metricCell(shown(c, r.Metric), labels)
 		if kinds && r.Kind != "" {
-			name = kindCell(r)
+			name = kindCell(&r)
 		}
 		t.Columns[0].Whole = t.Columns[0].Whole && len(name) == 1
 		t.Row(name, format(r.Base, r.Unit), format(r.Head, r.Unit), delta, ratioText(r.Ratio), intervalText(r.Interval),
-			rowClass(c, r))
+			rowClass(c, &r))
 	}
 	return t
 }
@@ -146,8 +145,7 @@ func decisions(c *comparison.Comparison) (l doc.List) {
 	if c.Depth == comparison.DepthEvidence {
 		what = "run"
 	}
-	for i := range c.Primary {
-		r := &c.Primary[i]
+	for _, r := range c.Primary {
 		if r.Why == "" {
 			continue
 		}
@@ -156,7 +154,7 @@ func decisions(c *comparison.Comparison) (l doc.List) {
 		case device != "":
 			name = metricCell(r.Metric, report.Labels{"device": device})
 		case kinds && r.Kind != "":
-			name = kindCell(r)
+			name = kindCell(&r)
 		}
 		text := ": " + r.Why
 		if r.NeedCaptures != nil {
@@ -172,12 +170,11 @@ func decisions(c *comparison.Comparison) (l doc.List) {
 func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 	var calls []*comparison.API
 	var values []float64
-	for i := range c.API {
-		a := &c.API[i]
+	for _, a := range c.API {
 		if changed && a.Class == comparison.Same && format(a.BaseCount, report.Count) == format(a.HeadCount, report.Count) {
 			continue
 		}
-		calls = append(calls, a)
+		calls = append(calls, &a)
 		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
 	}
 	calls = largestChanges(calls, len(calls), callCost)

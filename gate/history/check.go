@@ -147,8 +147,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 			return nil, err
 		}
 		first := len(out.Series)
-		for i := range list {
-			x := &list[i]
+		for _, x := range list {
 			checked := x.checked(o.Change)
 			out.Series = append(out.Series, checked)
 			out.Borders = append(out.Borders, checked.borders(out.epochs)...)
@@ -325,10 +324,9 @@ func (s *Series) before(at int) int {
 
 // acknowledge sets the acknowledgement of a change: the one that expires last.
 func (f *Found) acknowledge(acks []Ack) {
-	for i := range acks {
-		a := &acks[i]
+	for _, a := range acks {
 		if a.Repository == f.Repository && slices.Contains(f.near, a.Commit) && (f.Ack == nil || a.Expires > f.Ack.Expires) {
-			f.Ack = a
+			f.Ack = &a
 		}
 	}
 }

@@ -172,9 +172,8 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 	if err != nil {
 		return err
 	}
-	for i := range runs {
-		r := &runs[i]
-		x, pins, err := whole(ctx, s, r)
+	for _, r := range runs {
+		x, pins, err := whole(ctx, s, &r)
 		if err != nil {
 			return err
 		}

@@ -230,9 +230,8 @@ const maxPoints = 400
 // length of a capture.
 func pointsOf(r *report.Report) []point {
 	var list []point
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		if m.Scale == report.Total || !headline(m) {
+	for _, m := range r.Metrics {
+		if m.Scale == report.Total || !headline(&m) {
 			continue
 		}
 		add := func(id string, v float64) {

@@ -30,7 +30,6 @@ type Store struct {
 // Mode of opening a store.
 type Mode int
 
-// Modes.
 const (
 	Read   Mode = iota // it must be there
 	Create             // create it if it does not exist
@@ -140,7 +139,6 @@ func writable(path string) bool {
 // Name returns the name of the store in errors: its path, or its URL without the password.
 func (s *Store) Name() string { return s.name }
 
-// Close closes the store.
 func (s *Store) Close() error { return s.db.Close() }
 
 // fail adds the store to an error, and what to do about it.

@@ -227,8 +227,7 @@ func spentOn(ctx context.Context, s *Store, repository, branch string, head *rep
 	}
 	out := map[string]policy.Spent{}
 	metric, _ := policy.SplitStat(r.Metric)
-	for i := range list {
-		x := &list[i]
+	for _, x := range list {
 		key, spent := x.Labels.String(), x.since(r.Since, anchor, base)
 		if x.Kind == "" {
 			out[key] = spent

@@ -164,7 +164,6 @@ type Column struct {
 // Align of a column.
 type Align int
 
-// Alignments.
 const (
 	Left Align = iota
 	Right
@@ -200,7 +199,6 @@ type Note struct {
 // NoteKind says how urgent a note is.
 type NoteKind int
 
-// Kinds of note.
 const (
 	Info NoteKind = iota
 	Caution

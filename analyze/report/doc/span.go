@@ -5,7 +5,6 @@ import "fmt"
 // Kind of a span.
 type Kind int8
 
-// Kinds of span.
 const (
 	KindText   Kind = iota // explain's own words
 	KindName               // text out of a capture: shown literally, may be shortened in the middle
@@ -42,7 +41,6 @@ func (s Span) Full() string {
 // Tone is the meaning of a colour, for renderers that have colours. It never carries information alone.
 type Tone int8
 
-// Tones.
 const (
 	Plain Tone = iota
 	Good

@@ -164,10 +164,9 @@ func (l layout) cite() {
 
 // rowOf links to the first row of a section that contains the values of all labels; empty if none does.
 func (l layout) rowOf(s *report.Section, labels report.Labels) string {
-	for i := range s.Tables {
-		t := &s.Tables[i]
-		for n := range min(t.Entries(), l.of(s, i, t)) {
-			if holds(t, n, labels) {
+	for i, t := range s.Tables {
+		for n := range min(t.Entries(), l.of(s, i, &t)) {
+			if holds(&t, n, labels) {
 				return l.anchorOf(t.ID, n)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -173,35 +174,23 @@ func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.La
 		labelled[i] = float64(gaps[i].Duration()) >= leastLabel*length
 	}
 	l := doc.Lane{Title: "GPU idle, by cause", Rows: 1}
-	for i := range gaps {
-		g := &gaps[i]
-		at, words, main := float64(g.Start), "", 0
-		for c, ns := range g.Causes {
-			if ns > g.Causes[main] {
-				main = c
+	for i, g := range gaps {
+		causes := lists.Filter(lists.Indexes[int](len(g.Causes)), func(c int) bool { return g.Causes[c] > 0 })
+		parts := lists.Map(causes, func(c int) string {
+			return report.StepCauses[c] + " " + unit.Format(float64(g.Causes[c]), report.Nanoseconds)
+		})
+		main := slices.Index(g.Causes[:], slices.Max(g.Causes[:]))
+		at, whole := float64(g.Start), unit.Format(float64(g.Duration()), report.Nanoseconds)
+		for _, c := range causes {
+			name, ns := report.StepCauses[c], float64(g.Causes[c])
+			used[name] = true
+			m := doc.Mark{Start: at, Length: ns, Colour: name, Name: "idle",
+				Text: "gap of " + whole + ": " + strings.Join(parts, ", ")}
+			if c == main && labelled[i] {
+				m.Label = whole + " idle, " + name
 			}
-			if ns > 0 {
-				if words != "" {
-					words += ", "
-				}
-				words += report.StepCauses[c] + " " + unit.Format(float64(ns), report.Nanoseconds)
-			}
-		}
-		first := -1
-		for c, ns := range g.Causes {
-			if ns <= 0 {
-				continue
-			}
-			used[report.StepCauses[c]] = true
-			l.Marks = append(l.Marks, doc.Mark{Start: at, Length: float64(ns), Colour: report.StepCauses[c],
-				Name: "idle", Text: "gap of " + unit.Format(float64(g.Duration()), report.Nanoseconds) + ": " + words})
-			if c == main {
-				first = len(l.Marks) - 1
-			}
-			at += float64(ns)
-		}
-		if first >= 0 && labelled[i] {
-			l.Marks[first].Label = unit.Format(float64(g.Duration()), report.Nanoseconds) + " idle, " + report.StepCauses[main]
+			l.Marks = append(l.Marks, m)
+			at += ns
 		}
 	}
 	return l

@@ -34,8 +34,7 @@ func stepFlame(v *View) []doc.Block {
 		}
 	}
 	ranges := map[int][]string{}
-	for i := range list {
-		p := &list[i]
+	for _, p := range list {
 		if _, ok := ranges[p.Inside]; !ok {
 			ranges[p.Inside] = steps.Stack(p.Inside)
 		}
@@ -62,8 +61,7 @@ func stepFlame(v *View) []doc.Block {
 	}
 	c := doc.Chart{ID: "step-flame", Title: "The mean step by ranges, kernels and idle time: " +
 		unit.Format(boxes[0].Base, report.Nanoseconds), Kind: "flame", Unit: report.Nanoseconds}
-	for i := range boxes {
-		b := &boxes[i]
+	for i, b := range boxes {
 		s := doc.Series{Name: b.Words(), Category: b.Category, Labels: []string{"depth", "start", "total", "self"},
 			Values: []float64{float64(depth[i]), start[i], width[i], max(own[i], 0)}}
 		switch b.Kind {

@@ -191,14 +191,14 @@ func (f figure) closeRows() { f.p.put("</div>\n") }
 // barHeight is the height of a bar, in pixels.
 const barHeight = 16
 
-// openRow opens the drawing of one row. The label has a line of its own, so that long labels have room on narrow
-// screens.
-func (f figure) openRow(label markup, height int, describe string) {
-	f.p.put("<div class=\"bar\"><span class=\"barlabel\">" + label + "</span><svg width=\"100%\" height=\"" + num(height) +
-		"\" role=\"img\" aria-label=\"" + text(describe) + "\"><rect width=\"100%\" height=\"100%\" rx=\"2\" class=\"track\"/>")
-}
-
-func (f figure) closeRow(value string) {
+// row draws one row. The label has a line of its own, so that long labels have room on narrow screens.
+func (f figure) row(label markup, height int, describe, value string, shapes ...markup) {
+	f.p.put("<div class=\"bar\"><span class=\"barlabel\">" + label + "</span><svg width=\"100%\" height=\"" +
+		num(height) + "\" role=\"img\" aria-label=\"" + text(describe) + "\">" +
+		"<rect width=\"100%\" height=\"100%\" rx=\"2\" class=\"track\"/>")
+	for _, s := range shapes {
+		f.p.put(s)
+	}
 	f.p.put("</svg><span class=\"barvalue\">" + text(value) + "</span></div>\n")
 }
 

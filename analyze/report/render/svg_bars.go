@@ -58,15 +58,13 @@ func bars(f figure) {
 			}
 			i := r.at[k]
 			if i < 0 {
-				f.openRow(label, barHeight, name+": unknown")
-				f.closeRow("unknown")
+				f.row(label, barHeight, name+": unknown", "unknown")
 				continue
 			}
 			value := unit.Format(s.Values[i], f.Unit)
-			f.openRow(label, barHeight, name+": "+value)
-			f.p.put(shape("rect", tip(name+": "+value), "data-m", mark(k, i), "width", percent(max(s.Values[i], 0), most),
-				"height", num(barHeight), "rx", "2", "class", class))
-			f.closeRow(value)
+			f.row(label, barHeight, name+": "+value, value,
+				shape("rect", tip(name+": "+value), "data-m", mark(k, i), "width", percent(max(s.Values[i], 0), most),
+					"height", num(barHeight), "rx", "2", "class", class))
 		}
 	}
 	f.closeRows()
@@ -97,26 +95,25 @@ func stacked(f figure) {
 	for k, s := range f.Series {
 		whole, at := sum(s.Values), 0.0
 		var words []string
+		var shapes []markup
 		for i, v := range s.Values {
-			words = append(words, Visible(s.Labels[i])+" "+unit.Format(v, f.Unit))
-		}
-		f.openRow(f.rowName(s.Name), barHeight, Visible(s.Name)+": "+strings.Join(words, ", "))
-		for i, v := range s.Values {
-			if v <= 0 {
+			name, value := Visible(s.Labels[i]), unit.Format(v, f.Unit)
+			if words = append(words, name+" "+value); v <= 0 {
 				continue
 			}
-			name, value := Visible(s.Labels[i]), unit.Format(v, f.Unit)
-			f.p.put(shape("rect", tip(name+": "+value+", "+unit.Percent(v/whole)), "data-m", mark(k, i), "x", percent(at, most),
-				"width", percent(v, most), "height", num(barHeight), "class", partColour(index[s.Labels[i]], s.Labels[i])))
+			shapes = append(shapes, shape("rect", tip(name+": "+value+", "+unit.Percent(v/whole)), "data-m", mark(k, i),
+				"x", percent(at, most), "width", percent(v, most), "height", num(barHeight),
+				"class", partColour(index[s.Labels[i]], s.Labels[i])))
 			if alone {
 				inside := inBar(name, value, at/most, v/most)
-				if f.p.put(inside); inside == "" {
+				if shapes = append(shapes, inside); inside == "" {
 					small = append(small, s.Labels[i])
 				}
 			}
 			at += v
 		}
-		f.closeRow(unit.Format(whole, f.Unit))
+		f.row(f.rowName(s.Name), barHeight, Visible(s.Name)+": "+strings.Join(words, ", "), unit.Format(whole, f.Unit),
+			shapes...)
 	}
 	f.closeRows()
 	if alone {

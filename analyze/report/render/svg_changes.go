@@ -47,19 +47,17 @@ func deltas(f figure) {
 		if sure {
 			words += ", interval " + unit.Delta(low, f.Unit) + " to " + unit.Delta(high, f.Unit)
 		}
-		f.openRow(f.rowName(l), barHeight, words)
+		shapes := shape("rect", tip(words), "data-m", mark(0, i), "x", place(min(v, 0)),
+			"width", percent(math.Abs(v), whole), "height", num(barHeight), "class", deltaClass(s, i))
 		if f.Band != nil {
-			f.p.put(shape("rect", "", "x", place(f.Band.Low), "width", percent(f.Band.High-f.Band.Low, whole),
-				"height", num(barHeight), "class", "band"))
+			shapes = shape("rect", "", "x", place(f.Band.Low), "width", percent(f.Band.High-f.Band.Low, whole),
+				"height", num(barHeight), "class", "band") + shapes
 		}
-		f.p.put(shape("rect", tip(words), "data-m", mark(0, i), "x", place(min(v, 0)), "width", percent(math.Abs(v), whole),
-			"height", num(barHeight), "class", deltaClass(s, i)))
 		if sure {
-			f.p.put(whisker(i, place(low), place(high)))
-			f.p.put(rule(place(low), "whisker", "12", "y1", "4") + rule(place(high), "whisker", "12", "y1", "4"))
+			shapes += whisker(i, place(low), place(high)) +
+				rule(place(low), "whisker", "12", "y1", "4") + rule(place(high), "whisker", "12", "y1", "4")
 		}
-		f.p.put(rule(place(0), "zero", num(barHeight)))
-		f.closeRow(arrow(v) + value)
+		f.row(f.rowName(l), barHeight, words, arrow(v)+value, shapes, rule(place(0), "zero", num(barHeight)))
 	}
 	f.closeRows()
 	if f.Band != nil {
@@ -130,9 +128,7 @@ func forest(f figure) {
 			shapes += shape("circle", tip(words), "data-m", mark(0, i), "cx", place(v), "cy", "8", "r", "5",
 				"class", deltaClass(*points, i))
 		}
-		f.openRow(f.rowName(l), barHeight, words)
-		f.p.put(shapes)
-		f.closeRow(arrow(v) + value)
+		f.row(f.rowName(l), barHeight, words, arrow(v)+value, shapes)
 	}
 	f.p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"16\">")
 	for _, v := range []float64{-3, -1, -0.3, -0.1, -0.03, 0, 0.03, 0.1, 0.3, 1, 3, 10} {

@@ -25,15 +25,15 @@ func dots(f figure) {
 		sorted := slices.Sorted(slices.Values(s.Values))
 		n := len(sorted)
 		median := (sorted[(n-1)/2] + sorted[n/2]) / 2
-		f.openRow(f.rowName(s.Name), dotsHeight, Visible(s.Name)+": "+unit.Int(n)+" from "+
-			unit.Format(sorted[0], f.Unit)+" to "+unit.Format(sorted[n-1], f.Unit)+
-			", median "+unit.Format(median, f.Unit))
-		f.p.put(rule(percent(x.at(median), 1), "median", "100%"))
+		shapes := []markup{rule(percent(x.at(median), 1), "median", "100%")}
 		for i, v := range s.Values {
-			f.p.put(shape("circle", tip(s.Labels[i]+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i), "cx", percent(x.at(v), 1),
-				"cy", short(6+(dotsHeight-12)*(float64(i)+0.5)/float64(n)), "r", "3.5", "class", sideColour(k, s.Style)+" over"))
+			shapes = append(shapes, shape("circle", tip(s.Labels[i]+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i),
+				"cx", percent(x.at(v), 1), "cy", short(6+(dotsHeight-12)*(float64(i)+0.5)/float64(n)), "r", "3.5",
+				"class", sideColour(k, s.Style)+" over"))
 		}
-		f.closeRow(unit.Format(median, f.Unit))
+		f.row(f.rowName(s.Name), dotsHeight, Visible(s.Name)+": "+unit.Int(n)+" from "+unit.Format(sorted[0], f.Unit)+
+			" to "+unit.Format(sorted[n-1], f.Unit)+", median "+unit.Format(median, f.Unit), unit.Format(median, f.Unit),
+			shapes...)
 	}
 	f.axisRow(x, f.Unit)
 	f.closeRows()
@@ -49,17 +49,17 @@ func multiples(f figure) {
 	x := axis{low: at[0], high: at[0] + stripLength(f.Series[0])}
 	f.openRows("")
 	for k, s := range f.Series {
-		f.openRow(f.rowName(s.Name), multiplesHeight, Visible(s.Name)+": "+s.Note)
+		var shapes []markup
 		for i, v := range s.Values {
 			if v <= 0 {
 				continue
 			}
 			h := v / most * multiplesHeight
-			f.p.put(shape("rect", tip("from "+f.xText(s.Labels[i])+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i),
-				"x", percent(float64(i), n), "width", percent(1, n), "y", short(multiplesHeight-h), "height", short(h),
-				"class", colour(0)))
+			shapes = append(shapes, shape("rect", tip("from "+f.xText(s.Labels[i])+": "+unit.Format(v, f.Unit)),
+				"data-m", mark(k, i), "x", percent(float64(i), n), "width", percent(1, n),
+				"y", short(multiplesHeight-h), "height", short(h), "class", colour(0)))
 		}
-		f.closeRow(s.Note)
+		f.row(f.rowName(s.Name), multiplesHeight, Visible(s.Name)+": "+s.Note, s.Note, shapes...)
 	}
 	f.axisRow(x, f.XUnit)
 	f.closeRows()

@@ -56,9 +56,8 @@ func drawTimeline(p *page, d *doc.Timeline) {
 	}
 	height := axisRow
 	var words []string
-	for i := range d.Lanes {
-		l := &d.Lanes[i]
-		height += laneHeight(l)
+	for _, l := range d.Lanes {
+		height += laneHeight(&l)
 		if len(l.Joins) == 0 {
 			words = append(words, Visible(l.Title)+", "+strconv.Itoa(len(l.Marks)))
 		}
@@ -136,18 +135,17 @@ func (t timeline) lane(l *doc.Lane, top int) {
 	t.p.put(shape("text", text(shortName(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
 	small := map[markup]*strokes{}
 	var colours []markup
-	for i := range l.Marks {
-		m := &l.Marks[i]
+	for _, m := range l.Marks {
 		class := markColour(m.Colour)
 		if m.Length >= t.least {
-			t.mark(m, top+laneHead+m.Row*laneRow, class)
+			t.mark(&m, top+laneHead+m.Row*laneRow, class)
 			continue
 		}
 		if small[class] == nil {
 			small[class] = &strokes{}
 			colours = append(colours, class)
 		}
-		small[class].add(m, t.Length)
+		small[class].add(&m, t.Length)
 	}
 	height := max(l.Rows, 1) * laneRow
 	for _, class := range colours {

@@ -273,8 +273,7 @@ var columns = sync.OnceValue(func() map[string][]Entry {
 		}
 	}
 	for _, s := range append(analyze.Sections(), analyze.RunSection()) {
-		for i := range s.Tables {
-			t := &s.Tables[i]
+		for _, t := range s.Tables {
 			names := []string{t.ID, t.Title}
 			if t.File != "" {
 				names = append(names, t.File, "tables/"+t.File)

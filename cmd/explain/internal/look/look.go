@@ -71,8 +71,7 @@ func changesOf(s *comparison.Step, base bool) map[int64]float64 {
 		return nil
 	}
 	changes := map[int64]float64{}
-	for i := range s.Rows {
-		r := &s.Rows[i]
+	for _, r := range s.Rows {
 		at := r.HeadPosition
 		if base {
 			at = r.BasePosition
