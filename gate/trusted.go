@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -120,8 +119,8 @@ func gitFolder(dir string) (git string, found bool) {
 // ofPull is what git notes when it checks out a pull request by its ref. The payload may not name that merge commit.
 var ofPull = pattern.New(`\bpull/[0-9]+/(head|merge)\b`)
 
-// maxReflog bounds in bytes what is read of a reflog. A job's checkout has a few lines.
-const maxReflog = 1 << 20
+// maxRead bounds in bytes what is read of a file of git: of packed refs there may be many.
+const maxRead = 64 << 20
 
 // had reports whether a folder has one of these commits checked out, or its reflog notes that it had one or the ref of
 // a pull request: a job that measures the head and then the base has still run the head's code.
@@ -133,32 +132,17 @@ func had(dir string, commits []string) bool {
 	if git == "" {
 		return false
 	}
-	f, err := os.Open(filepath.Join(git, "logs", "HEAD"))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, maxReflog))
-	for lines.Scan() { // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
-		commit, did, _ := strings.Cut(lines.Text(), "\t")
-		if fields := strings.Fields(commit); len(fields) > 1 && slices.Contains(commits, fields[1]) ||
-			ofPull().MatchString(did) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(linesOf(filepath.Join(git, "logs", "HEAD")), func(line string) bool {
+		commit, did, _ := strings.Cut(line, "\t") // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
+		fields := strings.Fields(commit)
+		return len(fields) > 1 && slices.Contains(commits, fields[1]) || ofPull().MatchString(did)
+	})
 }
 
 // packedRef looks a ref up in git's file of packed refs; empty if it is not there.
 func packedRef(path, ref string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if sha, name, ok := strings.Cut(lines.Text(), " "); ok && name == ref {
+	for _, line := range linesOf(path) {
+		if sha, name, ok := strings.Cut(line, " "); ok && name == ref {
 			return validOrEmpty(sha)
 		}
 	}
@@ -172,17 +156,15 @@ func validOrEmpty(sha string) string {
 	return ""
 }
 
-// firstLine is the first line of a small file; empty if there is none.
-func firstLine(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
+// firstLine is the first line of a file; empty if there is none.
+func firstLine(path string) string { return strings.TrimSpace(linesOf(path)[0]) }
+
+// linesOf are those of a file of git, as far as it is read; a file that cannot be read has an empty one.
+func linesOf(path string) []string {
+	var b []byte
+	if f, err := os.Open(path); err == nil {
+		defer f.Close()
+		b, _ = io.ReadAll(io.LimitReader(f, maxRead))
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 4096))
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return strings.TrimSpace(line)
+	return strings.Split(string(b), "\n")
 }

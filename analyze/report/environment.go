@@ -29,20 +29,11 @@ type EnvironmentField struct {
 // Two values that are known and not equal differ; an unknown one differs from nothing.
 func EnvironmentFields() []EnvironmentField {
 	text := func(of func(e *Environment) *string) func(e *Environment) string {
-		return func(e *Environment) string {
-			if s := of(e); s != nil {
-				return *s
-			}
-			return ""
-		}
+		return func(e *Environment) string { return ValueOr(of(e), "") }
 	}
 	whole := func(of func(e *Environment) *int64) func(e *Environment) string {
-		return func(e *Environment) string {
-			if v := of(e); v != nil {
-				return strconv.FormatInt(*v, 10)
-			}
-			return ""
-		}
+		decimal := func(n int64) string { return strconv.FormatInt(n, 10) }
+		return func(e *Environment) string { return Of(of(e), decimal, "") }
 	}
 	return []EnvironmentField{
 		{"gpu", HardField, gpuModels},

@@ -203,6 +203,14 @@ func (r *Report) Find(id string, labels Labels) *Metric {
 	})
 }
 
+// Of is what is made of the value of a pointer; none if it is nil.
+func Of[T, R any](p *T, of func(T) R, none R) R {
+	if p == nil {
+		return none
+	}
+	return of(*p)
+}
+
 // ValueOr is the value of a pointer; none if it is nil.
 func ValueOr[T any](p *T, none T) T {
 	if p == nil {

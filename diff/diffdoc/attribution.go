@@ -36,10 +36,7 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) doc.T
 	t.Caption = doc.Spans("Where the change of " + delta(a.TotalDelta) + " comes from (mean " + a.Metric + ")")
 	t.Columns[3].Bars = deltaBars(deltas)
 	effect := func(v *float64) any {
-		if v == nil {
-			return nil
-		}
-		return change.Delta(*v)
+		return report.Of(v, func(x float64) any { return change.Delta(x) }, nil)
 	}
 	for _, r := range rows {
 		name := doc.Spans(partOf + words(r.ID))

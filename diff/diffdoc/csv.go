@@ -28,18 +28,8 @@ func table(c *comparison.Comparison) report.Table {
 		num("interval_high"), num("noise_floor"),
 		num("p"), num("p_adjusted"), text("paired_by"), num("base_per_run"), num("head_per_run"),
 	}}
-	f := func(v *float64) report.Cell {
-		if v == nil {
-			return report.Null
-		}
-		return report.F(*v)
-	}
-	s := func(v *string) report.Cell {
-		if v == nil {
-			return report.Null
-		}
-		return report.S(*v)
-	}
+	f := func(v *float64) report.Cell { return report.Of(v, report.F, report.Null) }
+	s := func(v *string) report.Cell { return report.Of(v, report.S, report.Null) }
 	null := report.Null
 	less := func(head, base *float64) report.Cell {
 		if head == nil || base == nil {
@@ -47,27 +37,23 @@ func table(c *comparison.Comparison) report.Table {
 		}
 		return report.F(*head - *base)
 	}
-	ends := func(i *comparison.Interval) (low, high report.Cell) {
-		if i == nil {
-			return null, null
-		}
-		return report.F(i.Low), report.F(i.High)
-	}
+	low := func(i comparison.Interval) report.Cell { return report.F(i.Low) }
+	high := func(i comparison.Interval) report.Cell { return report.F(i.High) }
 	for _, r := range c.Primary {
-		low, high := ends(r.Interval)
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("metric"), report.S(r.Metric), report.S(r.Labels.String()), null, report.S(r.Unit), f(r.Base),
 			f(r.Head), f(r.Delta), f(r.Ratio), report.S(string(r.Class)),
-			null, null, null, null, low, high, f(r.NoiseFloor), f(r.P), f(r.PAdjusted),
+			null, null, null, null, report.Of(r.Interval, low, null), report.Of(r.Interval, high, null),
+			f(r.NoiseFloor), f(r.P), f(r.PAdjusted),
 		})
 	}
 	for _, k := range c.Kernels {
-		low, high := ends(k.Interval)
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("kernel"), report.S("kernel.time_per_unit"), s(k.BaseName), s(k.HeadName),
 			report.S(report.Nanoseconds), f(k.Base), f(k.Head), report.F(k.Delta), f(k.Ratio),
 			report.S(string(k.Class)),
-			f(k.BaseCount), f(k.HeadCount), report.F(k.CountEffect), report.F(k.PerCallEffect), low, high, null,
+			f(k.BaseCount), f(k.HeadCount), report.F(k.CountEffect), report.F(k.PerCallEffect),
+			report.Of(k.Interval, low, null), report.Of(k.Interval, high, null), null,
 			f(k.P), f(k.PAdjusted), report.S(k.PairedBy),
 			f(perRun(k.Base, k.BaseCount)), f(perRun(k.Head, k.HeadCount)),
 		})

@@ -45,12 +45,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		t.Columns = append(t.Columns, append(effectColumns(change), doc.Cols("+Paired by")...)...)
 	}
 	t.Columns[3].Bars = deltaBars(deltas)
-	num := func(scale unit.Scale, v *float64) string {
-		if v == nil {
-			return comparison.NoValue
-		}
-		return scale.Format(*v)
-	}
+	num := func(scale unit.Scale, v *float64) string { return report.Of(v, scale.Format, comparison.NoValue) }
 	for i := range shown {
 		k := &shown[i]
 		name, more := briefName(c, k), doc.Row()

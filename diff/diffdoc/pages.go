@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -94,10 +95,7 @@ func rowClass(c *comparison.Comparison, r *comparison.Row) doc.Span {
 
 // ratioText formats head over base as a change; empty if it is unknown.
 func ratioText(ratio *float64) string {
-	if ratio == nil {
-		return ""
-	}
-	return unit.Change(*ratio - 1)
+	return report.Of(ratio, func(x float64) string { return unit.Change(x - 1) }, "")
 }
 
 // verdictWord is a verdict as in headings. A study has none.
@@ -271,10 +269,7 @@ func decisive(c *comparison.Comparison) *comparison.Reason {
 }
 
 func format(v *float64, u string) string {
-	if v == nil {
-		return comparison.NoValue
-	}
-	return unit.Format(*v, u)
+	return report.Of(v, func(x float64) string { return unit.Format(x, u) }, comparison.NoValue)
 }
 
 // sides names what was compared.

@@ -38,20 +38,17 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 	}
 	for _, i := range order {
 		r := &x.Rows[i]
-		change, ratio, slower := comparison.NoValue, "", comparison.NoValue
-		if r.Delta != nil {
-			change = delta(comparison.Value(r.Delta))
-			if comparison.Value(r.Base) > 0 {
-				ratio = unit.Change(comparison.Value(r.Delta) / comparison.Value(r.Base))
-			}
+		ratio, slower := "", comparison.NoValue
+		if r.Delta != nil && comparison.Value(r.Base) > 0 {
+			ratio = unit.Change(*r.Delta / *r.Base)
 		}
 		if r.Steps > 0 {
 			slower = unit.Int(r.Slower) + " of " + unit.Int(r.Steps)
 		}
 		t.Row(doc.Name(cmp.Or(r.ID, "(none)")), doc.Name(r.Role), arrow(unit.Int(r.BaseRanks), unit.Int(r.HeadRanks)),
-			format(r.Base, report.Nanoseconds), format(r.Head, report.Nanoseconds), change, ratio, slower,
-			format(r.BaseWait, report.Nanoseconds), format(r.HeadWait, report.Nanoseconds),
-			format(r.BaseLast, report.Ratio), format(r.HeadLast, report.Ratio))
+			format(r.Base, report.Nanoseconds), format(r.Head, report.Nanoseconds),
+			report.Of(r.Delta, delta, comparison.NoValue), ratio, slower, format(r.BaseWait, report.Nanoseconds),
+			format(r.HeadWait, report.Nanoseconds), format(r.BaseLast, report.Ratio), format(r.HeadLast, report.Ratio))
 	}
 	if len(order) < len(x.Rows) {
 		t.Caption = append(t.Caption,

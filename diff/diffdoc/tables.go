@@ -33,17 +33,14 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 		if shared {
 			labels = nil
 		}
-		delta := comparison.NoValue
-		if r.Delta != nil {
-			delta = unit.Delta(comparison.Value(r.Delta), r.Unit)
-		}
+		change := report.Of(r.Delta, func(d float64) string { return unit.Delta(d, r.Unit) }, comparison.NoValue)
 		name := metricCell(shown(c, r.Metric), labels)
 		if kinds && r.Kind != "" {
 			name = kindCell(&r)
 		}
 		t.Columns[0].Whole = t.Columns[0].Whole && len(name) == 1
-		t.Row(name, format(r.Base, r.Unit), format(r.Head, r.Unit), delta, ratioText(r.Ratio), intervalText(r.Interval),
-			rowClass(c, &r))
+		t.Row(name, format(r.Base, r.Unit), format(r.Head, r.Unit), change, ratioText(r.Ratio),
+			intervalText(r.Interval), rowClass(c, &r))
 	}
 	return t
 }
@@ -265,12 +262,7 @@ func mixTable(c *comparison.Comparison) doc.Table {
 	if len(c.Mix) < 2 {
 		return t
 	}
-	id := func(v *int64) string {
-		if v == nil {
-			return comparison.NoValue
-		}
-		return unit.Int(*v)
-	}
+	id := func(v *int64) string { return report.Of(v, unit.Int[int64], comparison.NoValue) }
 	for _, m := range c.Mix {
 		t.Row(doc.Name(m.Phase), id(m.Batch), id(m.Tokens), unit.Int(m.BaseCount), unit.Int(m.HeadCount),
 			format(m.BaseTime, report.Nanoseconds), format(m.HeadTime, report.Nanoseconds), ratioText(m.Ratio))

@@ -252,13 +252,9 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, link func(r *Run) st
 		title = append(title, doc.Text(", "), doc.Name(x.Repository))
 	}
 	blocks := []doc.Block{doc.Heading{Level: 2, ID: "of-" + id, Spans: title}}
-	noise := noiseText(&x.Noise)
-	for _, text := range []string{fewText(x), habits(x)} {
-		if text != "" {
-			noise += "; " + text
-		}
-	}
-	blocks = append(blocks, doc.P(workloadSpans(c.workloads[x.Workload])), doc.P(noise))
+	said := []string{noiseText(&x.Noise), fewText(x), habits(x)}
+	said = slices.DeleteFunc(said, func(text string) bool { return text == "" })
+	blocks = append(blocks, doc.P(workloadSpans(c.workloads[x.Workload])), doc.P(strings.Join(said, "; ")))
 	if !shown {
 		blocks = append(blocks, chart(x, c, id, link))
 	}

@@ -97,18 +97,17 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		return key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
 	}) {
 		e := of[0]
-		m := seriesMaker{readings: map[int64]reading{}, Series: Series{Better: e.better,
-			Number: Number{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload,
-				Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit}}}
-		for _, e := range of {
-			if _, ok := m.readings[e.run.id]; !ok {
-				m.readings[e.run.id] = reading{e.run, e.value, map[string]float64{}}
+		x := Series{Better: e.better, Number: Number{Repository: e.run.Repository, Branch: e.run.Branch,
+			Workload: e.run.Workload, Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit}}
+		x.fill(lists.Map(lists.Groups(of, func(e entry) int64 { return e.run.id }), func(same []entry) reading {
+			r := reading{same[0].run, same[0].value, map[string]float64{}}
+			for _, e := range same {
+				if e.ref.Valid {
+					r.pinned[e.ref.String] = e.at.Float64
+				}
 			}
-			if e.ref.Valid {
-				m.readings[e.run.id].pinned[e.ref.String] = e.at.Float64
-			}
-		}
-		x := m.make()
+			return r
+		}))
 		for i := range x.Nights {
 			n := &x.Nights[i]
 			n.software, n.machine = software[n.Epoch], epochs[n.Epoch][machineField]
@@ -135,28 +134,22 @@ type reading struct {
 	pinned map[string]float64 // of reference commits
 }
 
-// seriesMaker is a series in the making.
-type seriesMaker struct {
-	Series
-	readings map[int64]reading // by the id of the run
-}
-
 // Ratios are used if at least sharePinned of the newest nights were captured beside one reference commit.
 const (
 	sharePinned   = 0.5
 	newestToCheck = 30
 )
 
-// make groups the readings into nights, and decides whether to use ratios.
-func (m *seriesMaker) make() Series {
-	all := slices.SortedFunc(maps.Values(m.readings), func(a, b reading) int {
+// fill groups the readings into nights, and decides whether to use ratios.
+func (s *Series) fill(all []reading) {
+	lists.Sort(all, func(a, b reading) int {
 		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit),
 			strings.Compare(a.run.Epoch, b.run.Epoch), strings.Compare(a.run.Key, b.run.Key))
 	})
 	nights := groups(all, func(a, b *reading) bool {
 		return a.run.Time.Equal(b.run.Time) && a.run.Commit == b.run.Commit && a.run.Epoch == b.run.Epoch
 	})
-	ref := m.reference(nights)
+	ref := reference(nights)
 	for _, night := range nights {
 		n := Night{Commit: night[0].run.Commit, Time: night[0].run.Time, Epoch: night[0].run.Epoch}
 		var values, ratios []float64
@@ -172,15 +165,14 @@ func (m *seriesMaker) make() Series {
 			n.Ratio = new(order.Median(ratios))
 		}
 		if ref != "" && n.Ratio == nil || !(n.followed() > 0) {
-			m.LeftOut++
+			s.LeftOut++
 			continue
 		}
-		m.Nights = append(m.Nights, n)
+		s.Nights = append(s.Nights, n)
 	}
 	if ref != "" {
-		m.Pinned = &ref
+		s.Pinned = &ref
 	}
-	return m.Series
 }
 
 // groups cuts a list where neighbours are not alike.
@@ -195,7 +187,7 @@ func groups[T any](list []T, alike func(a, b *T) bool) [][]T {
 }
 
 // reference returns the reference commit of most of the newest nights; empty if those are fewer than sharePinned.
-func (m *seriesMaker) reference(nights [][]reading) string {
+func reference(nights [][]reading) string {
 	newest := nights[max(0, len(nights)-newestToCheck):]
 	count := map[string]int{}
 	for _, n := range newest {

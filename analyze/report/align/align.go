@@ -2,6 +2,8 @@
 // algorithm of E. Myers, "An O(ND) Difference Algorithm and Its Variations" (1986), and stands alone.
 package align
 
+import "slices"
+
 // MaxEdits bounds insertions and removals together, and with them the memory: some 4·MaxEdits² bytes at worst.
 const MaxEdits = 3_000
 
@@ -9,10 +11,7 @@ const MaxEdits = 3_000
 // partners come in the same order on both sides. ok is false, and all beyond the common ends is alone, where the sides
 // differ by more than maxEdits insertions and removals. Time is len(a)+len(b) times the number of edits at most.
 func Pairs[T comparable](a, b []T, maxEdits int) (of []int32, ok bool) {
-	of = make([]int32, len(b))
-	for k := range of {
-		of[k] = -1
-	}
+	of = slices.Repeat([]int32{-1}, len(b))
 	lead := 0
 	for lead < len(a) && lead < len(b) && a[lead] == b[lead] {
 		of[lead] = int32(lead)

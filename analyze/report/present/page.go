@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -151,12 +153,9 @@ func (l layout) cite() {
 		for _, ref := range f.Evidence {
 			key := report.MetricKey(ref.ID, ref.Labels)
 			l.links[key] = "#" + f.Doc
-			for i := range l.v.Sections {
-				if s := &l.v.Sections[i]; s.ID == f.Doc && len(ref.Labels) > 0 {
-					if row := l.rowOf(s, ref.Labels); row != "" {
-						l.links[key] = row
-					}
-				}
+			s := lists.Find(l.v.Sections, func(s *report.Section) bool { return s.ID == f.Doc })
+			if s != nil && len(ref.Labels) > 0 {
+				l.links[key] = cmp.Or(l.rowOf(s, ref.Labels), l.links[key])
 			}
 		}
 	}

@@ -207,17 +207,15 @@ func (m markdown) table(t doc.Table) []string {
 		width[i] = max(textWidth(head[i]), 3)
 	}
 	var rows [][]string
-	for _, list := range [][][]doc.Cell{t.Rows, t.Foot} {
-		for _, cells := range list {
-			row := make([]string, n)
-			for i := range row {
-				if i < len(cells) {
-					row[i] = inline(cells[i], place{cell: true})
-				}
-				width[i] = max(width[i], textWidth(row[i]))
+	for _, cells := range slices.Concat(t.Rows, t.Foot) {
+		row := make([]string, n)
+		for i := range row {
+			if i < len(cells) {
+				row[i] = inline(cells[i], place{cell: true})
 			}
-			rows = append(rows, row)
+			width[i] = max(width[i], textWidth(row[i]))
 		}
+		rows = append(rows, row)
 	}
 	var lines []string
 	if caption := inline(strong(t.Caption), place{start: true}); caption != "" {
@@ -268,18 +266,16 @@ func (m markdown) row(cells []string, columns []doc.Column, width []int) string 
 }
 
 func (m markdown) rule(columns []doc.Column, width []int) string {
-	var b strings.Builder
+	cells := make([]string, len(columns))
 	for i, c := range columns {
 		dashes := 3
 		if !m.Compact {
 			dashes = width[i]
 		}
-		b.WriteString("| ")
+		cells[i] = strings.Repeat("-", dashes)
 		if c.Align == doc.Right {
-			b.WriteString(strings.Repeat("-", dashes-1) + ": ")
-		} else {
-			b.WriteString(strings.Repeat("-", dashes) + " ")
+			cells[i] = cells[i][1:] + ":"
 		}
 	}
-	return b.String() + "|"
+	return m.row(cells, columns, width)
 }

@@ -92,29 +92,16 @@ func (a axis) ticks() []float64 {
 
 // tickTexts formats values of one axis so that different values have different texts.
 func tickTexts(u string, values []float64) []string {
-	list := make([]string, len(values))
-	seen := map[string]bool{}
-	for i, v := range values {
-		list[i] = unit.Format(v, u)
-		seen[list[i]] = true
-	}
-	if len(seen) == len(values) {
-		return list
-	}
 	s := unit.Common(u, values...)
-	for ; s.Decimals < 9; s.Decimals++ {
-		clear(seen)
-		for _, v := range values {
-			seen[s.Format(v)] = true
-		}
-		if len(seen) == len(values) {
-			break
+	differ := func(format func(float64) string) bool { return len(lists.Set(values, format)) == len(values) }
+	format := func(v float64) string { return unit.Format(v, u) }
+	if !differ(format) {
+		format = func(v float64) string { return unit.Join(s.Format(v), s.Symbol) }
+		for s.Decimals < 9 && !differ(format) {
+			s.Decimals++
 		}
 	}
-	for i, v := range values {
-		list[i] = unit.Join(s.Format(v), s.Symbol)
-	}
-	return list
+	return lists.Map(values, format)
 }
 
 // notZero says that an axis does not start at zero; empty if it does.
@@ -231,10 +218,7 @@ func path(series int, class markup, at, values []float64, x, y axis) markup {
 // points are numbered, because there may be more of them than colours.
 func lines(f figure) {
 	log := f.Kind == "scatter"
-	var allX []float64
-	for _, s := range f.Series {
-		allX = append(allX, xs(s)...)
-	}
+	allX := slices.Concat(lists.Map(f.Series, xs)...)
 	names, classes := lineNames(f, log)
 	x, y := newAxis(log, allX), newAxis(log, everyValue(f))
 	if !log {

@@ -76,17 +76,14 @@ func bars(f figure) {
 func stacked(f figure) {
 	alone := len(f.Series) == 1
 	most := 0.0
-	var parts, small []string
-	index := map[string]int{}
+	var parts, small []string // all, and those that a legend names
 	for _, s := range f.Series {
 		most = max(most, sum(s.Values))
-		for i := range s.Values {
-			if _, ok := index[s.Labels[i]]; !ok {
-				index[s.Labels[i]] = len(parts)
-				parts = append(parts, s.Labels[i])
-			}
+		for _, label := range s.Labels[:len(s.Values)] {
+			lists.Place[int32](&parts, label)
 		}
 	}
+	colourOf := func(_ int, name string) markup { return partColour(slices.Index(parts, name), name) }
 	class := markup("")
 	if alone {
 		class = " alone"
@@ -103,7 +100,7 @@ func stacked(f figure) {
 			}
 			shapes = append(shapes, shape("rect", tip(name+": "+value+", "+unit.Percent(v/whole)), "data-m", mark(k, i),
 				"x", percent(at, most), "width", percent(v, most), "height", num(barHeight),
-				"class", partColour(index[s.Labels[i]], s.Labels[i])))
+				"class", colourOf(i, s.Labels[i])))
 			if alone {
 				inside := inBar(name, value, at/most, v/most)
 				if shapes = append(shapes, inside); inside == "" {
@@ -116,10 +113,10 @@ func stacked(f figure) {
 			shapes...)
 	}
 	f.closeRows()
-	if alone {
-		parts = small
+	if !alone {
+		small = parts
 	}
-	f.p.legendOf(parts, func(_ int, name string) markup { return partColour(index[name], name) })
+	f.p.legendOf(small, colourOf)
 }
 
 // inBar is the name of a part in its bar, with its value if that fits too in a window of common width; nothing if the

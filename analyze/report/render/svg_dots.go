@@ -32,8 +32,8 @@ func dots(f figure) {
 				"class", sideColour(k, s.Style)+" over"))
 		}
 		f.row(f.rowName(s.Name), dotsHeight, Visible(s.Name)+": "+unit.Int(n)+" from "+unit.Format(sorted[0], f.Unit)+
-			" to "+unit.Format(sorted[n-1], f.Unit)+", median "+unit.Format(median, f.Unit), unit.Format(median, f.Unit),
-			shapes...)
+			" to "+unit.Format(sorted[n-1], f.Unit)+", median "+unit.Format(median, f.Unit),
+			unit.Format(median, f.Unit), shapes...)
 	}
 	f.axisRow(x, f.Unit)
 	f.closeRows()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -41,10 +42,8 @@ type timeline struct {
 // at any width and the script can widen it.
 func drawTimeline(p *page, d *doc.Timeline) {
 	var lengths []float64
-	for i := range d.Lanes {
-		for k := range d.Lanes[i].Marks {
-			lengths = append(lengths, d.Lanes[i].Marks[k].Length)
-		}
+	for _, l := range d.Lanes {
+		lengths = append(lengths, lists.Map(l.Marks, func(m doc.Mark) float64 { return m.Length })...)
 	}
 	if !(d.Length > 0) || len(lengths) == 0 {
 		return
@@ -82,13 +81,9 @@ func drawTimeline(p *page, d *doc.Timeline) {
 }
 
 // labelled are the marks of a lane with a label; those beyond the bound have none.
-func labelled(l *doc.Lane) (list []*doc.Mark) {
-	for i := range l.Marks {
-		if l.Marks[i].Label != "" && len(list) < maxLabels {
-			list = append(list, &l.Marks[i])
-		}
-	}
-	return list
+func labelled(l *doc.Lane) []doc.Mark {
+	list := lists.Filter(l.Marks, func(m doc.Mark) bool { return m.Label != "" })
+	return list[:min(len(list), maxLabels)]
 }
 
 func laneHeight(l *doc.Lane) int {
@@ -205,7 +200,7 @@ func (t timeline) mark(m *doc.Mark, y int, class markup) {
 
 // labels draws the labels below their lane, one per line, with a stroke up to their marks.
 func (t timeline) labels(l *doc.Lane, y int) {
-	var left, right []*doc.Mark // marks with a stroke to the left or right
+	var left, right []doc.Mark // marks with a stroke to the left or right
 	for _, m := range labelled(l) {
 		if (m.Start+m.Length/2)/t.Length > labelShare*float64(len([]rune(m.Label))) {
 			left = append(left, m)

@@ -166,19 +166,11 @@ func (n *node) sum() {
 		c.sum()
 		n.Base, n.Head, n.width = n.Base+c.Base, n.Head+c.Head, n.width+c.width
 	}
-	lists.Sort(n.children, func(a, b *node) int {
-		if x, y := len(a.children) > 0, len(b.children) > 0; x || y {
-			return cmp.Compare(b2i(y), b2i(x))
-		}
+	inner := func(c *node) bool { return len(c.children) > 0 }
+	lists.Lead(n.children, inner)
+	lists.Sort(n.children[lists.Count(n.children, inner):], func(a, b *node) int {
 		return cmp.Or(cmp.Compare(b.width, a.width), cmp.Compare(a.Name, b.Name))
 	})
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (n *node) list(out *[]Box, at int, least float64) {
@@ -196,13 +188,11 @@ func (n *node) list(out *[]Box, at int, least float64) {
 		*out = append(*out, b)
 		c.list(out, len(*out)-1, least)
 	}
-	switch {
-	case small == 1:
-		b := only.Box
-		b.Parent = at
-		*out = append(*out, b)
-	case small > 1:
-		others.Boxes = small
+	if others.Boxes = small; small == 1 {
+		others = only.Box
+		others.Parent = at
+	}
+	if small > 0 {
 		*out = append(*out, others)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
@@ -75,19 +76,13 @@ func Report(res *analyze.Result) []File {
 		files = append(files, FileOf("ncu/regions/report.json", r, bytesOf(export.RegionsJSON)),
 			page("ncu/regions/report.md", export.RegionsMD))
 	}
-	done := map[string]bool{}
-	table := func(t *report.Table) {
-		if t.File != "" && !done[t.File] {
-			done[t.File] = true
+	tables := slices.Clone(res.Details) // whole, if the report has only some rows of the table
+	for _, s := range r.Sections {
+		tables = append(tables, s.Tables...)
+	}
+	for _, same := range lists.Groups(tables, func(t report.Table) string { return t.File }) {
+		if t := &same[0]; t.File != "" {
 			files = append(files, FileOf(filepath.Join("tables", t.File), t, render.CSV))
-		}
-	}
-	for i := range res.Details { // whole, if the report has only some rows of the table
-		table(&res.Details[i])
-	}
-	for i := range r.Sections {
-		for j := range r.Sections[i].Tables {
-			table(&r.Sections[i].Tables[j])
 		}
 	}
 	return files
