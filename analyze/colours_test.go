@@ -37,7 +37,7 @@ func colourOf(t *testing.T, name string) string {
 	chart := doc.Chart{ID: "parts", Kind: "stacked",
 		Series: []doc.Series{{Name: "all", Labels: []string{name}, Values: []float64{1}}}}
 	var page strings.Builder
-	if err := render.HTML(&page, doc.Document{Blocks: []doc.Block{chart}}, ""); err != nil {
+	if err := render.HTML(&page, doc.Document{chart}, ""); err != nil {
 		t.Fatal(err)
 	}
 	m := regexp.MustCompile(`data-m="0\.0"[^>]* class="([^"]*)"`).FindStringSubmatch(page.String())

@@ -90,7 +90,7 @@ var (
 func (h *head) answer() {
 	text, full := "", ""
 	page := present.Page(h.Report, "")
-	for _, b := range page.Blocks {
+	for _, b := range page {
 		if a, ok := b.(doc.Answer); ok {
 			for _, s := range a.Spans {
 				text += s.Text

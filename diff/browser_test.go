@@ -17,7 +17,7 @@ import (
 // chartOf is the chart with the id on the comparison's page.
 func chartOf(t *testing.T, c *comparison.Comparison, id string) doc.Chart {
 	t.Helper()
-	chart, ok := chartIn(diffdoc.Browser(c, diffdoc.Links{}).Blocks, id)
+	chart, ok := chartIn(diffdoc.Browser(c, diffdoc.Links{}), id)
 	if !ok {
 		t.Fatalf("no chart %s", id)
 	}

@@ -3,10 +3,8 @@ package diffdoc
 import (
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/lists"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -33,7 +31,11 @@ func sidesOf(a *comparison.Answer) []doc.Span {
 // causeList has a line for each cause, of at most so many words, and one for the rest.
 func causeList(a *comparison.Answer, words int) (l doc.List) {
 	for _, r := range a.Rows {
-		l.Add(doc.Strong(unit.Delta(r.Delta, report.Nanoseconds)).With(deltaTone(r.Delta)), " "+r.Brief(words))
+		tone := doc.Bad
+		if r.Delta < 0 {
+			tone = doc.Good
+		}
+		l.Add(doc.Strong(delta(r.Delta)).With(tone), " "+r.Brief(words))
 	}
 	if rest := a.RestText(); rest != "" {
 		l.Add(doc.Text(rest + " the rest").With(doc.Muted))
@@ -60,11 +62,4 @@ func sentence(parts []string) string {
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}
 	return text + "."
-}
-
-func deltaTone(d float64) doc.Tone {
-	if d < 0 {
-		return doc.Good
-	}
-	return doc.Bad
 }

@@ -52,7 +52,7 @@ type Provenance struct {
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, p.document(p.notesFolded(), everyNumber(c)), p.document(leftOut()),
-		doc.Document{Blocks: []doc.Block{doc.P(symbol(c.Verdict), verdictWord(c.Verdict))}})
+		doc.Document{doc.P(symbol(c.Verdict), verdictWord(c.Verdict))})
 }
 
 // ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
@@ -60,12 +60,12 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	o.Provenance.PageURL = "" // there is no page, because no comparison was made
 	p := commentPage{o: &o}
 	title := p.heading(v, doc.Spans(verdictWord(v), " nothing was judged"))
-	d := doc.Document{Blocks: []doc.Block{title}}
+	d := doc.Document{title}
 	if f := &o.Provenance; f.FailedURL != "" {
 		d.Add(doc.P("Measuring failed: ", doc.Link("log of the job "+f.FailedJob, f.FailedURL), "."))
 	}
 	d.Add(doc.P(clipTo(text, causeText)), doc.P(p.provenance()))
-	return fit(o.Limit, d, doc.Document{Blocks: []doc.Block{doc.P(title.Spans)}})
+	return fit(o.Limit, d, doc.Document{doc.P(title.Spans)})
 }
 
 // fit renders the first of several ever shorter documents that fits, if need be with fewer rows in tables and lists. If
@@ -105,11 +105,7 @@ func markdownText(d doc.Document) string {
 }
 
 // cutRows keeps the first rows of every table and list, and adds how many it left out.
-func cutRows(d doc.Document, rows int) doc.Document {
-	return doc.Document{Blocks: cutBlocks(d.Blocks, rows)}
-}
-
-func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
+func cutRows(blocks []doc.Block, rows int) []doc.Block {
 	out := slices.Clone(blocks)
 	for i, b := range blocks {
 		switch b := b.(type) {
@@ -125,10 +121,10 @@ func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
 			}
 			out[i] = b
 		case doc.Details:
-			b.Blocks = cutBlocks(b.Blocks, rows)
+			b.Blocks = cutRows(b.Blocks, rows)
 			out[i] = b
 		case doc.Note:
-			b.Blocks = cutBlocks(b.Blocks, rows)
+			b.Blocks = cutRows(b.Blocks, rows)
 			out[i] = b
 		}
 	}

@@ -19,7 +19,7 @@ func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
 	})
 	p := mergedPage{legs: legs, o: &o}
 	return fit(o.Limit, p.document(p.folded()), p.document(leftOut()),
-		doc.Document{Blocks: []doc.Block{p.title()}}, doc.Document{Blocks: []doc.Block{doc.P(p.verdict())}})
+		doc.Document{p.title()}, doc.Document{doc.P(p.verdict())})
 }
 
 // Worst returns the comparison with the worst verdict, the first one if there are several. legs must not be empty.

@@ -24,11 +24,11 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 	if x == nil || len(x.Rows) == 0 {
 		return doc.Table{}
 	}
-	first := "Rank"
+	first, how := "Rank", "rank by rank"
 	if x.By == comparison.ByRole {
-		first = "Role"
+		first, how = "Role", "by role"
 	}
-	t := doc.Table{ID: "ranks", Caption: doc.Spans("Steps " + byWords(x) + " (median; mean wait in a collective)"),
+	t := doc.Table{ID: "ranks", Caption: doc.Spans("Steps " + how + " (median; mean wait in a collective)"),
 		Columns: doc.Cols(first, "+Role", ">+Ranks", ">Base", ">Head", ">Change", ">%", ">+Steps slower", ">Wait, base",
 			">Wait, head", ">+Last, base", ">+Last, head")}
 	order := lists.Indexes[int](len(x.Rows))
@@ -40,7 +40,7 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 		r := &x.Rows[i]
 		ratio, slower := "", comparison.NoValue
 		if r.Delta != nil && comparison.Value(r.Base) > 0 {
-			ratio = unit.Change(*r.Delta / *r.Base)
+			ratio = unit.Change(comparison.Value(r.Delta) / comparison.Value(r.Base))
 		}
 		if r.Steps > 0 {
 			slower = unit.Int(r.Slower) + " of " + unit.Int(r.Steps)
@@ -55,13 +55,6 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 			doc.Text(", the "+unit.Int(len(order))+" that changed most of "+unit.Int(len(x.Rows))))
 	}
 	return t
-}
-
-func byWords(x *comparison.Ranks) string {
-	if x.By == comparison.ByRole {
-		return "by role"
-	}
-	return "rank by rank"
 }
 
 // rankSteps lists the steps whose slowest rank changed most.

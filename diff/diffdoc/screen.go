@@ -63,7 +63,7 @@ const causeWords = 16
 
 // wordCount counts the words of some blocks.
 func wordCount(blocks []doc.Block) (n int) {
-	for _, w := range strings.Fields(strings.ReplaceAll(markdownText(doc.Document{Blocks: blocks}), "|", " ")) {
+	for _, w := range strings.Fields(strings.ReplaceAll(markdownText(blocks), "|", " ")) {
 		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			n++
 		}

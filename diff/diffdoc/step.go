@@ -60,11 +60,11 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 		}
 		if r.BasePosition != nil && baseTime > 0 {
 			name := shownName(s, short, r.Name)
-			base.Marks = append(base.Marks, stepMark(&r, name, *r.BasePosition, r.BaseStart, baseTime))
+			base.Marks = append(base.Marks, stepMark(&r, name, comparison.Value(r.BasePosition), r.BaseStart, baseTime))
 		}
 		if r.HeadPosition != nil && headTime > 0 {
 			name := shownName(s, short, cmp.Or(r.HeadName, r.Name))
-			head.Marks = append(head.Marks, stepMark(&r, name, *r.HeadPosition, r.HeadStart, headTime))
+			head.Marks = append(head.Marks, stepMark(&r, name, comparison.Value(r.HeadPosition), r.HeadStart, headTime))
 		}
 		if r.BasePosition != nil && r.HeadPosition != nil && i%every == 0 {
 			joins.Joins = append(joins.Joins, doc.Join{From: r.BaseStart, To: r.HeadStart})

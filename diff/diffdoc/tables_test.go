@@ -272,7 +272,7 @@ func TestWarningNamesItsRule(t *testing.T) {
 func TestBoxesAreExplainedWhereTheyAreDrawn(t *testing.T) {
 	c := &comparison.Comparison{Comparable: true, Step: &comparison.Step{Base: 1, Head: 2,
 		Tree: []comparison.StepBox{{Parent: -1, Base: 1, Head: 2}, {Base: 1, Head: 2}}}}
-	d := doc.Document{Blocks: stepBlocks(c)}
+	d := stepBlocks(c)
 	const how = "A box is as wide"
 	if page := markdownText(d); strings.Contains(page, how) {
 		t.Error(page)

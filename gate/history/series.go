@@ -99,7 +99,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		e := of[0]
 		x := Series{Better: e.better, Number: Number{Repository: e.run.Repository, Branch: e.run.Branch,
 			Workload: e.run.Workload, Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit}}
-		x.fill(lists.Map(lists.Groups(of, func(e entry) int64 { return e.run.id }), func(same []entry) reading {
+		fill(&x, lists.Map(lists.Groups(of, func(e entry) int64 { return e.run.id }), func(same []entry) reading {
 			r := reading{same[0].run, same[0].value, map[string]float64{}}
 			for _, e := range same {
 				if e.ref.Valid {
@@ -141,7 +141,7 @@ const (
 )
 
 // fill groups the readings into nights, and decides whether to use ratios.
-func (s *Series) fill(all []reading) {
+func fill(s *Series, all []reading) {
 	lists.Sort(all, func(a, b reading) int {
 		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit),
 			strings.Compare(a.run.Epoch, b.run.Epoch), strings.Compare(a.run.Key, b.run.Key))

@@ -14,12 +14,10 @@ import (
 )
 
 // Document is one page.
-type Document struct {
-	Blocks []Block
-}
+type Document []Block
 
 // Add appends the blocks that show something.
-func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, Some(b...)...) }
+func (d *Document) Add(b ...Block) { *d = append(*d, Some(b...)...) }
 
 // Some returns the blocks that show something: what a report lacks is an empty block.
 func Some(blocks ...Block) []Block { return slices.DeleteFunc(slices.Clone(blocks), Block.empty) }

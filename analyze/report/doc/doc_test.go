@@ -49,8 +49,8 @@ func TestEmptyBlocksAreLeftOut(t *testing.T) {
 		doc.Note{}, doc.Command{}, doc.Chart{Series: []doc.Series{{Name: "a"}}}, doc.Timeline{}, doc.Fold("id", "summary", doc.List{})}
 	var d doc.Document
 	d.Add(append(slices.Clone(empty), text)...)
-	if !reflect.DeepEqual(d.Blocks, []doc.Block{text}) {
-		t.Errorf("the document has %+v", d.Blocks)
+	if !reflect.DeepEqual(d, doc.Document{text}) {
+		t.Errorf("the document has %+v", d)
 	}
 	h := doc.H(2, "id", "title").In("group")
 	if got := doc.Part(h, empty...); got != nil {

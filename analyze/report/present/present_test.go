@@ -323,7 +323,7 @@ func TestPageAnswersFirst(t *testing.T) {
 			Rows: [][]report.Cell{{report.S("gemm"), report.F(0.4)}}}}})
 	r.Findings = []report.Finding{{ID: "x", Severity: report.High, Title: "The GPU waits", Advice: []string{"Batch more. Or not."},
 		Worth: &report.Worth{Time: 16e6, Of: 80e6, Units: 4}}}
-	blocks := present.Page(r, "").Blocks
+	blocks := present.Page(r, "")
 	answer, ok := blocks[1].(doc.Answer)
 	if !ok {
 		t.Fatalf("the page begins with %T", blocks[1])
@@ -357,9 +357,9 @@ func TestPageOfACaptureWithoutKernels(t *testing.T) {
 	r := valid(t, serve())
 	const none = "No kernel ran in this capture: capture while the workload computes."
 	r.Warnings = append(r.Warnings, report.Warning{Code: "no_kernels", Section: "quality", Text: none})
-	answer, ok := present.Page(r, "").Blocks[1].(doc.Answer)
+	answer, ok := present.Page(r, "")[1].(doc.Answer)
 	if !ok {
-		t.Fatalf("the page begins with %T", present.Page(r, "").Blocks[1])
+		t.Fatalf("the page begins with %T", present.Page(r, "")[1])
 	}
 	text := spansText(answer.Spans)
 	if text != none {
@@ -374,7 +374,7 @@ func pageTable(t *testing.T, table report.Table) doc.Table {
 	r.Window = report.Window{Start: 60e9, End: 61e9, Length: 1e9}
 	table.TotalRows = int64(len(table.Rows))
 	r.Sections = []report.Section{{ID: "idle", Title: "Idle gaps", Group: report.GroupTime, Status: report.OK, Tables: []report.Table{table}}}
-	for _, b := range present.Page(r, "").Blocks {
+	for _, b := range present.Page(r, "") {
 		if d, ok := b.(doc.Table); ok && d.ID == table.ID {
 			return d
 		}
@@ -452,7 +452,7 @@ func TestPageWithoutSteps(t *testing.T) {
 		{ID: "x", Severity: report.High, Title: "The GPU waits", Doc: "gpu_time", Evidence: []report.MetricRef{{ID: "gpu.idle_ratio", Labels: report.Labels{"device": "0"}}}},
 	}
 	answer, facts, part := "", map[string]string{}, ""
-	for _, b := range present.Page(r, "").Blocks {
+	for _, b := range present.Page(r, "") {
 		switch b := b.(type) {
 		case doc.Heading:
 			part = b.ID

@@ -58,7 +58,7 @@ func TestSlowUnitsSayWhy(t *testing.T) {
 			ids = append(ids, b.RowIDs...)
 		}
 	}
-	for _, b := range present.Page(r, "").Blocks {
+	for _, b := range present.Page(r, "") {
 		look(b)
 		if d, ok := b.(doc.Details); ok {
 			for _, b := range d.Blocks {
@@ -104,7 +104,7 @@ func TestPointsUnderTheRoof(t *testing.T) {
 				{Name: "a", Style: "points", Labels: []string{"1"}, Values: []float64{2}}, {Name: "b", Style: "points", Labels: []string{"3"}, Values: []float64{4}}}}}},
 		{ID: "ncu", Title: "ncu", Status: report.OK, Tables: []report.Table{{ID: "ncu_kernels", TotalRows: 2, Columns: []report.Column{text("kernel_name"), text("short"), total},
 			Rows: [][]report.Cell{{report.S("void a()"), report.S("a"), report.I(300)}, {report.S("void b()"), report.S("b"), report.I(100)}}}}}}
-	for _, b := range unfolded(present.Page(r, "").Blocks) {
+	for _, b := range unfolded(present.Page(r, "")) {
 		c, ok := b.(doc.Chart)
 		if !ok || c.ID != "roofline" {
 			continue

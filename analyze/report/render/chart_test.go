@@ -12,7 +12,7 @@ import (
 
 func drawing(t *testing.T, c doc.Chart) *html.Node {
 	t.Helper()
-	return htmlPage(t, doc.Document{Blocks: []doc.Block{c}})
+	return htmlPage(t, doc.Document{c})
 }
 
 // barTexts are the labels of the rows of a chart, as a reader who hears the page has them.

@@ -46,12 +46,12 @@ func HTML(w io.Writer, d doc.Document, title string) error {
 <nav aria-label="Contents">
 <details open><summary>Contents</summary>
 `)
-	p.contents(d.Blocks)
+	p.contents(d)
 	p.put(`</details>
 </nav>
 <main id="main">
 `)
-	p.parts(d.Blocks)
+	p.parts(d)
 	p.put(`</main>
 <script>` + markup(pageJS) + `</script>
 </body>

@@ -212,8 +212,9 @@ func TestAnyTextInHTML(t *testing.T) {
 func TestChartsSayTheirNumbers(t *testing.T) {
 	values := []float64{1, 250, 0.5, 1e9}
 	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "deltas"} {
-		root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Chart{ID: "x", Title: "chart", Kind: kind, Unit: "ns",
-			Series: []doc.Series{{Name: "a", Labels: []string{"1", "2", "3", "4"}, Values: values}, {Name: "b", Labels: []string{"1", "2", "3", "4"}, Values: values}}}}})
+		root := htmlPage(t, doc.Document{doc.Chart{ID: "x", Title: "chart", Kind: kind, Unit: "ns",
+			Series: []doc.Series{{Name: "a", Labels: []string{"1", "2", "3", "4"}, Values: values},
+				{Name: "b", Labels: []string{"1", "2", "3", "4"}, Values: values}}}})
 		var got []float64
 		for _, n := range find(root, "data") {
 			v, err := strconv.ParseFloat(attribute(n, "value"), 64)
@@ -243,8 +244,8 @@ func TestChartsSayTheirNumbers(t *testing.T) {
 
 // TestStackedBarsFillTheirWidth: 1, 2 and 5 of 8 take 12.5 %, 25 % and 62.5 % of the width, one after the other.
 func TestStackedBarsFillTheirWidth(t *testing.T) {
-	root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Chart{ID: "x", Title: "chart", Kind: "stacked", Unit: "ns",
-		Series: []doc.Series{{Name: "GPU 0", Labels: []string{"a", "b", "idle"}, Values: []float64{1, 2, 5}}}}}})
+	root := htmlPage(t, doc.Document{doc.Chart{ID: "x", Title: "chart", Kind: "stacked", Unit: "ns",
+		Series: []doc.Series{{Name: "GPU 0", Labels: []string{"a", "b", "idle"}, Values: []float64{1, 2, 5}}}}})
 	var got []string
 	for _, r := range find(root, "rect") {
 		if attribute(r, "x") != "" {
@@ -257,8 +258,8 @@ func TestStackedBarsFillTheirWidth(t *testing.T) {
 }
 
 func TestAxisTicksAreRound(t *testing.T) {
-	root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Chart{ID: "x", Title: "chart", Kind: "line", Unit: "count",
-		Series: []doc.Series{{Name: "a", Labels: []string{"0", "10"}, Values: []float64{3, 97}}}}}})
+	root := htmlPage(t, doc.Document{doc.Chart{ID: "x", Title: "chart", Kind: "line", Unit: "count",
+		Series: []doc.Series{{Name: "a", Labels: []string{"0", "10"}, Values: []float64{3, 97}}}}})
 	var got []string
 	for _, svg := range find(root, "svg") {
 		if attribute(svg, "class") == "yaxis" {
@@ -275,7 +276,7 @@ func TestAxisTicksAreRound(t *testing.T) {
 // TestLongNamesUnfold: a long name is shortened in the middle, and whole behind it.
 func TestLongNamesUnfold(t *testing.T) {
 	name := "begin_" + strings.Repeat("x", 200) + "_end"
-	root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.P(doc.Name(name))}})
+	root := htmlPage(t, doc.Document{doc.P(doc.Name(name))})
 	codes := find(root, "code")
 	if len(codes) != 2 || textOf(codes[1]) != name {
 		t.Fatalf("%d codes", len(codes))

@@ -24,7 +24,7 @@ const longestText = 100
 // <details>, <summary>…</summary> and </details>.
 func Markdown(w io.Writer, d doc.Document, o MarkdownOptions) error {
 	m := markdown{MarkdownOptions: o}
-	lines := m.blocks(d.Blocks)
+	lines := m.blocks(d)
 	if len(lines) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -52,7 +53,7 @@ const maxNumbers = 3000
 
 // numbers writes the chart's values as a table: for readers who cannot see the chart, and for copying.
 func numbers(f figure) {
-	axis := doc.Column{Title: axisTitle(f)}
+	axis := doc.Column{Title: cmp.Or(f.XTitle, map[string]string{report.Nanoseconds: "Time"}[f.XUnit], "Part")}
 	head, rows := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Align: doc.Right}}, numbersBySeries
 	if f.Kind == "flame" {
 		head, rows = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self"), numbersOfFlame
@@ -117,16 +118,6 @@ func number(u string, v float64) markup {
 		return "<td>unknown"
 	}
 	return "<td><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" + text(unit.Format(v, u)) + "</data>"
-}
-
-func axisTitle(f figure) string {
-	if f.XTitle != "" {
-		return f.XTitle
-	}
-	if f.XUnit == report.Nanoseconds {
-		return "Time"
-	}
-	return "Part"
 }
 
 func sameLabels(list []doc.Series) bool {

@@ -48,13 +48,5 @@ func partColour(i int, name string) markup {
 // seriesColour is the colour of the i-th series, regardless of its name.
 func seriesColour(i int, _ string) markup { return colour(i) }
 
-// sideColour is the colour of a side of a comparison; other rows take the next of the palette.
-func sideColour(i int, side string) markup {
-	switch side {
-	case "base":
-		return "side-base"
-	case "head":
-		return "side-head"
-	}
-	return colour(i)
-}
+// sides are the colours of the sides of a comparison.
+var sides = map[string]markup{"base": "side-base", "head": "side-head"}

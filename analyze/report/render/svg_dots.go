@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -29,7 +30,7 @@ func dots(f figure) {
 		for i, v := range s.Values {
 			shapes = append(shapes, shape("circle", tip(s.Labels[i]+": "+unit.Format(v, f.Unit)), "data-m", mark(k, i),
 				"cx", percent(x.at(v), 1), "cy", short(6+(dotsHeight-12)*(float64(i)+0.5)/float64(n)), "r", "3.5",
-				"class", sideColour(k, s.Style)+" over"))
+				"class", cmp.Or(sides[s.Style], colour(k))+" over"))
 		}
 		f.row(f.rowName(s.Name), dotsHeight, Visible(s.Name)+": "+unit.Int(n)+" from "+unit.Format(sorted[0], f.Unit)+
 			" to "+unit.Format(sorted[n-1], f.Unit)+", median "+unit.Format(median, f.Unit),

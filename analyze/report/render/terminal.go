@@ -22,7 +22,7 @@ func Terminal(w io.Writer, d doc.Document, o TerminalOptions) error {
 		o.Width = 100
 	}
 	t := terminal{width: max(o.Width, 40), color: o.Color}
-	lines := t.blocks(d.Blocks)
+	lines := t.blocks(d)
 	if len(lines) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ func TestTableNamesTheColumnsThatItLeavesOut(t *testing.T) {
 	tab.Columns[0].Whole = true
 	tab.Row(strings.Repeat("n", 40), strings.Repeat("1", 22), strings.Repeat("2", 22))
 	var out strings.Builder
-	if err := Terminal(&out, doc.Document{Blocks: []doc.Block{tab}}, TerminalOptions{Width: 80}); err != nil {
+	if err := Terminal(&out, doc.Document{tab}, TerminalOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "(left out for lack of width: Interval; COLUMNS=88 shows all)") {

@@ -14,7 +14,7 @@ import (
 
 // TestTimeline reads every mark back: two kernels, a gap, a range that is too short to be pointed at.
 func TestTimeline(t *testing.T) {
-	root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Timeline{ID: "median", Title: "The step", Unit: "ns", Length: 1e6,
+	root := htmlPage(t, doc.Document{doc.Timeline{ID: "median", Title: "The step", Unit: "ns", Length: 1e6,
 		Legend: []string{"gemm", "host"},
 		Lanes: []doc.Lane{
 			{Title: "ranges", Rows: 2, Marks: []doc.Mark{{Start: 0, Length: 1e6, Name: "forward"},
@@ -24,7 +24,7 @@ func TestTimeline(t *testing.T) {
 			{Joins: []doc.Join{{From: 0, To: 250_000}}},
 			{Title: "idle", Rows: 1, Marks: []doc.Mark{{Start: 400_000, Length: 200_000, Name: "idle", Colour: "host",
 				Text: "host 200 µs", Label: "200 µs idle, host"}}},
-		}}}})
+		}}})
 	svg := find(find(root, "figure")[0], "svg")[0]
 	var got []string
 	for _, rect := range find(svg, "rect") {
@@ -74,8 +74,9 @@ func rendered(t *testing.T, d doc.Document) string {
 
 // TestOneColourIsOneEntry: what waits for a launch call has one colour, whether the path or the idle lane names it.
 func TestOneColourIsOneEntry(t *testing.T) {
-	page := rendered(t, doc.Document{Blocks: []doc.Block{doc.Timeline{ID: "m", Title: "t", Unit: "ns", Length: 10, Legend: []string{"call", "gemm", "launch"},
-		Lanes: []doc.Lane{{Title: "path", Rows: 1, Marks: []doc.Mark{{Length: 5, Name: "k", Colour: "call"}}}}}}})
+	page := rendered(t, doc.Document{doc.Timeline{ID: "m", Title: "t", Unit: "ns", Length: 10,
+		Legend: []string{"call", "gemm", "launch"},
+		Lanes:  []doc.Lane{{Title: "path", Rows: 1, Marks: []doc.Mark{{Length: 5, Name: "k", Colour: "call"}}}}}})
 	_, legend, _ := strings.Cut(page, `<ul class="legend">`)
 	legend, _, _ = strings.Cut(legend, "</ul>")
 	if strings.Count(legend, "<li>") != 2 || !strings.Contains(legend, "call, launch</li>") {
@@ -91,8 +92,8 @@ func TestManyMarks(t *testing.T) {
 		lane.Marks = append(lane.Marks, m)
 		sum[i/10_000] += m.Length
 	}
-	page := rendered(t, doc.Document{Blocks: []doc.Block{doc.Timeline{ID: "m", Title: "t", Unit: "ns", Length: 1e6,
-		Lanes: []doc.Lane{lane}}}})
+	page := rendered(t, doc.Document{doc.Timeline{ID: "m", Title: "t", Unit: "ns", Length: 1e6,
+		Lanes: []doc.Lane{lane}}})
 	if len(page) > 100_000 {
 		t.Errorf("%d bytes", len(page))
 	}
@@ -127,7 +128,7 @@ func hostileTimeline(name string) doc.Timeline {
 // TestTimelineOfNothing: a lane that is empty, an axis without length and times that are none draw nothing.
 func TestTimelineOfNothing(t *testing.T) {
 	for _, x := range []doc.Timeline{{}, {Length: 5}, {Length: math.NaN(), Lanes: []doc.Lane{{Marks: []doc.Mark{{Length: 1}}}}}} {
-		if page := rendered(t, doc.Document{Blocks: []doc.Block{x}}); strings.Contains(page, "<figure") {
+		if page := rendered(t, doc.Document{x}); strings.Contains(page, "<figure") {
 			t.Errorf("%s drawn", strconv.FormatFloat(x.Length, 'g', -1, 64))
 		}
 	}

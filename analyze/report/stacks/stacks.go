@@ -49,21 +49,16 @@ func (b *Box) Width() float64 { return max(b.Base, b.Head, 0) }
 // Words are what a box is called that has no name out of a capture.
 func (b *Box) Words() string {
 	switch b.Kind {
-	case Step:
-		return "one step"
 	case Idle:
 		return "GPU idle: " + b.Category
-	case Copies:
-		return "copies alone"
-	case End:
-		return "until the next step"
-	case Rest:
-		return "other steps' kernels"
 	case Others:
 		return strconv.Itoa(b.Boxes) + " smaller"
 	}
-	return cmp.Or(strings.ReplaceAll(b.Category, "_", " "), "GPU idle")
+	return cmp.Or(words[b.Kind], strings.ReplaceAll(b.Category, "_", " "), "GPU idle")
 }
+
+var words = map[string]string{Step: "one step", Copies: "copies alone", End: "until the next step",
+	Rest: "other steps' kernels"}
 
 // MaxDepth bounds the ranges in each other; those further inward are left out.
 const MaxDepth = 24

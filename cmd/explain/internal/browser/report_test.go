@@ -76,7 +76,7 @@ func TestLongTable(t *testing.T) {
 		table.Row(doc.Name(fmt.Sprintf("kernel_%05d", i)), fmt.Sprint(i*7919%rows))
 	}
 	var page bytes.Buffer
-	if err := render.HTML(&page, doc.Document{Blocks: []doc.Block{doc.H(2, "long", "Long"), table}}, ""); err != nil {
+	if err := render.HTML(&page, doc.Document{doc.H(2, "long", "Long"), table}, ""); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "long.html")

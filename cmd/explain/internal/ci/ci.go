@@ -181,7 +181,7 @@ func (f *githubFlags) acceptance(file string) gate.Acceptance {
 // paragraph returns a line of text as a paragraph of markdown.
 func paragraph(text string) string {
 	var b strings.Builder
-	page := doc.Document{Blocks: []doc.Block{doc.P(text)}}
+	page := doc.Document{doc.P(text)}
 	if err := render.Markdown(&b, page, render.MarkdownOptions{}); err != nil {
 		return ""
 	}
