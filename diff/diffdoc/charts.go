@@ -149,25 +149,19 @@ const drawnKernels = 24
 // kernelBlocks shows the changes of kernels: a drawing of the largest ones, and a table of all. Kernels without a
 // detectable change share one line with their sum.
 func kernelBlocks(c *comparison.Comparison) []doc.Block {
-	var list []*comparison.Kernel
-	same, sum := 0, 0.0
-	for i := range c.Kernels {
-		switch k := &c.Kernels[i]; {
-		case k.Class == comparison.Same:
-			same++
-			sum += k.Delta
-		case k.Delta != 0:
-			list = append(list, k)
-		}
-	}
+	same := lists.Filter(c.Kernels, func(k comparison.Kernel) bool { return k.Class == comparison.Same })
+	list := lists.Filter(c.Kernels, func(k comparison.Kernel) bool {
+		return k.Class != comparison.Same && k.Delta != 0
+	})
+	change := func(k comparison.Kernel) float64 { return k.Delta }
 	s, low, high := doc.Series{Name: "change"}, doc.Series{Name: "from", Style: "low"}, doc.Series{Name: "to", Style: "high"}
 	intervals := false
-	for _, k := range largestChanges(list, drawnKernels, func(k *comparison.Kernel) float64 { return k.Delta }) {
+	for _, k := range largestChanges(list, drawnKernels, change) {
 		from, to := math.NaN(), math.NaN()
 		if x := k.Interval; x != nil && k.Base != nil {
 			from, to, intervals = (x.Low-1)*comparison.Value(k.Base), (x.High-1)*comparison.Value(k.Base), true
 		}
-		label := kernelLabel(k)
+		label := kernelLabel(&k)
 		low.Add(label, from)
 		high.Add(label, to)
 		s.Add(label, k.Delta)
@@ -185,8 +179,9 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 		chart.Series = append(chart.Series, low, high)
 	}
 	unchanged := doc.Paragraph{}
-	if same > 0 {
-		text := wording.Count(same, "kernel") + " unchanged: together " + delta(sum) + " per unit"
+	if len(same) > 0 {
+		text := wording.Count(len(same), "kernel") + " unchanged: together " + delta(lists.Sum(same, change)) +
+			" per unit"
 		if n := len(list) - drawnKernels; n > 0 {
 			text += "; " + wording.Count(n, "more kernel") + " with less change in the table"
 		}
@@ -216,7 +211,7 @@ func apiBlocks(c *comparison.Comparison) []doc.Block {
 		return nil
 	}
 	t.Caption = nil
-	sum := lists.Sum(c.API, func(a comparison.API) float64 { return callCost(&a) })
+	sum := lists.Sum(c.API, callCost)
 	return []doc.Block{doc.P(doc.Text("All calls together: " + delta(sum) + " per unit. " + hostTime).With(doc.Muted)), t}
 }
 
@@ -224,7 +219,7 @@ func apiBlocks(c *comparison.Comparison) []doc.Block {
 const hostTime = "Time in calls is the host's; it makes the step longer only if the GPU waits for it: see idle time."
 
 // callCost is the change of a unit's time in these calls, head minus base, in ns.
-func callCost(a *comparison.API) float64 {
+func callCost(a comparison.API) float64 {
 	return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime)
 }
 

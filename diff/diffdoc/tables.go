@@ -165,19 +165,20 @@ func decisions(c *comparison.Comparison) (l doc.List) {
 // apiTable shows the host side: the time of a unit's calls, calls × mean, sorted by the size of the change. If changed
 // is set, it leaves out calls that did not change, and the mean time of one call.
 func apiTable(c *comparison.Comparison, changed bool) doc.Table {
-	var calls []*comparison.API
-	var values []float64
-	for _, a := range c.API {
-		if changed && a.Class == comparison.Same && format(a.BaseCount, report.Count) == format(a.HeadCount, report.Count) {
-			continue
-		}
-		calls = append(calls, &a)
-		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
-	}
+	calls := lists.Filter(c.API, func(a comparison.API) bool {
+		return !changed || a.Class != comparison.Same ||
+			format(a.BaseCount, report.Count) != format(a.HeadCount, report.Count)
+	})
 	calls = largestChanges(calls, len(calls), callCost)
 	costs := lists.Map(calls, callCost)
+	var values []float64
+	for _, a := range calls {
+		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
+	}
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, costs...)
-	counts := countsTitle("calls", calls, func(a *comparison.API) [2]*float64 { return [2]*float64{a.BaseCount, a.HeadCount} })
+	counts := countsTitle("calls", calls, func(a comparison.API) [2]*float64 {
+		return [2]*float64{a.BaseCount, a.HeadCount}
+	})
 	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls of one unit. " + hostTime), Columns: doc.Cols("Call",
 		">"+counts, ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">% per call",
 		"Class")}
@@ -210,7 +211,7 @@ func countsTitle[T any](noun string, rows []T, counts func(r T) [2]*float64) str
 }
 
 // callChange is the change that a call's class is of: of the mean time of one, else of all.
-func callChange(a *comparison.API) float64 {
+func callChange(a comparison.API) float64 {
 	if a.Ratio != nil {
 		return comparison.Value(a.Ratio) - 1
 	}

@@ -48,14 +48,11 @@ func NewWindow(ctx context.Context, s *Store, repository, branch string, head *r
 		return nil, err
 	}
 	kind := MainKind(head)
-	for i := range all {
-		if all[i].Kind == kind && len(all[i].Nights) > 0 {
-			w.main = &all[i]
-		}
-	}
-	if w.main == nil {
+	of := lists.Filter(all, func(x Series) bool { return x.Kind == kind && len(x.Nights) > 0 })
+	if len(of) == 0 {
 		return nil, fmt.Errorf("the history has no run of the kind of step that the head mostly has (%s)", kind)
 	}
+	w.main = &of[len(of)-1]
 	same := *w.main
 	epochs, err := about(ctx, s, "epochs")
 	if err != nil {
@@ -148,24 +145,20 @@ const staleAfter = 14 * 24 * time.Hour
 // of the commit (zero: unknown). Only runs of the head's workload count.
 func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 	nights := w.main.Nights
-	b := &Base{}
-	var night *Night
-	for i := range nights {
-		if nights[i].Commit == commit {
-			night, b.Exact = &nights[i], true
-			b.Runs = append(b.Runs, nights[i].Runs...)
-		}
-	}
-	if night == nil {
-		for i := range nights {
-			if at.IsZero() || !nights[i].Time.After(at) {
-				night = &nights[i]
-			}
-		}
-		if night == nil {
+	of := lists.Filter(nights, func(n Night) bool { return n.Commit == commit })
+	b := &Base{Exact: len(of) > 0}
+	if !b.Exact {
+		of = lists.Filter(nights, func(n Night) bool { return at.IsZero() || !n.Time.After(at) })
+		if len(of) == 0 {
 			return nil, errors.New("the history has no run from before the base of the change")
 		}
-		b.Runs = night.Runs
+		of = of[len(of)-1:]
+	}
+	night := &of[len(of)-1]
+	for _, n := range of {
+		b.Runs = append(b.Runs, n.Runs...)
+	}
+	if !b.Exact {
 		b.Notes = append(b.Notes, fmt.Sprintf("The history has no run of the base %s; compared with %s of %s.", Short(commit), Short(night.Commit),
 			night.Time.Format(time.DateOnly)))
 	}

@@ -88,14 +88,12 @@ func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 	}
 	c = doc.Chart{ID: "rank_step_times", Title: "Times of the steps of each rank", Kind: "multiples", Unit: report.Count, XUnit: report.Nanoseconds,
 		XTitle: "Time of a step, from"}
-	seen := map[int64]bool{}
 	for _, i := range lateFirst(t) {
 		name := t.Str(i, "rank")
 		device, ok := t.Int(i, "device_id")
-		if !ok || seen[device] || len(times[device]) == 0 {
+		if !ok || len(times[device]) == 0 {
 			continue
 		}
-		seen[device] = true
 		s := doc.Series{Name: "rank " + name, Values: make([]float64, stepBins)}
 		beyond := 0
 		for _, ns := range times[device] {
@@ -114,6 +112,7 @@ func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 		if beyond > 0 {
 			s.Note += "; " + unit.Int(beyond) + " longer"
 		}
+		delete(times, device) // is drawn
 		c.Series = append(c.Series, s)
 	}
 	return c

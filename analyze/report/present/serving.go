@@ -19,34 +19,22 @@ const servingKinds = 3
 // the GPU's peaks. It returns nothing if no step has a phase and a batch.
 func servingSteps(v *View) []doc.Block {
 	t := v.Table("unit", "unit_groups")
-	var rows []int
-	hidden := 0
-	for i := range t.Entries() {
-		phase := t.Str(i, "phase")
+	rows := lists.Filter(lists.Indexes[int](t.Entries()), func(i int) bool {
 		_, ok := t.Int(i, "batch")
-		switch {
-		case !ok || phase == "" || phase == "step":
-		case len(rows) < servingKinds:
-			rows = append(rows, i)
-		default:
-			hidden++
-		}
-	}
+		return ok && t.Str(i, "phase") != "" && t.Str(i, "phase") != "step"
+	})
 	if len(rows) == 0 {
 		return nil
 	}
+	hidden := max(len(rows)-servingKinds, 0)
+	rows = rows[:len(rows)-hidden]
 	lists.Sort(rows, func(a, b int) int {
-		x := t.Str(a, "phase")
-		y := t.Str(b, "phase")
-		m, _ := t.Int(a, "batch")
-		n, _ := t.Int(b, "batch")
-		return cmp.Or(cmp.Compare(x, y), cmp.Compare(m, n))
+		return cmp.Or(cmp.Compare(t.Str(a, "phase"), t.Str(b, "phase")),
+			cmp.Compare(t.Whole(a, "batch"), t.Whole(b, "batch")))
 	})
 	out := doc.Table{ID: "serving", Columns: doc.Cols("Step", ">Batch", ">Steps", ">p50", ">p90", ">Prompt tokens",
 		">Tokens/s/GPU", ">Of bandwidth", ">Of peak FLOPs")}
-	for _, i := range rows {
-		out.Rows = append(out.Rows, servingRow(v, t, i))
-	}
+	out.Rows = lists.Map(rows, func(i int) []doc.Cell { return servingRow(v, t, i) })
 	for c := len(out.Columns) - 1; c >= 5; c-- { // columns that are unknown for every kind
 		if !slices.ContainsFunc(out.Rows, func(r []doc.Cell) bool { return r[c][0].Text != Unknown }) {
 			out.Columns = slices.Delete(out.Columns, c, c+1)

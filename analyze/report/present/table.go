@@ -65,12 +65,8 @@ func (l layout) tableDoc(t *report.Table) doc.Table {
 		}
 		out.Columns = append(out.Columns, column)
 	}
-	ids := l.anchors[t.ID]
 	for i, row := range t.Rows[:n] {
-		if id := ids[i]; id != "" {
-			out.RowIDs = append(out.RowIDs, make([]string, i-len(out.RowIDs))...)
-			out.RowIDs = append(out.RowIDs, id)
-		}
+		out.RowIDs = append(out.RowIDs, l.anchors[t.ID][i])
 		var cells []doc.Cell
 		for _, i := range show {
 			c, x := t.Columns[i], at(row, i)
