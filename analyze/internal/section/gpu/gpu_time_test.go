@@ -311,6 +311,29 @@ func TestIdleNamesThePlace(t *testing.T) {
 	}
 }
 
+// Ten steps of 1 ms: 400 µs of work, 500 in poll inside of a range, 60 in a call inside of another, and 40 in a third,
+// which is not named: 4 % of the step.
+func TestIdleNamesOtherPlaces(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(11) {
+		at := i * 1000 * us
+		th.Launch("gemm", at, at+1, tracetest.Kernel{Start: at + 1, End: at + 400*us})
+		th.Range("load", at+400*us, at+900*us)
+		th.OSRT("poll", at+400*us, at+900*us)
+		th.Range("sampler", at+900*us, at+960*us)
+		th.Call("cuModuleLoadData", at+900*us, at+960*us)
+		th.Range("log", at+960*us, at+1000*us)
+	}
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report, "gpu_idle")
+	const want = "GPU idle 60.0 %: the main thread sits in `poll` inside `load`, 500 µs of each step; " +
+		"also in `cuModuleLoadData` and `sampler`"
+	if f == nil || f.Title != want || f.Place != "load" {
+		t.Errorf("%+v", f)
+	}
+}
+
 // A tenth of the step converts layouts.
 func TestLayoutConversionsAreFound(t *testing.T) {
 	for name, want := range map[string]report.Severity{"void cudnn::ops::nchwToNhwcKernel<float>": report.High, "softmax_nchw": ""} {

@@ -1,11 +1,15 @@
 package kit
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Phased reports whether one of the ranges lo <= i < hi maps to a phase.
@@ -84,6 +88,29 @@ type places struct {
 	names    []trace.RangeName
 	options  *Options
 	phased   *timeline.Nearest // range name that maps to a phase
+}
+
+// alsoShare is the share of the judged time, 0..1, from which a place is named beside the main one.
+const alsoShare = 0.05
+
+// further are the other ranges and calls, at most two, that hold at least some time.
+func (w *IdlePlace) further(t *trace.Trace, least float64, said ...[]string) (names []string) {
+	times := maps.Clone(w.Ranges)
+	for key, ns := range w.Calls {
+		times[key.Name(t)] += ns
+	}
+	for name, ns := range times {
+		if float64(ns) >= least && !slices.Contains(slices.Concat(said...), name) {
+			names = append(names, name)
+		}
+	}
+	return longest(names, times)
+}
+
+// longest are the two names with most time.
+func longest(names []string, times map[string]int64) []string {
+	lists.Sort(names, func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), strings.Compare(a, b)) })
+	return names[:min(2, len(names))]
 }
 
 // phaseBits of a range name's tag hold its phase plus one.

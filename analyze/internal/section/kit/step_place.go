@@ -27,6 +27,7 @@ type IdleSite struct {
 	Calls  []string // likewise
 	Chain  string   // callers of the first call of the operating system
 	Thread string   // likewise
+	Also   []string // other ranges and calls, at most two, that hold at least 5 % of the judged time
 
 	Meanwhile Meanwhile
 	// Loads is the kernel after the gap that holds most of the time, if no range explains it: its code is loaded in the
@@ -96,6 +97,7 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 	if len(x.Calls) > 0 && x.Host == timeline.HostOS {
 		x.Chain = CallersOf(t, w.Stacks)[x.Calls[0]].From
 	}
+	x.Also = w.further(t, alsoShare*float64(s.Of), x.Ranges, x.Calls)
 	return x
 }
 
@@ -185,8 +187,7 @@ func leading(times map[string]int64, of int64) (names []string, ns int64) {
 			names = append(names, name)
 		}
 	}
-	lists.Sort(names, func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), strings.Compare(a, b)) })
-	names = names[:min(2, len(names))]
+	names = longest(names, times)
 	for _, n := range names {
 		ns += times[n]
 	}
@@ -342,6 +343,9 @@ func (x *IdleSite) Title(in *Input) string {
 		text += "; no range inside the step covers it"
 	case in.Trace.Ranges.Len() > 0:
 		text += "; no range covers it"
+	}
+	if len(x.Also) > 0 {
+		text += "; also in " + Quoted(x.Also...)
 	}
 	if m := &x.Meanwhile; m.Range != "" {
 		text += "; " + threadNamed(in.Trace.Threads[m.Thread].Name, "another thread") + " is in " + quoted(m.Range) + " meanwhile, " + unit.Percent(m.Share) + " of that time"
