@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -250,13 +251,8 @@ func (s *nvidiaStat) distribution(n int64) *Distribution {
 	if s == nil || n == 0 {
 		return nil
 	}
-	for _, v := range []*float64{s.Avg, s.Min, s.Max, s.Std, s.P90, s.P99} {
-		if v == nil {
-			return median(n, s.P50)
-		}
-	}
-	if s.P50 == nil {
-		return nil
+	if s.P50 == nil || slices.Contains([]*float64{s.Avg, s.Min, s.Max, s.Std, s.P90, s.P99}, nil) {
+		return median(n, s.P50)
 	}
 	return summary(report.Summary{N: n, Min: *s.Min, P50: *s.P50, P90: *s.P90, P99: *s.P99, Max: *s.Max, Mean: *s.Avg, Stddev: *s.Std}, 1e6)
 }

@@ -28,9 +28,7 @@ func (f *finder) tell() *Told {
 			f.place(c)
 		}
 	}
-	for _, b := range f.o.Breaks {
-		out.Borders = append(out.Borders, f.border(b))
-	}
+	out.Borders = lists.Map(f.o.Breaks, f.border)
 	out.Creep = f.creep()
 	out.Levels = f.levels()
 	if x := f.twoLevels(); x != nil && len(out.Flips) == 0 {

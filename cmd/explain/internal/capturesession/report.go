@@ -241,9 +241,8 @@ func (r *Session) plan(programs [][]string) error {
 
 // diffCommand is what compares the captures of a pair.
 func (r *Options) diffCommand() []string {
-	sides := r.sides()
-	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","),
-		"--out", filepath.Join(r.Out, "comparison")}
+	argv := []string{"explain", "diff", "--base", strings.Join(r.folders(0), ","), "--head",
+		strings.Join(r.folders(1), ","), "--out", filepath.Join(r.Out, "comparison")}
 	for _, rule := range r.FailOn {
 		argv = append(argv, "--fail-on", rule)
 	}

@@ -118,10 +118,7 @@ func (s *Server) sender(run *capture.Run, version string) capture.Sender {
 		opt.BeforeLoad = l.Open
 		opt.AfterLoad = func() { shut = l.Shut() }
 		res, err := load.Run(ctx, opt)
-		if err == nil {
-			err = shut
-		}
-		if err != nil && !errors.Is(err, capture.ErrInterrupted) {
+		if err = cmp.Or(err, shut); err != nil && !errors.Is(err, capture.ErrInterrupted) {
 			return fmt.Errorf("the load failed: %w", err)
 		}
 		if l.Dir == "" || res == nil || res.Counts.Succeeded == 0 {

@@ -232,10 +232,7 @@ func (r *Session) one(dir string, program []string) error {
 		job.Send = r.Of.sender(run, r.Analysis.Version)
 	}
 	res, err := r.record(run, job)
-	if e := run.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err = cmp.Or(err, run.Close()); err != nil {
 		if len(capture.Recordings(dir)) > 0 {
 			_ = run.WriteFacts(context.WithoutCancel(r.hard), r.facts(job))
 		}
@@ -277,22 +274,19 @@ func (r *Session) record(run *capture.Run, job *capture.Job) (*analyze.Result, e
 
 // compare compares the captures of both sides and writes comparison/ into the folder.
 func (r *Session) compare() (*comparison.Comparison, error) {
-	sides := r.Want.sides()
-	c, err := r.Compare(sides[0], sides[1])
+	c, err := r.Compare(r.Want.folders(0), r.Want.folders(1))
 	if err != nil {
 		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
 	}
 	return c, output.Write(r.hard, filepath.Join(r.Want.Out, "comparison"), output.Comparison(c, diffdoc.Links{}))
 }
 
-// sides are the folders of a pair's captures.
-func (r *Options) sides() (sides [2][]string) {
-	for side := range sides {
-		for i := 1; i <= r.Repeat; i++ {
-			sides[side] = append(sides[side], filepath.Join(r.Out, r.subfolder(side, i)))
-		}
+// folders are those of the captures of a side.
+func (r *Options) folders(side int) (list []string) {
+	for i := range r.Repeat {
+		list = append(list, filepath.Join(r.Out, r.subfolder(side, i+1)))
 	}
-	return sides
+	return list
 }
 
 // wrote prints the result, the folder, and what to do with several captures. The folder is in place by then, so a
@@ -349,12 +343,8 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 	}
 	text := "Wrote " + render.Visible(r.Want.Out) + "\n"
 	if r.Want.Repeat > 1 && !r.Want.Pair {
-		var dirs []string
-		for i := 1; i <= r.Want.Repeat; i++ {
-			dirs = append(dirs, filepath.Join(r.Want.Out, r.Want.subfolder(0, i)))
-		}
-		text += "How much captures of this program differ: explain policy init " + render.Visible(strings.Join(dirs, " ")) +
-			" --noise noise.json\n"
+		text += "How much captures of this program differ: explain policy init " +
+			render.Visible(strings.Join(r.Want.folders(0), " ")) + " --noise noise.json\n"
 	}
 	_, err := fmt.Fprint(r.Stdout, text)
 	return err

@@ -74,39 +74,40 @@ var (
 	renamedInputs = map[string]string{"pr-number": "pull-request", "fail-on": "exit-on"} // to the name of their flag
 )
 
+// flags returns those of the inputs that have a value, as flags.
+func (in actionInputs) flags(names ...string) (list []string) {
+	for _, name := range names {
+		if in[name] != "" {
+			list = append(list, "--"+cmp.Or(renamedInputs[name], name)+"="+in[name])
+		}
+	}
+	return list
+}
+
 // args returns the command line that the inputs stand for. Each value is one argument, whatever it contains.
 func (in actionInputs) args() []string {
 	args := []string{in["command"]}
 	if in["command"] == "comment" {
 		args = []string{"gate", "comment"}
 	}
-	flags := func(names []string) {
-		for _, name := range names {
-			if in[name] != "" {
-				args = append(args, "--"+cmp.Or(renamedInputs[name], name)+"="+in[name])
-			}
-		}
-	}
 	each := func(flag, name string) {
 		for _, line := range in.lines(name) {
 			args = append(args, "--"+flag+"="+line)
 		}
 	}
-	flags(sharedInputs)
+	args = append(args, in.flags(sharedInputs...)...)
 	args = append(args, "--override-label="+in["override-label"]) // empty: no label overrides
 	if in["allow-unsafe"] == "true" {
 		args = append(args, "--allow-unsafe")
 	}
 	if in["command"] == "comment" {
-		if in["expect"] != "" {
-			args = append(args, "--expect="+in["expect"])
-		}
+		args = append(args, in.flags("expect")...)
 		if each("comparison", "candidate"); len(in.lines("candidate")) > 0 {
 			args = append(args, "--merge")
 		}
 		return args
 	}
-	flags(gateInputs)
+	args = append(args, in.flags(gateInputs...)...)
 	each("base", "baseline")
 	each("head", "candidate")
 	return args
@@ -173,11 +174,7 @@ func (in actionInputs) report(ctx context.Context, e *cmdenv.Env) error {
 				name, _, _ := strings.Cut(filepath.Base(file), ".")
 				dir := filepath.Join(out, side.name, strconv.Itoa(n)+"-"+name)
 				args := []string{"report", file, "--quiet", "--out", dir}
-				for _, flag := range []string{"unit", "phase-map"} {
-					if in[flag] != "" {
-						args = append(args, "--"+flag+"="+in[flag])
-					}
-				}
+				args = append(args, in.flags("unit", "phase-map")...)
 				if code := e.Run(ctx, args, e); code != cmdenv.OK {
 					return fmt.Errorf("%s of the %s could not be analysed: the log says why (exit %d)", render.Visible(filepath.Base(file)), side.name, code)
 				}

@@ -2,6 +2,7 @@
 package historycmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -350,9 +351,7 @@ func (f *Flags) Apply(
 func (f *Flags) from(
 	ctx context.Context, s *history.Store, head *report.Report, base string, want bool, opt *diff.Options, p *Said,
 ) error {
-	if opt.Policy == nil {
-		opt.Policy = policy.Default()
-	}
+	opt.Policy = cmp.Or(opt.Policy, policy.Default())
 	resolve := func(name string) (string, error) { return gitfile.Resolve(ctx, ".", name) }
 	if err := history.Spent(ctx, s, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
 		return err

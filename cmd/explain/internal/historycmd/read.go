@@ -1,6 +1,7 @@
 package historycmd
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -216,10 +217,7 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 				p.Branch != r.Branch {
 				continue
 			}
-			of, beside := p.Kind, ""
-			if of == "" {
-				of = strings.ReplaceAll(p.Labels.String(), ",", ", ") // phase=decode, batch=32
-			}
+			of, beside := cmp.Or(p.Kind, strings.ReplaceAll(p.Labels.String(), ",", ", ")), "" // phase=decode, batch=32
 			if p.Pinned != nil {
 				beside = unit.Format(*p.Pinned, p.Unit)
 			}
@@ -252,10 +250,7 @@ func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, f
 			cell(p.Labels.String()), cell(p.Kind), p.Unit, number(p.Value), commit, pinned})
 	})
 	c.Flush()
-	if err == nil {
-		err = c.Error()
-	}
-	if err != nil {
+	if err = cmp.Or(err, c.Error()); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	return nil

@@ -261,9 +261,7 @@ func (e *entry) prompt() (prompt, error) {
 				p.text += text
 			}
 		}
-		if p.text == "" {
-			p.text = " "
-		}
+		p.text = cmp.Or(p.text, " ")
 	default:
 		for i, t := range e.Conversations {
 			if (t.From == "human" || t.From == "user") && t.Value != "" {

@@ -48,11 +48,8 @@ func (a *answer) put(name string, value any) {
 
 // add adds a list; more is the number of its rows that are not in rows.
 func add[T any](a *answer, name string, rows []T, more int) {
-	f := field{name: name, list: true, left: more}
-	for _, row := range rows {
-		f.rows = append(f.rows, encode(row))
-	}
-	a.fields = append(a.fields, f)
+	encoded := lists.Map(rows, func(row T) []byte { return encode(row) })
+	a.fields = append(a.fields, field{name: name, list: true, left: more, rows: encoded})
 }
 
 // addMatching adds the rows whose text holds what was asked for, as many as were asked for.
@@ -73,9 +70,8 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 			return string(out)
 		}
 		longest, most := -1, 0
-		for i := range a.fields {
-			size := lists.Sum(a.fields[i].rows, func(r []byte) int { return len(r) })
-			if size > most {
+		for i, f := range a.fields {
+			if size := lists.Sum(f.rows, func(r []byte) int { return len(r) }); size > most {
 				longest, most = i, size
 			}
 		}
