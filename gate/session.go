@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-github/v62/github"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -106,11 +107,8 @@ func legName(matrix string) string {
 	if json.Unmarshal([]byte(matrix), &values) != nil {
 		return ""
 	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		parts = append(parts, strings.Trim(string(values[name]), `"`))
-	}
-	return strings.Join(parts, ", ")
+	value := func(name string) string { return strings.Trim(string(values[name]), `"`) }
+	return strings.Join(lists.Map(slices.Sorted(maps.Keys(values)), value), ", ")
 }
 
 // Connect takes the token from the environment, asks the runner to hide it, and looks up the pull request that the
@@ -199,10 +197,9 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 	if err != nil {
 		return nil, fmt.Errorf("artifact %s of run %d: %w", artifact, run, err)
 	}
-	files = slices.DeleteFunc(files, func(f File) bool { return path.Base(f.Name) != "report.json" })
-	all := slices.Clone(files)
-	files = slices.DeleteFunc(files, func(f File) bool { // part of another report, in a folder below it
-		return slices.ContainsFunc(all, func(o File) bool {
+	all := lists.Filter(files, func(f File) bool { return path.Base(f.Name) == "report.json" })
+	files = lists.Filter(all, func(f File) bool { // no part of another report, in a folder below it
+		return !slices.ContainsFunc(all, func(o File) bool {
 			return path.Dir(o.Name) != "." && strings.HasPrefix(path.Dir(f.Name), path.Dir(o.Name)+"/")
 		})
 	})

@@ -64,15 +64,8 @@ type UnitPoint struct {
 
 // NewUnitSeries encodes units, every k-th of them if there are more than MaxSeriesUnits.
 func NewUnitSeries(units []UnitPoint) *UnitSeries {
-	every := 1
-	if len(units) > MaxSeriesUnits {
-		every = (len(units)-1)/MaxSeriesUnits + 1
-	}
-	s := &UnitSeries{Every: int64(every), Signatures: []string{}}
-	for _, column := range []*[]int64{&s.Device, &s.Process, &s.Number, &s.Group, &s.State, &s.Signature, &s.Start, &s.Duration,
-		&s.Idle} {
-		*column = []int64{}
-	}
+	every := (len(units)-1)/MaxSeriesUnits + 1
+	s := &UnitSeries{Every: int64(every)}
 	ids := map[string]int64{}
 	stepped := slices.ContainsFunc(units, func(u UnitPoint) bool { return u.Step != 0 })
 	var before UnitPoint
@@ -103,6 +96,7 @@ func NewUnitSeries(units []UnitPoint) *UnitSeries {
 		}
 		before = *u
 	}
+	Complete(s)
 	return s
 }
 

@@ -25,7 +25,7 @@ func noticedGates(c *comparison.Comparison) []comparison.Gate {
 
 // gateList lists the gates that did not pass, in sentences.
 func gateList(c *comparison.Comparison, limit int) (l doc.List) {
-	gates := slices.DeleteFunc(noticedGates(c), warnsOfStructure) // they have a list of their own
+	gates := slices.DeleteFunc(noticedGates(c), warnsOfStructure)
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
 		l.Add(doc.Strong(string(g.Verdict)).With(verdictTones[g.Verdict]), " ", ruleSpans(g), " on ", gateMetric(c, g), ": "+clip(g.Reason))
@@ -41,11 +41,7 @@ func moreItems(l *doc.List, n int) {
 	}
 }
 
-// structural counts the warnings about the structure of a step, which gateList leaves to the list of the structure.
-func structural(c *comparison.Comparison) int {
-	return lists.Count(c.Gates, warnsOfStructure)
-}
-
+// warnsOfStructure reports whether a gate warns about the structure of a step, which has a list of its own.
 func warnsOfStructure(g comparison.Gate) bool {
 	return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
 }

@@ -344,7 +344,8 @@ func engines(c *comparison.Comparison) []doc.Span {
 // reasons lists why the sides are not comparable, or not conclusive, and what limits trust in them.
 func reasons(c *comparison.Comparison) []doc.Block {
 	why, doubts := doc.Note{Kind: doc.Info}, doc.Note{Kind: doc.Caution}
-	if !c.Comparable && !(c.FirstRun() && asBudgetsSay(c)) {
+	budgetsSay := c.Verdict == comparison.Pass || len(standing(c)) > 0 // no rule on changes made it worse
+	if !c.Comparable && !(c.FirstRun() && budgetsSay) {
 		why.Kind = doc.Caution
 	}
 	list := c.Reasons
@@ -366,11 +367,6 @@ func reasons(c *comparison.Comparison) []doc.Block {
 		doubts.Blocks = append(doubts.Blocks, doc.P(doc.Code(string(r.Code)), ": "+clip(r.Text)))
 	}
 	return doc.Some(why, doubts)
-}
-
-// asBudgetsSay reports whether the verdict without a base is that of the budgets: no rule on changes made it worse.
-func asBudgetsSay(c *comparison.Comparison) bool {
-	return c.Verdict == comparison.Pass || len(standing(c)) > 0
 }
 
 // moved reports whether the time of a unit changed, so that there is a change to explain.
@@ -430,7 +426,7 @@ func gatesText(c *comparison.Comparison) string {
 		if n > 0 {
 			text += sep + unit.Int(n) + " " + v.word
 			sep = ", "
-			if s := structural(c); v.verdict == comparison.Warn && s > 0 {
+			if s := lists.Count(c.Gates, warnsOfStructure); v.verdict == comparison.Warn && s > 0 {
 				text += " (" + unit.Int(s) + " of them about structure)"
 			}
 			if a := accepted(c); v.verdict == comparison.Pass && a > 0 {

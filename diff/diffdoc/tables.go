@@ -34,7 +34,11 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
 			labels = nil
 		}
 		change := report.Of(r.Delta, func(d float64) string { return unit.Delta(d, r.Unit) }, comparison.NoValue)
-		name := metricCell(shown(c, r.Metric), labels)
+		metric := r.Metric
+		if c.Depth == comparison.DepthEvidence { // all rows are about a server
+			metric = strings.TrimPrefix(metric, "serve.")
+		}
+		name := metricCell(metric, labels)
 		if kinds && r.Kind != "" {
 			name = kindCell(&r)
 		}
@@ -74,14 +78,6 @@ func objected(c *comparison.Comparison, r *comparison.Row) bool {
 	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
 		return g.Of(r) && g.Verdict != comparison.Pass
 	})
-}
-
-// shown is a metric's name in the first table. If all rows are about a server, their common prefix is left out.
-func shown(c *comparison.Comparison, metric string) string {
-	if c.Depth == comparison.DepthEvidence {
-		return strings.TrimPrefix(metric, "serve.")
-	}
-	return metric
 }
 
 // intervalTitle includes the level of the intervals if they share one.

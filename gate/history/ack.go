@@ -69,10 +69,7 @@ func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 	return list, err
 }
 
-// labelText formats labels as the store keeps them: JSON with sorted keys.
-func labelText(l report.Labels) string { return Workload(l.Clone()).text() }
-
-// labelsOf reads what labelText wrote.
+// labelsOf reads labels as the store keeps them: JSON with sorted keys.
 func labelsOf(text string) report.Labels {
 	l := report.Labels{}
 	if json.Unmarshal([]byte(text), &l) != nil {

@@ -62,14 +62,10 @@ func checkHead(c *Checks) (d doc.Document) {
 	return d
 }
 
+// borderBlocks list for each border what changed in the environment, and how the level changed.
 func borderBlocks(c *Checks) []doc.Block {
-	return doc.Part(doc.H(2, "borders", "Other environments"), borderList(c.Borders))
-}
-
-// borderList lists for each border what changed in the environment, and how the level changed.
-func borderList(borders []*Border) doc.List {
 	var l doc.List
-	for _, b := range borders {
+	for _, b := range c.Borders {
 		fields := doc.Joined(", ", b.Fields, func(f Moved) any {
 			return doc.Spans(f.Name+" ", doc.Name(cmp.Or(f.Before, "unknown")), " → ", doc.Name(cmp.Or(f.After, "unknown")))
 		})
@@ -81,7 +77,7 @@ func borderList(borders []*Border) doc.List {
 			doc.Text(text).With(map[bool]doc.Tone{true: doc.Warn}[b.Warn]),
 			", cannot be separated from that night's commits")
 	}
-	return l
+	return doc.Part(doc.H(2, "borders", "Other environments"), l)
 }
 
 // noiseList lists the noise of each series, and its habits.

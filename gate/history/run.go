@@ -235,7 +235,7 @@ func pointsOf(r *report.Report) []point {
 			continue
 		}
 		add := func(id string, v float64) {
-			list = append(list, point{metricKey{id, labelText(m.Labels), m.Group}, m.Unit, m.Better, v})
+			list = append(list, point{metricKey{id, Workload(m.Labels.Clone()).text(), m.Group}, m.Unit, m.Better, v})
 		}
 		switch s := m.Summary; {
 		case s != nil && (m.ID == "unit.time" || strings.HasPrefix(m.ID, "serve.")):

@@ -15,13 +15,6 @@ func (v *View) EvidenceOnly() bool {
 	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-") && v.Trace.Source == ""
 }
 
-func kindOfReport(v *View) string {
-	if v.EvidenceOnly() {
-		return "Evidence report"
-	}
-	return "Nsight Systems report"
-}
-
 // analysed describes what the report covers, in one line.
 func analysed(v *View) []doc.Span {
 	if !v.EvidenceOnly() {

@@ -12,14 +12,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// firstFigures draw the step, or of a run of many ranks, who held it up.
-func firstFigures(v *View) []doc.Block {
-	if figures := rankFigures(v); len(figures) > 0 {
-		return figures
-	}
-	return []doc.Block{stepBar(v), medianStep(v)}
-}
-
 // stepPart is a class of a unit's time in ns, and its share.
 type stepPart struct {
 	name        string

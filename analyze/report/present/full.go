@@ -130,19 +130,16 @@ func madeBy(v *View) []doc.Span {
 func warnings(v *View) (l doc.List) {
 	for _, w := range v.byWeight() {
 		spans := Prose(w.Text)
-		if where := sectionTitle(v, w.Section); where != "" {
+		where := w.Section
+		if s := lists.Find(v.Sections, func(s *report.Section) bool { return s.ID == where }); s != nil {
+			where = s.Title
+		}
+		if where != "" {
 			spans = doc.Spans(doc.Strong(where+":"), " ", spans)
 		}
 		l.Add(spans)
 	}
 	return l
-}
-
-func sectionTitle(v *View, id string) string {
-	if s := lists.Find(v.Sections, func(s *report.Section) bool { return s.ID == id }); s != nil {
-		return s.Title
-	}
-	return id
 }
 
 // severityTones colour severities, for renderers with colours.

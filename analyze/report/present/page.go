@@ -29,13 +29,21 @@ func Page(r *report.Report, stepFile string) doc.Document {
 // document lays out a report: the answer, findings and warnings, every section, and the whole capture.
 func (l layout) document(stepFile string) (d doc.Document) {
 	v := l.v
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kindOfReport(v)+": ", doc.Name(v.Trace.Name))})
+	kind := "Nsight Systems report: "
+	if v.EvidenceOnly() {
+		kind = "Evidence report: "
+	}
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(kind, doc.Name(v.Trace.Name))})
 	if !l.wide {
 		d.Add(provenance(v)...)
 	}
 	d.Add(doc.Answer{Spans: answer(v)})
 	d.Add(servingSteps(v)...)
-	d.Add(firstFigures(v)...)
+	if figures := rankFigures(v); len(figures) > 0 {
+		d.Add(figures...)
+	} else {
+		d.Add(stepBar(v), medianStep(v))
+	}
 	if l.wide {
 		d.Add(topFindings(v)...)
 	} else {

@@ -116,36 +116,20 @@ func deviceTable(v *View) doc.Table {
 		})
 		devices = devices[:termDevices-1]
 	}
-	columns := []struct {
-		title, id, cause string
-	}{
-		{"Compute", "gpu.compute_time", ""}, {"Comm.", "gpu.exposed_comm_time", ""},
-		{"Copy", "gpu.exposed_copy_time", ""}, {"Idle", "gpu.idle_time", ""},
-		{"sync", "gpu.idle_cause_time", "sync"}, {"host", "gpu.idle_cause_time", "host"},
-		{"launch", "gpu.idle_cause_time", "launch"},
-		{"dep.", "gpu.idle_cause_time", "dependency"}, {"unknown", "gpu.idle_cause_time", "unknown"},
-	}
-	cells := make([][]*report.Metric, len(devices))
-	var all []float64
-	for i, d := range devices {
-		for _, c := range columns {
-			labels := report.Labels{"device": d}
-			if c.cause != "" {
-				labels["cause"] = c.cause
-			}
-			m := v.index.Metric(c.id, labels)
-			cells[i] = append(cells[i], m)
-			if m != nil && m.Value != nil {
-				all = append(all, *m.Value)
-			}
+	ids := []string{"gpu.compute_time", "gpu.exposed_comm_time", "gpu.exposed_copy_time", "gpu.idle_time"}
+	cells := lists.Map(devices, func(d string) []*report.Metric {
+		row := lists.Map(ids, func(id string) *report.Metric { return v.Metric(id, "device", d) })
+		for _, cause := range report.StepCauses {
+			row = append(row, v.Metric("gpu.idle_cause_time", "device", d, "cause", cause))
 		}
-	}
-	scale := unit.Common(report.Nanoseconds, all...)
-	t := doc.Table{ID: "gpus", Caption: doc.Spans("GPU time in " + scale.Symbol + " (comm. and copy: where nothing computes; idle: by cause)")}
-	t.Columns = doc.Cols(">GPU", ">Idle %")
-	for _, c := range columns {
-		t.Columns = append(t.Columns, doc.Column{Title: c.title, Align: doc.Right, Wide: c.cause != ""})
-	}
+		return row
+	})
+	known := lists.Filter(slices.Concat(cells...), func(m *report.Metric) bool { return m != nil && m.Value != nil })
+	times := lists.Map(known, func(m *report.Metric) float64 { return *m.Value })
+	scale := unit.Common(report.Nanoseconds, times...)
+	t := doc.Table{ID: "gpus", Columns: doc.Cols(">GPU", ">Idle %", ">Compute", ">Comm.", ">Copy", ">Idle", ">+sync",
+		">+host", ">+launch", ">+dep.", ">+unknown")}
+	t.Caption = doc.Spans("GPU time in " + scale.Symbol + " (comm. and copy: where nothing computes; idle: by cause)")
 	for i, d := range devices {
 		ratio := Unknown
 		if x, ok := v.Num("gpu.idle_ratio", "device", d); ok {

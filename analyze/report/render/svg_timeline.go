@@ -128,24 +128,21 @@ func (t timeline) lane(l *doc.Lane, top int) {
 		return
 	}
 	t.p.put(shape("text", text(shortName(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
-	small := map[markup]*strokes{}
-	var colours []markup
 	for _, m := range l.Marks {
-		class := markColour(m.Colour)
 		if m.Length >= t.least {
-			t.mark(&m, top+laneHead+m.Row*laneRow, class)
-			continue
+			t.mark(&m, top+laneHead+m.Row*laneRow)
 		}
-		if small[class] == nil {
-			small[class] = &strokes{}
-			colours = append(colours, class)
-		}
-		small[class].add(&m, t.Length)
 	}
 	height := max(l.Rows, 1) * laneRow
-	for _, class := range colours {
-		t.p.put(shape("svg", shape("path", "", "class", class, "d", small[class].end()), "y", num(top+laneHead), "width", "100%",
-			"height", num(height), "viewBox", "0 0 10000 "+num(height), "preserveAspectRatio", "none"))
+	small := lists.Filter(l.Marks, func(m doc.Mark) bool { return m.Length < t.least })
+	for _, same := range lists.Groups(small, func(m doc.Mark) markup { return markColour(m.Colour) }) {
+		var s strokes
+		for _, m := range same {
+			s.add(&m, t.Length)
+		}
+		t.p.put(shape("svg", shape("path", "", "class", markColour(same[0].Colour), "d", s.end()),
+			"y", num(top+laneHead), "width", "100%", "height", num(height), "viewBox", "0 0 10000 "+num(height),
+			"preserveAspectRatio", "none"))
 	}
 	t.labels(l, top+laneHead+height)
 }
@@ -178,7 +175,8 @@ func (s *strokes) end() markup {
 }
 
 // mark draws an individual mark, with the text shown when a pointer is over it.
-func (t timeline) mark(m *doc.Mark, y int, class markup) {
+func (t timeline) mark(m *doc.Mark, y int) {
+	class := markColour(m.Colour)
 	name := wording.Shorten(Visible(m.Name), markName)
 	words := unit.Format(m.Length, t.Unit) + " at " + unit.Format(m.Start, t.Unit) + ", " + unit.Percent(m.Length/t.Length)
 	if m.Text != "" {

@@ -80,6 +80,21 @@ func ShortenTo(s string, limit, tail int) string {
 	return strings.TrimRight(string(r[:limit-tail-1]), " ,…") + "…" + strings.TrimLeft(string(r[len(r)-tail:]), "…") // it may be cut already
 }
 
+// Wrap breaks a text at its blanks into lines of at most width characters; a longer word is a line of its own.
+func Wrap(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line+" "+word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // Edits is how many bytes must be added, removed, replaced or swapped with their neighbour to make b of a: the optimal
 // string alignment distance.
 func Edits(a, b string) int {

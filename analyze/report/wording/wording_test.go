@@ -1,6 +1,9 @@
 package wording
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestCount(t *testing.T) {
 	for noun, want := range map[string][3]string{
@@ -79,6 +82,25 @@ func TestAShortenedNameHasOneEllipsis(t *testing.T) {
 	for name, want := range map[string]string{"abcdefg…hijklmnop": "abcdefg…nop", "abcdefghijklmn…op": "abcdefgh…op"} {
 		if got := ShortenTo(name, 12, 3); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  []string
+	}{
+		{"", 9, nil},
+		{" \n ", 9, nil},
+		{"one  two\nthree", 7, []string{"one two", "three"}},
+		{"one two", 6, []string{"one", "two"}},
+		{"a longword b", 4, []string{"a", "longword", "b"}},
+		{"µµ µµ µ", 5, []string{"µµ µµ", "µ"}},
+	} {
+		if got := Wrap(c.text, c.width); !slices.Equal(got, c.want) {
+			t.Errorf("%q in %d columns: %q, want %q", c.text, c.width, got, c.want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -129,7 +130,7 @@ func MetricText(m analyze.MetricInfo, statistic string) string {
 	if statistic != "" {
 		id += "." + statistic
 	}
-	text := id + "\n" + Wrap(m.Meaning, 96, "  ")
+	text := id + "\n" + Wrap(m.Meaning, 96, "  ") + "\n"
 	if statistic != "" {
 		for _, e := range index()[statistic] {
 			if e.Page == "statistics" {
@@ -297,24 +298,6 @@ var columns = sync.OnceValue(func() map[string][]Entry {
 
 // Wrap breaks text into lines of at most width runes, each with an indent.
 func Wrap(text string, width int, indent string) string {
-	var b strings.Builder
-	line := 0
-	for _, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case line == 0:
-			b.WriteString(indent)
-			line = len(indent)
-		case line+1+n > width:
-			b.WriteString("\n" + indent)
-			line = len(indent)
-		default:
-			b.WriteByte(' ')
-			line++
-		}
-		b.WriteString(word)
-		line += n
-	}
-	b.WriteByte('\n')
-	return b.String()
+	lines := wording.Wrap(text, width-len(indent))
+	return indent + strings.Join(lines, "\n"+indent)
 }

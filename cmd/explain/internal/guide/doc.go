@@ -78,7 +78,7 @@ func pageNotes(entries []docs.Entry) (list []note) {
 	for _, found := range entries {
 		text := docs.Linked(strings.TrimRight(found.Text, "\n"))
 		if !strings.Contains(text, "\n") {
-			text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
+			text = docs.Wrap(text, 96, "")
 		}
 		list = append(list, note{text, "explain doc " + found.Page})
 	}
@@ -162,7 +162,7 @@ func flagNotes(root *cobra.Command, name string) (list []note) {
 		f := cmp.Or(c.Flags().Lookup(name), c.PersistentFlags().Lookup(name))
 		if f != nil && !f.Hidden {
 			value, usage := pflag.UnquoteUsage(f)
-			text := strings.TrimSpace("--"+f.Name+" "+value) + "\n" + strings.TrimRight(docs.Wrap(usage, 96, "  "), "\n")
+			text := strings.TrimSpace("--"+f.Name+" "+value) + "\n" + docs.Wrap(usage, 96, "  ")
 			if commands[text] == nil {
 				texts = append(texts, text)
 			}
@@ -188,18 +188,14 @@ func flagNotes(root *cobra.Command, name string) (list []note) {
 // listPages writes common tasks with their commands, then the name and title of every page by group.
 func listPages(w io.Writer) error {
 	fmt.Fprintf(w, "I want to …\n  %s\n", strings.ReplaceAll(docs.TaskList(), "\n", "\n  "))
-	group := ""
-	for _, p := range docs.Pages() {
-		if p.Group != group {
-			if group != "" {
-				fmt.Fprintln(w)
-			}
-			group = p.Group
-			fmt.Fprintln(w, group)
+	for _, pages := range lists.Groups(docs.Pages(), func(p docs.Page) string { return p.Group }) {
+		fmt.Fprintln(w, pages[0].Group)
+		for _, p := range pages {
+			fmt.Fprintf(w, "  %-18s %s\n", p.Name, p.Title)
 		}
-		fmt.Fprintf(w, "  %-18s %s\n", p.Name, p.Title)
+		fmt.Fprintln(w)
 	}
-	_, err := fmt.Fprintf(w, "\nPipelines to copy: explain doc gitlab, jenkins, buildkite, same-runner\n")
+	_, err := fmt.Fprintf(w, "Pipelines to copy: explain doc gitlab, jenkins, buildkite, same-runner\n")
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -173,12 +172,12 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 // reflow breaks the lines of paragraphs anew, so that none is wider than width; lines with an indent stay as they are.
 func reflow(text string, width int) string {
 	var b strings.Builder
-	line := ""
+	paragraph := ""
 	end := func() {
-		if line != "" {
-			b.WriteString(line + "\n")
+		for _, l := range wording.Wrap(paragraph, width) {
+			b.WriteString(l + "\n")
 		}
-		line = ""
+		paragraph = ""
 	}
 	for l := range strings.Lines(text) {
 		if l == "\n" || l[0] == ' ' || l[0] == '\t' {
@@ -186,12 +185,7 @@ func reflow(text string, width int) string {
 			b.WriteString(strings.TrimSuffix(l, "\n") + "\n")
 			continue
 		}
-		for word := range strings.FieldsSeq(l) {
-			if utf8.RuneCountInString(line+" "+word) > width {
-				end()
-			}
-			line = strings.TrimPrefix(line+" "+word, " ")
-		}
+		paragraph += l
 	}
 	end()
 	return b.String()

@@ -325,19 +325,13 @@ func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
 		{"evidence", "", f.evidence},
 	} {
 		for _, p := range flag.paths {
-			if p == "" {
-				return nil, usage.Errorf("--%s: a file name is empty", flag.name)
+			paths, err := input.Expand("--"+flag.name, []string{p})
+			if err != nil {
+				return nil, usage.Error{Err: err}
 			}
-			paths, pattern := []string{p}, ""
+			pattern := ""
 			if strings.ContainsAny(p, "*?[") {
-				found, err := filepath.Glob(p)
-				if err != nil {
-					return nil, usage.Errorf("--%s %s: %w", flag.name, p, err)
-				}
-				if len(found) == 0 {
-					return nil, usage.Errorf("--%s %s matches no file", flag.name, p)
-				}
-				paths, pattern = found, p
+				pattern = p
 			}
 			for _, path := range paths {
 				list = append(list, analyze.Evidence{Path: path, Kind: flag.kind, Pattern: pattern})

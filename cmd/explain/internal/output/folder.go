@@ -104,23 +104,21 @@ func WriteOver(ctx context.Context, dir string, files []File, force bool) error 
 // refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where
 // report.json, comparison.json or check.json says so.
 func refuseForeign(dir string, files []File) error {
-	marker, there := "", ""
-	for _, f := range files {
-		if marker == "" && (f.Name == "report.json" || f.Name == "comparison.json" || f.Name == "check.json") {
-			marker = f.Name
-		}
-		if info, err := os.Lstat(filepath.Join(dir, f.Name)); err == nil && !info.IsDir() && there == "" {
-			there = f.Name
-		}
-	}
-	if marker == "" || there == "" {
+	marker := lists.Find(files, func(f *File) bool {
+		return f.Name == "report.json" || f.Name == "comparison.json" || f.Name == "check.json"
+	})
+	there := lists.Find(files, func(f *File) bool {
+		info, err := os.Lstat(filepath.Join(dir, f.Name))
+		return err == nil && !info.IsDir()
+	})
+	if marker == nil || there == nil {
 		return nil
 	}
-	if ours, err := atomicfile.Begins(filepath.Join(dir, marker), begins); ours || err != nil {
+	if ours, err := atomicfile.Begins(filepath.Join(dir, marker.Name), begins); ours || err != nil {
 		return err
 	}
 	return usage.Errorf("%s is there, and explain did not write it: name another folder, or remove it",
-		filepath.Join(dir, there))
+		filepath.Join(dir, there.Name))
 }
 
 // Ours reports whether a file is JSON of explain: its first member is the schema.
