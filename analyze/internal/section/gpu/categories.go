@@ -208,7 +208,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		).Costs(s.Worth(converts), layout...)
 	}
 	var refs []report.MetricRef
-	seen := map[kernelname.Category]bool{}
+	seen, largest := map[kernelname.Category]bool{}, -1
 	pointwise, ns := s.KernelClaims(func(n int) bool {
 		if n >= len(in.Kinds) || in.Kinds[n].Weak || kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name) {
 			return false
@@ -220,14 +220,21 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		if !seen[c] {
 			seen[c], refs = true, append(refs, categoryRefs(s, string(c))...)
 		}
+		if largest < 0 || heavier(in, s, n, largest) {
+			largest = n
+		}
 		return true
 	})
 	if s.Share(ns) >= leastCategory || s.Compute > 0 && float64(ns) >= pointwiseShare*float64(s.Compute) {
-		out.FindAs("pointwise_kernels", "Pointwise and copy kernels take "+unit.Percent(s.Share(ns))+" of the "+s.What(),
-			refs,
+		title, place := "Pointwise and copy kernels take "+unit.Percent(s.Share(ns))+" of the "+s.What(), ""
+		if 10*s.Kernels[largest] >= 3*ns { // as of any place
+			place = in.Kinds[largest].Display
+			title, refs = title+mostIs(s.Kernels[largest], ns, place), append(refs, kernelRefs(in, s, largest)...)
+		}
+		out.FindAs("pointwise_kernels", title, refs,
 			"They are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels.",
 			"Layout changes and casts between kernels point at producers and consumers that disagree: the NVTX range around the launch says where.",
-		).Costs(s.Worth(ns), pointwise...)
+		).At(place).Costs(s.Worth(ns), pointwise...)
 	}
 	top, _ := topKernel(in, s)
 	for _, c := range kernelname.Categories {

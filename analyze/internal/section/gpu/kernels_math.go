@@ -72,12 +72,16 @@ func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string,
 		return nil
 	}
 	name := in.Kinds[top].Display
-	most := "the largest is "
-	if 2*s.Kernels[top] > ns {
-		most = "most of it "
-	}
-	return out.FindAs(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
+	return out.FindAs(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+mostIs(s.Kernels[top], ns, name),
 		kernelRefs(in, s, top), advice...).At(name).Costs(s.Worth(ns), claims...)
+}
+
+// mostIs names the kernel that takes the largest part of some time, as the end of a sentence.
+func mostIs(largest, of int64, name string) string {
+	if 2*largest > of {
+		return ": most of it " + kit.Quoted(name)
+	}
+	return ": the largest is " + kit.Quoted(name)
 }
 
 // slowFP64 reports whether a GPU runs FP64 at 1/32 of the rate of FP32 or less: all of compute capability 6 or later
