@@ -3,7 +3,6 @@ package diffdoc
 import (
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -59,13 +58,9 @@ func OneLine(c *comparison.Comparison) string {
 		text = own(a.Metric) + " unchanged"
 	}
 	text += "; " + wording.Count(c.Counts.GatesChecked, "gate") + " checked"
-	for _, v := range []struct {
-		verdict comparison.Verdict
-		word    string
-	}{{comparison.Fail, "failed"}, {comparison.Warn, "warned"}} {
-		if n := lists.Count(c.Gates, func(g comparison.Gate) bool { return g.Verdict == v.verdict }); n > 0 {
-			text += ", " + unit.Int(n) + " " + v.word
-		}
+	words := []verdictCount{{comparison.Fail, "failed"}, {comparison.Warn, "warned"}}
+	for _, part := range tally(c.Gates, words, func(g comparison.Gate) comparison.Verdict { return g.Verdict }) {
+		text += ", " + part
 	}
 	if a := accepted(c); a > 0 {
 		text += ", " + unit.Int(a) + " accepted by a waiver"

@@ -47,15 +47,9 @@ func (p mergedPage) verdict() doc.Span {
 
 // title counts the legs by their verdicts, the worst first: "2 failed, 1 error of 7".
 func (p mergedPage) title() doc.Block {
-	var parts []string
-	for _, v := range []struct {
-		verdict comparison.Verdict
-		word    string
-	}{{comparison.Fail, "failed"}, {comparison.Error, "error"}, {comparison.Inconclusive, "inconclusive"}, {comparison.Warn, "warned"}} {
-		if n := lists.Count(p.legs, func(l comparison.Leg) bool { return l.Comparison.Verdict == v.verdict }); n > 0 {
-			parts = append(parts, unit.Int(n)+" "+v.word)
-		}
-	}
+	words := []verdictCount{{comparison.Fail, "failed"}, {comparison.Error, "error"},
+		{comparison.Inconclusive, "inconclusive"}, {comparison.Warn, "warned"}}
+	parts := tally(p.legs, words, func(l comparison.Leg) comparison.Verdict { return l.Comparison.Verdict })
 	if len(parts) == 0 {
 		parts = []string{"all passed"}
 	}

@@ -411,28 +411,23 @@ func gatesText(c *comparison.Comparison) string {
 	if c.Study != nil {
 		return "A study has no verdict: no gate was asked."
 	}
-	passed := "passed"
+	passed, warned := "passed", "warned"
 	if why := decisive(c); why != nil && why.Code == comparison.SameCapture {
 		passed = "passed, which proves nothing, since base and head are not two captures"
 	}
+	if a := accepted(c); a > 0 {
+		passed += " (" + unit.Int(a) + " by a waiver)"
+	}
+	if s := lists.Count(c.Gates, warnsOfStructure); s > 0 {
+		warned += " (" + unit.Int(s) + " of them about structure)"
+	}
+	words := []verdictCount{{comparison.Pass, passed}, {comparison.Warn, warned}, {comparison.Fail, "failed"},
+		{comparison.Inconclusive, "inconclusive"}}
+	checked := lists.Filter(c.Gates, func(g comparison.Gate) bool { return g.Checked() })
+	results := tally(checked, words, func(g comparison.Gate) comparison.Verdict { return g.Verdict })
 	text := wording.Count(c.Counts.GatesChecked, "gate") + " checked"
-	sep := ": "
-	for _, v := range []struct {
-		verdict comparison.Verdict
-		word    string
-	}{{comparison.Pass, passed}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
-		"inconclusive"}} {
-		n := lists.Count(c.Gates, func(g comparison.Gate) bool { return g.Checked() && g.Verdict == v.verdict })
-		if n > 0 {
-			text += sep + unit.Int(n) + " " + v.word
-			sep = ", "
-			if s := lists.Count(c.Gates, warnsOfStructure); v.verdict == comparison.Warn && s > 0 {
-				text += " (" + unit.Int(s) + " of them about structure)"
-			}
-			if a := accepted(c); v.verdict == comparison.Pass && a > 0 {
-				text += " (" + unit.Int(a) + " by a waiver)"
-			}
-		}
+	if len(results) > 0 {
+		text += ": " + strings.Join(results, ", ")
 	}
 	if left := int64(len(c.Gates)) - c.Counts.GatesChecked; left > 0 {
 		text += "; " + unit.Int(left) + " had nothing to judge"
@@ -444,6 +439,22 @@ func gatesText(c *comparison.Comparison) string {
 		text += "; " + wording.Count(w, "waiver") + " unused or expired"
 	}
 	return text + "."
+}
+
+// verdictCount is what is said of those with a verdict, behind their number.
+type verdictCount struct {
+	verdict comparison.Verdict
+	words   string
+}
+
+// tally says how many have each verdict, but for those that none has: "2 failed", "1 warned".
+func tally[T any](list []T, say []verdictCount, of func(T) comparison.Verdict) (parts []string) {
+	for _, v := range say {
+		if n := lists.Count(list, func(x T) bool { return of(x) == v.verdict }); n > 0 {
+			parts = append(parts, unit.Int(n)+" "+v.words)
+		}
+	}
+	return parts
 }
 
 // clip keeps the start of a long sentence.

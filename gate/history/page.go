@@ -41,16 +41,9 @@ func CheckPage(c *Checks) doc.Document {
 
 // checkHead returns the head of the page: the counts of changes, series, nights and open changes.
 func checkHead(c *Checks) (d doc.Document) {
-	nights, short, blind := 0, 0, 0
-	for _, x := range c.Series {
-		nights += x.Nights
-		switch {
-		case !x.Enough:
-			short++
-		case x.Blind:
-			blind++
-		}
-	}
+	nights := lists.Sum(c.Series, func(x *Checked) int { return x.Nights })
+	short := lists.Count(c.Series, func(x *Checked) bool { return !x.Enough })
+	blind := lists.Count(c.Series, func(x *Checked) bool { return x.Enough && x.Blind })
 	d.Add(doc.H(1, "changes", fmt.Sprintf("%s in %d series of %d nights, %d open", wording.Count(len(c.Changes), "change"),
 		len(c.Series), nights, c.Open)))
 	if short > 0 {
@@ -83,14 +76,8 @@ func borderBlocks(c *Checks) []doc.Block {
 // noiseList lists the noise of each series, and its habits.
 func noiseList(series []*Checked) doc.List {
 	var l doc.List
-	for _, c := range series {
-		if !c.Enough {
-			continue
-		}
-		if len(l.Items) == listedNoise {
-			l.Add(doc.Text("and more series: --format json has all of them").With(doc.Muted))
-			break
-		}
+	enough := lists.Filter(series, func(c *Checked) bool { return c.Enough })
+	for _, c := range enough[:min(len(enough), listedNoise)] {
 		spans := doc.Spans(doc.Name(c.Of()), ", "+c.Branch+": "+noiseText(&c.Noise))
 		if text := fewText(c); text != "" {
 			spans = append(spans, doc.Text("; "+text).With(map[bool]doc.Tone{true: doc.Warn}[c.Blind]))
@@ -99,6 +86,9 @@ func noiseList(series []*Checked) doc.List {
 			spans = append(spans, doc.Text("; "+text).With(doc.Warn))
 		}
 		l.Add(spans)
+	}
+	if len(enough) > listedNoise {
+		l.Add(doc.Text("and more series: --format json has all of them").With(doc.Muted))
 	}
 	return l
 }

@@ -270,36 +270,27 @@ const (
 // contents lists the other parts of the table of contents, in order.
 var contents = []string{"Step", "GPU", "Host", groupEvidence}
 
-// part is the sections of a group that have something to show.
-type part struct {
-	title    string // as in contents
-	sections []*report.Section
+// partOf is the part of the contents that a section stands in.
+func partOf(s *report.Section) string {
+	title, _, _ := strings.Cut(cmp.Or(s.Group, groupEvidence), "/")
+	return title
 }
 
-// parts returns the parts of the page, except the sections about the capture itself.
-func partsOf(v *View) []part {
-	var list []part
-	shown := lists.Filter(v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture })
-	for _, sections := range lists.Groups(shown, func(s *report.Section) string { return s.Group }) {
-		title, _, _ := strings.Cut(cmp.Or(sections[0].Group, groupEvidence), "/")
-		list = append(list, part{title, sections})
-	}
-	lists.Sort(list, func(a, b part) int {
-		return cmp.Compare(slices.Index(contents, a.title), slices.Index(contents, b.title))
-	})
-	return list
-}
-
-// inParts returns the sections that have something to show, by part: the first of each open under its title, the others
-// folded. Sections from files besides a trace are all folded.
+// inParts returns the sections that have something to show, but for those about the capture itself, by part and group:
+// the first of each group open under its title, the others folded. Sections from files besides a trace are all folded.
 func (l layout) inParts() (list []doc.Block) {
-	for _, p := range partsOf(l.v) {
-		if p.title == groupEvidence && !l.v.EvidenceOnly() {
-			list = append(list, l.ofEvidence(p.sections)...)
+	shown := lists.Filter(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture })
+	lists.Sort(shown, func(a, b *report.Section) int {
+		return cmp.Compare(slices.Index(contents, partOf(a)), slices.Index(contents, partOf(b)))
+	})
+	for _, same := range lists.Groups(shown, func(s *report.Section) string { return s.Group }) {
+		first := same[0]
+		if partOf(first) == groupEvidence && !l.v.EvidenceOnly() {
+			list = append(list, l.ofEvidence(same)...)
 			continue
 		}
-		list = append(append(list, doc.H(2, p.sections[0].ID, p.sections[0].Title).In(p.title)), l.section(p.sections[0])...)
-		list = append(list, l.folded(p.sections[1:])...)
+		list = append(append(list, doc.H(2, first.ID, first.Title).In(partOf(first))), l.section(first)...)
+		list = append(list, l.folded(same[1:])...)
 	}
 	return list
 }
