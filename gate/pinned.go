@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
@@ -170,35 +171,21 @@ func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 }
 
 // Added names the deciding files that only the change has.
-func (l *Pins) Added() (list []string) {
-	for _, p := range l.read {
-		if !p.There() {
-			list = append(list, p.What)
-		}
-	}
-	return list
+func (l *Pins) Added() []string { return l.which(func(p *Pinned) bool { return !p.There() }) }
+
+// which names the deciding files of which is holds.
+func (l *Pins) which(is func(p *Pinned) bool) []string {
+	return lists.Map(lists.Filter(l.read, is), func(p *Pinned) string { return p.What })
 }
 
 // Said is the line of a comment that says at which ref the deciding files were read, and which of them the change has
 // changed; empty if none was read at a base.
 func (l *Pins) Said() string {
-	var at, changed []string
-	ref := ""
-	for _, p := range l.read {
-		ref = p.Ref
-		switch {
-		case !p.There():
-			continue
-		case p.changed:
-			changed = append(changed, p.What)
-		}
-		at = append(at, p.What)
-	}
 	var parts []string
-	if len(at) > 0 {
-		parts = append(parts, strings.Join(at, ", ")+": as of "+ShortRef(ref))
+	if at := l.which((*Pinned).There); len(at) > 0 {
+		parts = append(parts, strings.Join(at, ", ")+": as of "+ShortRef(l.read[len(l.read)-1].Ref))
 	}
-	if len(changed) > 0 {
+	if changed := l.which(func(p *Pinned) bool { return p.There() && p.changed }); len(changed) > 0 {
 		parts = append(parts, "changed here: "+strings.Join(changed, ", "))
 	}
 	if added := l.Added(); len(added) > 0 {

@@ -74,12 +74,11 @@ func Linked(text string) string { return links.Replace(text) }
 
 // ByName is the page of a name, in which spaces, signs and case do not matter.
 func ByName(name string) (Page, bool) {
-	pages := Pages()
-	i := slices.IndexFunc(pages, func(p Page) bool { return p.Name == name || squeezed(p.Name) == squeezed(name) })
-	if i < 0 {
+	p := lists.Find(Pages(), func(p *Page) bool { return p.Name == name || squeezed(p.Name) == squeezed(name) })
+	if p == nil {
 		return Page{}, false
 	}
-	return pages[i], true
+	return *p, true
 }
 
 // task is what somebody wants to do, and the command that does it.

@@ -105,18 +105,17 @@ var metrics = sync.OnceValue(analyze.Metrics)
 // Metric returns the metric of an id, which may be followed by a statistic and labels.
 func Metric(name string) (m analyze.MetricInfo, statistic string, found bool) {
 	name, _, _ = strings.Cut(name, "{")
-	all := metrics()
-	at := func(id string) int {
-		return slices.IndexFunc(all, func(m analyze.MetricInfo) bool { return m.ID == id })
+	of := func(id string) *analyze.MetricInfo {
+		return lists.Find(metrics(), func(m *analyze.MetricInfo) bool { return m.ID == id })
 	}
-	i := at(name)
-	if dot := strings.LastIndexByte(name, '.'); i < 0 && dot >= 0 && slices.Contains(Statistics, name[dot+1:]) {
-		i, statistic = at(name[:dot]), name[dot+1:]
+	info := of(name)
+	if dot := strings.LastIndexByte(name, '.'); info == nil && dot >= 0 && slices.Contains(Statistics, name[dot+1:]) {
+		info, statistic = of(name[:dot]), name[dot+1:]
 	}
-	if i < 0 {
+	if info == nil {
 		return m, "", false
 	}
-	return all[i], statistic, true
+	return *info, statistic, true
 }
 
 // MetricText describes a metric in a few lines.
