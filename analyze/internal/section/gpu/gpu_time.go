@@ -296,15 +296,19 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 				return r.ID == "unit.read_back_idle"
 			})
 		}
-		if y.Cause != x.Cause || y.Host != x.Host {
+		switch {
+		case y.Cause != x.Cause || y.Host != x.Host:
 			for i := range f.Evidence {
 				if f.Evidence[i].Labels["cause"] != "" {
 					f.Evidence[i] = cause(y)
 				}
 			}
-			f.Title, f.Advice, f.Worth.Replayed = y.Title(in), y.Advice(in), false
-			f.At(y.Place())
+			f.Worth.Replayed = false
+		case y.Of >= x.Of: // no other finding holds any of it
+			return
 		}
+		f.Title, f.Advice = y.Title(in), y.Advice(in)
+		f.At(y.Place())
 	})
 }
 

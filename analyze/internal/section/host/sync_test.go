@@ -239,6 +239,27 @@ func TestAllocationsAreWorthWhatStepsGain(t *testing.T) {
 	}
 }
 
+// Steps of 1000 µs: 200 of work, then 300 of cudaFree inside of a range, and 500 in poll. The other finding on idle
+// time names poll alone, and says that 30 % of the step are told.
+func TestIdleBesideAllocations(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(20) {
+		at := (1000 + 1000*i) * us
+		th.Launch("gemm", at-5*us, at, tracetest.Kernel{Start: at, End: at + 200*us})
+		th.Range("sample", at+200*us, at+500*us)
+		th.Call("cudaFree_v3020", at+200*us, at+500*us)
+		th.OSRT("poll", at+500*us, at+990*us)
+	}
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "gpu_idle")
+	const want = "GPU idle 80.0 %: 30.0 % in other findings; in the other 50.0 %, the main thread sits in `poll`; " +
+		"no range covers it"
+	if f == nil || f.Title != want || f.Place != "poll" {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestSyncIsTheIdle: three kernels of 1 ms, and after each the host waits 2 ms and launches the next, 100 µs later.
 func TestSyncIsTheIdle(t *testing.T) {
 	const ms = 1000 * sectiontest.Us

@@ -209,7 +209,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 	for _, f := range list {
 		told := true
 		if len(f.claims) > 0 && f.Worth != nil {
-			free, gone, back := int64(0), int64(0), int64(0)
+			free, gone, back, others := int64(0), int64(0), int64(0), int64(0)
 			for i := range f.claims {
 				c := &f.claims[i]
 				if f.rest != nil && c.name == CauseReadBack { // all of it, or none if another finding is about it
@@ -219,12 +219,12 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 					}
 				}
 				t, in := taken[[2]any{c.of, c.name}], inside[[2]any{c.of, c.name}]
-				free, gone = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t-in)
+				free, gone, others = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t-in), others+min(c.ns, t)
 			}
 			left := min(free, max(0, f.Worth.Time-gone))
 			told = f.rest != nil || 2*left >= f.Worth.Time
 			if told {
-				if f.rest != nil && (gone > 0 || back > 0) {
+				if f.rest != nil && (others > 0 || back > 0) {
 					var idle [timeline.Causes]int64
 					for i := range f.claims {
 						if c := &f.claims[i]; c.name != CauseReadBack {

@@ -33,6 +33,8 @@ type Step struct {
 	// AfterRead is its place in that time, other than ReadBackAt.
 	AfterRead  IdlePlace
 	everywhere IdlePlace // Where and that time
+	// Allocating is its place in calls that allocate or free memory, which Where leaves out if a finding is about them.
+	Allocating IdlePlace
 	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in
 	// the call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in
 	// a synchronous copy. ReadBacks counts the calls that read back.
@@ -179,11 +181,9 @@ func Told(s *Step, ns int64) bool { return s.Share(ns) >= leastWorth }
 // call that most of it was in.
 func AllocationIdle(s *Step, t *trace.Trace) (ns int64, call string) {
 	calls := map[string]int64{}
-	for key, time := range s.Where.Calls {
-		if name := key.Name(t); key.Cause == timeline.HostAPI && Allocates(name) {
-			calls[name] += time
-			ns += time
-		}
+	for key, time := range s.Allocating.Calls {
+		calls[key.Name(t)] += time
+		ns += time
 	}
 	list, _ := leading(calls, ns)
 	return ns, strings.Join(list[:min(1, len(list))], "")

@@ -34,7 +34,9 @@ type stepLook struct {
 	open, seen []int32            // ranges, reused
 	launchedIn []int64            // by folded name: idle time of cause dependency, launched anywhere in the range
 	late       interval.Set       // while the launching thread was late
-	parts      [2]latePart        // the second is the part caused by reading values back
+	parts      [lateParts]latePart
+	allocates  []bool              // by name of a call
+	allocs     []interval.Interval // in such calls, of the gap
 }
 
 // latePart is the place of the launching thread in a part of the late time.
@@ -43,6 +45,14 @@ type latePart struct {
 	host           [timeline.HostCauses]int64
 	inside, around []int64 // by number of the folded range: time with it innermost, and time anywhere in it
 }
+
+// The parts of the late time: caused by reading values back, in calls that allocate, and the rest.
+const (
+	lateRest = iota
+	lateRead
+	lateAllocates
+	lateParts
+)
 
 func newLatePart() latePart {
 	return latePart{IdlePlace: IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{},
@@ -91,6 +101,7 @@ func newStepLook(in *Input) *stepLook {
 		x.step.Of += s.Len()
 	}
 	x.step.Device = x.tl.Devices[x.index]
+	x.allocates = lists.Map(in.Trace.API.Names, func(n trace.APIName) bool { return Allocates(n.Name) })
 	for i := range x.parts {
 		x.parts[i] = newLatePart()
 	}
@@ -157,18 +168,22 @@ func (x *stepLook) judge(g *timeline.Gap) {
 	if long.Thread != trace.None {
 		from, to = x.readBackIn(long.Thread, g.Start, late)
 	}
-	var host [2]int64
+	var host [lateParts]int64
+	x.allocs = x.allocs[:0]
 	for i := range x.pieces {
 		p := &x.pieces[i]
-		x.apart(p.Start, p.End, from, to, func(part *latePart, lo, hi int64) {
-			ns := hi - lo
+		allocates := p.Cause == timeline.HostAPI && x.allocates[t.API.Name(int(p.Row))]
+		if allocates {
+			x.allocs = append(x.allocs, interval.Interval{Start: p.Start, End: p.End})
+		}
+		x.apart(p.Start, p.End, from, to, func(k int, lo, hi int64) {
+			if allocates {
+				k = lateAllocates
+			}
+			ns, part := hi-lo, &x.parts[k]
 			x.step.Host[p.Cause] += ns
 			part.host[p.Cause] += ns
-			if part == &x.parts[0] {
-				host[0] += ns
-			} else {
-				host[1] += ns
-			}
+			host[k] += ns
 			part.Early += max(0, min(hi, x.firstFifth(lo))-lo)
 			key, ok := LateCallOf(x.in.Trace, p)
 			if !ok {
@@ -190,14 +205,29 @@ func (x *stepLook) judge(g *timeline.Gap) {
 	if long.Thread == trace.None {
 		return
 	}
-	x.apart(g.Start, late, from, to, func(part *latePart, lo, hi int64) {
-		part.Total += hi - lo
-		part.Threads[long.Thread] += hi - lo
-		x.late.Add(lo, hi)
-		x.ranges.Each(long.Thread, lo, hi, func(open []int32, ns int64) { x.inRanges(part, open, ns) })
-		x.marked(part, long.Thread, lo, hi)
+	x.apart(g.Start, late, from, to, func(k int, lo, hi int64) {
+		for _, a := range x.allocs {
+			if start, end := max(lo, a.Start), min(hi, a.End); start < end {
+				x.place(&x.parts[k], long.Thread, lo, start)
+				x.place(&x.parts[lateAllocates], long.Thread, start, end)
+				lo = end
+			}
+		}
+		x.place(&x.parts[k], long.Thread, lo, hi)
 	})
 	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.step.ReadBackBy) })
+}
+
+// place attributes a stretch of a late thread's time to where it was.
+func (x *stepLook) place(part *latePart, thread int32, lo, hi int64) {
+	if lo >= hi {
+		return
+	}
+	part.Total += hi - lo
+	part.Threads[thread] += hi - lo
+	x.late.Add(lo, hi)
+	x.ranges.Each(thread, lo, hi, func(open []int32, ns int64) { x.inRanges(part, open, ns) })
+	x.marked(part, thread, lo, hi)
 }
 
 // firstFifth is the end of the first fifth of the judged stretch around a moment.
@@ -211,10 +241,10 @@ func (x *stepLook) firstFifth(moment int64) int64 {
 }
 
 // apart is the judged part of a stretch, cut at the ends of the time caused by reading a value back.
-func (x *stepLook) apart(start, end, from, to int64, visit func(part *latePart, lo, hi int64)) {
+func (x *stepLook) apart(start, end, from, to int64, visit func(k int, lo, hi int64)) {
 	for i, cut := range [][2]int64{{start, min(end, from)}, {max(start, from), min(end, to)}, {max(start, to), end}} {
 		if cut[0] < cut[1] {
-			x.within(cut[0], cut[1], func(lo, hi int64) { visit(&x.parts[i%2], lo, hi) })
+			x.within(cut[0], cut[1], func(lo, hi int64) { visit(i%2, lo, hi) })
 		}
 	}
 }
@@ -308,17 +338,22 @@ func (x *stepLook) fold(name int32) int32 {
 func (x *stepLook) finish() {
 	x.work()
 	x.step.ReadBacks = int64(len(x.counted))
-	all, left := newLatePart(), &x.parts[0]
+	x.step.Allocating = x.parts[lateAllocates].IdlePlace
+	all, left := newLatePart(), newLatePart()
 	for i := range x.parts {
-		all.add(&x.parts[i])
-		x.parts[i].name(x.folded.Keys)
+		part := &x.parts[i]
+		if i != lateAllocates || !Told(&x.step, part.host[timeline.HostAPI]) {
+			all.add(part)
+			if i != lateRead || !x.step.ReadBacksTold() {
+				left.add(part)
+			}
+		}
 	}
 	all.name(x.folded.Keys)
-	if !x.step.ReadBacksTold() {
-		left = &all
-	}
+	left.name(x.folded.Keys)
+	x.parts[lateRead].name(x.folded.Keys)
 	x.step.Where, x.step.HostLeft = left.IdlePlace, left.host
-	x.step.AfterRead, x.step.everywhere = x.parts[1].IdlePlace, all.IdlePlace
+	x.step.AfterRead, x.step.everywhere = x.parts[lateRead].IdlePlace, all.IdlePlace
 	for n, ns := range x.launchedIn {
 		x.step.Behind.Within[x.folded.Keys[n]] = ns
 	}
@@ -332,7 +367,7 @@ func (x *stepLook) finish() {
 	delete(x.step.AfterRead.Ranges, x.step.ReadBackAt)
 	delete(x.step.AfterRead.Within, x.step.ReadBackAt)
 	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
-	x.folds, x.folded, x.launchedIn, x.late, x.parts = nil, nil, nil, nil, [2]latePart{}
+	x.folds, x.folded, x.launchedIn, x.late, x.parts = nil, nil, nil, nil, [lateParts]latePart{}
 }
 
 // name names the ranges.
