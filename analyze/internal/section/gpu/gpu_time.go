@@ -20,7 +20,7 @@ var Time = kit.Section{
 		"exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
 	Findings: []kit.FindingDef{
 		{ID: "gpu_idle", Title: "The GPU is idle", General: true},
-		{ID: "transfer_bound", Title: "The GPU is bound by copies, not by kernels"},
+		{ID: "transfer_bound", Inside: true, General: true, Title: "The GPU is bound by copies, not by kernels"},
 		{ID: "exposed_comm", Title: "Communication is not hidden behind compute"},
 		{ID: "device_imbalance", Title: "Compute load is imbalanced across GPUs"},
 		{ID: "work_waits", Title: "Work is launched and does not start"},

@@ -17,7 +17,8 @@ var Streams = kit.Section{
 	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while " +
 		"any of its work runs; work is concurrent while two or more streams of a device are busy.",
 	Findings: []kit.FindingDef{
-		{ID: "serial_copies", Title: "Copies run where kernels could have hidden them", General: true, Part: true},
+		{ID: "serial_copies", Title: "Copies run where kernels could have hidden them", Inside: true, General: true,
+			Part: true},
 	},
 	Metrics: []report.MetricDef{
 		kit.ExactLevel("stream.count", report.None, report.Device,

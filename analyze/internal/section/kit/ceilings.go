@@ -66,9 +66,14 @@ func replayWorths(in *Input, findings []*Finding) {
 		}
 	})
 	for i, share := range gains {
-		if w := list[i].finding.Worth; share != nil {
+		f, step := list[i].finding, in.Step()
+		if w := f.Worth; share != nil {
 			w.Time, w.Replayed = int64(math.Round(*share*float64(w.Of))), true
-			if about := list[i].finding.claimed(); about > 0 { // the upper end of an interval may exceed it
+			if w.Time > step.Copy && slices.Contains(f.claims, step.CopyClaim()) { // uploads make the host late
+				f.claims = append(f.claims, step.IdleClaims(w.Time-step.Copy, timeline.CauseHost, timeline.CauseLaunch,
+					timeline.CauseSync)...)
+			}
+			if about := f.claimed(); about > 0 { // the upper end of an interval may exceed it
 				w.Time = min(w.Time, about)
 			}
 		}
@@ -131,12 +136,15 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 		change = &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.OldSync })}
 	case "exposed_comm":
 		change = &stepgraph.Change{Overlap: true}
-	case "transfer_bound", "serial_copies":
+	case "transfer_bound", "serial_copies": // what is read from the device still waits for the work before it
 		change = &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
-			if d.Class(i) == timeline.Copy {
-				return 0
+			switch {
+			case d.Class(i) != timeline.Copy:
+				return 1
+			case d.Kind(i) == timeline.CopyWork && Directions[Direction(t.Copies.Kind(d.Row(i)))] == "DtoH":
+				return math.SmallestNonzeroFloat32
 			}
-			return 1
+			return 0
 		}}
 	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math", "fp64_math":
 		change = &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {

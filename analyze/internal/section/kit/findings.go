@@ -23,7 +23,7 @@ type FindingDef struct {
 	// it.
 	General bool
 	// Inside says that the claimed time was measured inside certain calls. It comes before findings on the time around
-	// them, whose remedies could hide it too.
+	// them, whose remedies could hide it too; one that is General, too, comes after those that are not.
 	Inside bool
 	// Part says that the finding is dropped if others already claim most of its time.
 	Part bool
@@ -183,12 +183,14 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 		switch {
 		case f.failed || f.def.Failure:
 			return 0
-		case f.def.Inside:
+		case f.def.Inside && !f.def.General:
 			return 1
+		case f.def.Inside:
+			return 2
 		case f.def.General:
-			return 3
+			return 4
 		}
-		return 2
+		return 3
 	}
 	for _, f := range list { // no finding is worth more than the time that there is
 		if w := f.Worth; w != nil && w.Of <= 0 {
