@@ -32,6 +32,7 @@ type Options struct {
 	Today    time.Time      // the day on which waivers must be valid; needed if the policy has any
 	Seed     uint64         // of the bootstrap; 0 means DefaultSeed
 	Study    []string       // of [comparison.StudyFields]: the sides differ in these on purpose, and are compared without a verdict
+	apart    string         // why the sides have unlike units, by unify
 }
 
 // Defaults of [Options].
@@ -79,10 +80,10 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
 	}
-	base, head, apart := unify(base, head)
+	base, head, opt.apart = unify(base, head)
 	c, err := compare(side.NewCaptures(base), side.NewCaptures(head), opt)
 	if err == nil {
-		sayApart(c, apart)
+		sayApart(c, opt.apart)
 	}
 	return c, err
 }
@@ -99,7 +100,8 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	base = collapse(c, "base", base)
 	head = collapse(c, "head", head)
 	sides := pairing.New(base, head,
-		pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device, Study: opt.Study})
+		pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device, Study: opt.Study,
+			Apart: opt.apart})
 	decider, ignored := noise.NewDecider(sides.Base, sides.Head, sides.Opt.Policy, opt.Noise, opt.Seed)
 	x := &comparer{C: c, Opt: opt, Base: sides.Base, Head: sides.Head, sides: sides, noise: decider}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()

@@ -43,7 +43,7 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	return best.cut[:len(base)], best.cut[len(base):], apart
 }
 
-// mixed says that some captures have units from markers or graph launches and others do not; empty if all are alike.
+// mixed says that units of the captures were found in unlike ways and what to do; empty if all are alike.
 func mixed(all []*report.Report) string {
 	way := func(u *report.Unit) string {
 		switch u.Kind {
@@ -58,9 +58,14 @@ func mixed(all []*report.Report) string {
 	}
 	first := all[0]
 	for _, r := range all[1:] {
-		if one, other := way(&first.Unit), way(&r.Unit); r.Unit.Kind != first.Unit.Kind && one != "" && other != "" {
-			return fmt.Sprintf("units of %s were found %s, those of %s %s: name one for both with --unit, or emit the same markers",
-				first.Trace.Name, one, r.Trace.Name, other)
+		if one, other := way(&first.Unit), way(&r.Unit); one != other && one != "" && other != "" {
+			unit := "kernel:REGEX (of a kernel that each step runs once)"
+			if first.Unit.Kind == "graph" || r.Unit.Kind == "graph" {
+				unit = "graph (if a graph launch is a step of both)"
+			}
+			return fmt.Sprintf("units of %s were found %s, those of %s %s: "+
+				"emit the same markers, or compare the traces with --unit %s",
+				first.Trace.Name, one, r.Trace.Name, other, unit)
 		}
 	}
 	return ""
@@ -173,7 +178,8 @@ func missing(a *report.UnitAnchor, all []*report.Report) string {
 
 // sayApart adds to a comparison that could not be made that the sides have different units.
 func sayApart(c *comparison.Comparison, apart string) {
-	if apart != "" && !c.Comparable && !c.Identical {
+	said := slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool { return strings.HasSuffix(r.Text, apart) })
+	if apart != "" && !said && !c.Comparable && !c.Identical {
 		c.Reason(comparison.DifferentWork, apart)
 	}
 }

@@ -92,6 +92,16 @@ func TestUnifyLeavesApart(t *testing.T) {
 	if b[0] != base || h[0] != marked || !strings.Contains(apart, "found in the kernel sequence") || !strings.Contains(apart, "by the markers step#N") {
 		t.Errorf("%q", apart)
 	}
+	for _, c := range []struct{ kind, name, way, unit string }{
+		{"graph", "CUDA graph launch", "by CUDA graph launches: emit the same markers, or", "--unit graph"},
+		{"nvtx", "run#N", "by the markers run#N: emit the same markers, or", "--unit kernel:REGEX"},
+	} {
+		other := &report.Report{Unit: report.Unit{Kind: c.kind, Name: c.name}}
+		_, _, apart = unify([]*report.Report{marked}, []*report.Report{other})
+		if !strings.Contains(apart, c.way) || !strings.Contains(apart, c.unit) {
+			t.Errorf("%q, want %s, %s", apart, c.way, c.unit)
+		}
+	}
 	for _, r := range []*report.Report{marked, {Unit: report.Unit{Kind: "none"}}} {
 		if b, h, apart = unify([]*report.Report{marked}, []*report.Report{r}); b[0] != marked || h[0] != r || apart != "" {
 			t.Errorf("%s: %q", r.Unit.Kind, apart)

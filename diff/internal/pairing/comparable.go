@@ -59,6 +59,7 @@ type Options struct {
 	Batch  *int64 // and of this batch size
 	Device *int64 // on this GPU; nil: the slowest
 	Study  []string
+	Apart  string // why the sides have unlike units; empty: they are alike
 }
 
 // studied reports whether the sides differ in a field on purpose. To study gpu or parallelism is to study the number of
@@ -393,7 +394,11 @@ func (x *Sides) choose() bool {
 		if x.Opt.Phase != "" || x.Opt.Batch != nil {
 			text = "no kind of unit of the requested phase and batch size occurs on both sides"
 		}
-		x.found.refuse(comparison.DifferentWork, text+": "+x.kindsText())
+		text += ": " + x.kindsText()
+		if x.Opt.Apart != "" {
+			text += "; " + x.Opt.Apart
+		}
+		x.found.refuse(comparison.DifferentWork, text)
 		return false
 	}
 	x.Kind = x.Main.Name
