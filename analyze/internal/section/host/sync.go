@@ -18,7 +18,7 @@ var Sync = kit.Section{
 		"allocations have their own table; synchronous copies are in the memcpy " +
 		"section. Only the waiting process's own GPU work counts for the question whether it waited for the GPU.",
 	Findings: []kit.FindingDef{
-		{ID: "sync_old", Title: "The host waits in the deprecated `cudaThreadSynchronize`, and launches nothing ahead"},
+		{ID: "sync_old", Title: oldSyncTitle},
 		{ID: "allocations", Inside: true, Title: "Allocating and freeing memory takes a large part of the window"},
 		{ID: "sync", Title: "The host waits in blocking synchronisation calls"},
 	},
@@ -224,6 +224,8 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
 
+const oldSyncTitle = "The host waits in the deprecated `cudaThreadSynchronize`, and launches nothing ahead"
+
 // barrierIdle are the causes of idle time that a barrier can have: no work was launched ahead.
 var barrierIdle = []int{timeline.CauseSync, timeline.CauseLaunch, timeline.CauseHost}
 
@@ -256,18 +258,23 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 		case 2*step.SyncIdle() >= step.Idle:
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		case step.Cause[after] > step.Cause[timeline.CauseSync]:
-			text := timeline.CauseNames[after]
-			if x := in.IdleSite(); x.Cause == after { // most of the time is there, not in the wait
-				place = cmp.Or(x.Place(), site)
-				if len(x.Calls) > 0 {
-					text += ", in " + kit.Quoted(x.Calls...)
-				}
-			}
-			title += " (idle: " + text + ")" + step.Where.Inside(step.Each)
+			follows, at := afterWait(in, after)
+			title, place = title+follows, cmp.Or(at, site)
 		}
 		title += kit.Stall(step)
 	}
 	out.FindAs("sync", title, evidence, advice...).At(place).OfIdle(step, step.SyncIdle(), barrierIdle...)
+}
+
+// afterWait says which cause most of the idle time has that follows a wait, as the end of a sentence, and where it is.
+func afterWait(in *kit.Input, cause int) (text, place string) {
+	text = " (idle: " + timeline.CauseNames[cause]
+	if x := in.IdleSite(); x.Cause == cause {
+		if place = x.Place(); len(x.Calls) > 0 {
+			text += ", in " + kit.Quoted(x.Calls...)
+		}
+	}
+	return text + ")" + in.Step().Where.Inside(in.Step().Each), place
 }
 
 // waits lists the calls that are easily mistaken for blocking ones, and those that can block outside the four families:
@@ -297,9 +304,15 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		}
 		if n.OldSync {
 			old = true
-			out.Find("sync_old", []report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
+			title, place := oldSyncTitle, n.Name
+			if follows, at := afterWait(in, timeline.CauseHost); at != "" && at != place {
+				title, place = title+follows, at
+			}
+			out.FindAs("sync_old", title,
+				[]report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
 				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
-				"Wait for one event or stream instead, and only when the host needs the result.").At("cudaThreadSynchronize").OfIdle(in.Step(), e.Total, barrierIdle...)
+				"Wait for one event or stream instead, and only when the host needs the result.",
+			).At(place).OfIdle(in.Step(), e.Total, barrierIdle...)
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()

@@ -260,6 +260,23 @@ func TestIdleBesideAllocations(t *testing.T) {
 	}
 }
 
+// Steps of 1000 µs: 600 of work, for which the thread waits to 605, then 300 in poll: the place is poll.
+func TestOldSyncNamesWhatFollows(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(20) {
+		at := (1000 + 1000*i) * us
+		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
+		th.Call("cudaThreadSynchronize_v3020", at+10*us, at+605*us)
+		th.OSRT("poll", at+620*us, at+920*us)
+	}
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync_old")
+	if f == nil || f.Place != "poll" || !strings.HasSuffix(f.Title, "launches nothing ahead (idle: host, in `poll`)") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestSyncIsTheIdle: three kernels of 1 ms, and after each the host waits 2 ms and launches the next, 100 µs later.
 func TestSyncIsTheIdle(t *testing.T) {
 	const ms = 1000 * sectiontest.Us
