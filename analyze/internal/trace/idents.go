@@ -91,14 +91,14 @@ func (l *loader) settleIdents(tables []*eventTable, short *shortTables) {
 			mention(v, e.tids)
 		}
 	}
-	for i := range short.overheadOf {
-		if o := &short.overheadOf[i]; o.known {
-			mention(o.v, true)
+	for _, o := range short.overheadOf {
+		if o.known {
+			mention(o.id, true)
 		}
 	}
-	for _, v := range short.eventOf {
-		if v != noOwner {
-			mention(v, false)
+	for _, o := range short.eventOf {
+		if o.known {
+			mention(o.id, false)
 		}
 	}
 	plain := ids.wholeOf(tables)
@@ -121,13 +121,10 @@ func (l *loader) settleIdents(tables []*eventTable, short *shortTables) {
 			e.adopt(ids)
 		}
 	}
-	for i, v := range short.eventOf {
-		t.Events[i].Proc = None
-		if v != noOwner {
-			t.Events[i].Proc = ids.procs[v]
-		}
+	for i, o := range short.eventOf {
+		t.Events[i].Proc = ids.number(&o, false)
 	}
 	for i, o := range short.overheadOf {
-		t.Overhead[i].Thread = ids.thread(o.v, o.known)
+		t.Overhead[i].Thread = ids.number(&o, true)
 	}
 }

@@ -18,13 +18,40 @@ type descriptions struct {
 	rangeRanks map[int64]int64 // see loader
 }
 
-// loadMeta reads the allow-listed keys of the metadata tables. Other content of these tables (command lines, host
-// names, the whole environment of the process) is never kept.
+// metaKeys are the allow-listed keys of the metadata tables, and what each sets. Other content of these tables (command
+// lines, host names, the whole environment of the process) is never kept.
+func metaKeys(m *Meta) map[Role]map[string]func(string) {
+	return map[Role]map[string]func(string){
+		RoleExport: {
+			"EXPORT_PRODUCT_VERSION": func(v string) { m.ExporterVersion = v },
+			"EXPORT_SCHEMA_VERSION":  func(v string) { m.SchemaVersion = v },
+		},
+		RoleCapture: {
+			"CUDA_GRAPH_TRACE_OPTIONS:MODE": func(v string) { m.GraphTrace = strings.ToLower(v) },
+			"CAPTURE_PRODUCT_VERSION":       func(v string) { m.CaptureVersion = v },
+			"CAPTURE_EVENT_TYPE": func(v string) {
+				if v = strings.ToLower(v); !slices.Contains(m.TraceSet, v) {
+					m.TraceSet = append(m.TraceSet, v)
+				}
+			},
+		},
+		RoleSystem: {
+			"NvDriverVersion":   func(v string) { m.Driver = driverVersion(v) },
+			"CudaDriverVersion": func(v string) { m.CUDA = cudaVersion(v) },
+			"OsDescription":     func(v string) { m.OS = v },
+			"CpuDescription":    func(v string) { m.CPU = v },
+			"CpuArchitecture":   func(v string) { m.Arch = v },
+		},
+	}
+}
+
+// loadMeta reads what is known of the capture as a whole.
 func (l *descriptions) loadMeta() error {
 	m := &l.trace.Meta
-	keyed := func(role Role, keys map[string]func(string)) error {
+	keys := metaKeys(m)
+	keyed := func(role Role) error {
 		return l.scanRole(role, []string{"name", "value"}, func(row []cell) error {
-			set, ok := keys[textOf(&row[0])]
+			set, ok := keys[role][textOf(&row[0])]
 			if !ok {
 				return nil
 			}
@@ -38,36 +65,20 @@ func (l *descriptions) loadMeta() error {
 			return nil
 		})
 	}
-	err := errors.Join(keyed(RoleExport, map[string]func(string){
-		"EXPORT_PRODUCT_VERSION": func(v string) { m.ExporterVersion = v },
-		"EXPORT_SCHEMA_VERSION":  func(v string) { m.SchemaVersion = v },
-	}), keyed(RoleCapture, map[string]func(string){
-		"CUDA_GRAPH_TRACE_OPTIONS:MODE": func(v string) { m.GraphTrace = strings.ToLower(v) },
-		"CAPTURE_PRODUCT_VERSION":       func(v string) { m.CaptureVersion = v },
-		"CAPTURE_EVENT_TYPE": func(v string) {
-			if v = strings.ToLower(v); !slices.Contains(m.TraceSet, v) {
-				m.TraceSet = append(m.TraceSet, v)
-			}
-		},
-	}), keyed(RoleSystem, map[string]func(string){
-		"NvDriverVersion":   func(v string) { m.Driver = driverVersion(v) },
-		"CudaDriverVersion": func(v string) { m.CUDA = cudaVersion(v) },
-		"OsDescription":     func(v string) { m.OS = v },
-		"CpuDescription":    func(v string) { m.CPU = v },
-		"CpuArchitecture":   func(v string) { m.Arch = v },
-	}), l.scanRole(RoleDetails, []string{"startTime", "stopTime"}, func(row []cell) error {
-		m.CaptureStart, _ = row[0].Whole()
-		m.CaptureStop, _ = row[1].Whole()
-		return nil
-	}), l.scanRole(RoleSession, []string{"utcEpochNs"}, func(row []cell) error {
-		m.SessionStart, _ = row[0].Whole()
-		return nil
-	}), l.scanRole(RoleDiagnostics, []string{"severity", "text"}, func(row []cell) error {
-		severity, _ := row[0].Whole()
-		text, _ := l.text(&row[1])
-		l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{Severity: severity, Code: diagnosticCode(text)})
-		return nil
-	}))
+	err := errors.Join(keyed(RoleExport), keyed(RoleCapture), keyed(RoleSystem),
+		l.scanRole(RoleDetails, []string{"startTime", "stopTime"}, func(row []cell) error {
+			m.CaptureStart, _ = row[0].Whole()
+			m.CaptureStop, _ = row[1].Whole()
+			return nil
+		}), l.scanRole(RoleSession, []string{"utcEpochNs"}, func(row []cell) error {
+			m.SessionStart, _ = row[0].Whole()
+			return nil
+		}), l.scanRole(RoleDiagnostics, []string{"severity", "text"}, func(row []cell) error {
+			severity, _ := row[0].Whole()
+			text, _ := l.text(&row[1])
+			l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{Severity: severity, Code: diagnosticCode(text)})
+			return nil
+		}))
 	slices.Sort(m.TraceSet)
 	return err
 }
@@ -104,6 +115,18 @@ func cudaVersion(v string) string {
 	return fmt.Sprintf("%d.%d", n/1000, n%1000/10)
 }
 
+// diagnostics are the phrases in messages of nsys that tell a code.
+var diagnostics = []struct{ has, code string }{
+	{"not all cuda events", "cuda_incomplete"},
+	{"not all nvtx events", "nvtx_incomplete"},
+	{"dropped", "events_dropped"},
+	{"lost", "events_dropped"},
+	{"buffer", "buffer"},
+	{"might have not been started", "not_started"},
+	{"not been started correctly", "not_started"},
+	{"out of memory", "out_of_memory"},
+}
+
 // diagnosticCode reduces a message of nsys to its effect on the numbers. The text itself may hold paths and names and
 // is never kept.
 func diagnosticCode(text string) string {
@@ -113,16 +136,7 @@ func diagnosticCode(text string) string {
 			return "" // it is about none of the numbers of a GPU
 		}
 	}
-	for _, d := range []struct{ has, code string }{
-		{"not all cuda events", "cuda_incomplete"},
-		{"not all nvtx events", "nvtx_incomplete"},
-		{"dropped", "events_dropped"},
-		{"lost", "events_dropped"},
-		{"buffer", "buffer"},
-		{"might have not been started", "not_started"},
-		{"not been started correctly", "not_started"},
-		{"out of memory", "out_of_memory"},
-	} {
+	for _, d := range diagnostics {
 		if strings.Contains(text, d.has) {
 			return d.code
 		}
@@ -228,12 +242,7 @@ func fingerprint(text string) string {
 // GPU is the capture's description of a device: the one adapter that can be it. Adapters that cannot run CUDA (no
 // multiprocessors) share device number 0 with the ones that can. If several adapters could be it, nothing is known.
 func (t *Trace) GPU(device int32) GPUInfo {
-	var list []GPUInfo
-	for _, a := range t.GPUs {
-		if a.CUDADevice == int64(device) && a.Name != "" {
-			list = append(list, a)
-		}
-	}
+	list := lists.Filter(t.GPUs, func(a GPUInfo) bool { return a.CUDADevice == int64(device) && a.Name != "" })
 	lists.Sort(list, func(a, b GPUInfo) int { return cmp.Compare(b.SMs, a.SMs) })
 	if len(list) == 0 || len(list) > 1 && list[1].SMs > 0 && list[1].Name != list[0].Name {
 		return GPUInfo{}

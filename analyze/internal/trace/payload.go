@@ -67,11 +67,7 @@ func (l texts) ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok 
 	if !ok {
 		return c, false
 	}
-	name := textOf(&row[4])
-	if name == "" {
-		name, _ = l.text(&row[5])
-	}
-	return NCCLCall{start, end, tid, ncclOps[strings.ToLower(name)], said}, true
+	return NCCLCall{start, end, tid, ncclOps[strings.ToLower(l.rangeText(row))], said}, true
 }
 
 // ncclRow is a call with the row that says so.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Role is what a table is to the analyzer, whatever this version of nsys calls it.
@@ -214,20 +215,11 @@ const maxLeftOut = 64 // nsys has about forty kinds
 var errFound = errors.New("found")
 
 func hinted(names, hints []string) []string {
-	var list []string
-	for _, n := range names {
-		upper := strings.ToUpper(n)
-		if strings.HasPrefix(upper, "ENUM_") || strings.HasPrefix(upper, "TARGET_INFO_") {
-			continue
-		}
-		for _, h := range hints {
-			if strings.Contains(upper, h) {
-				list = append(list, n)
-				break
-			}
-		}
-	}
-	return list
+	return lists.Filter(names, func(name string) bool {
+		upper := strings.ToUpper(name)
+		return !strings.HasPrefix(upper, "ENUM_") && !strings.HasPrefix(upper, "TARGET_INFO_") &&
+			slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(upper, hint) })
+	})
 }
 
 // isNsys reports whether the tables look like an nsys export at all, and hasData whether anything was exported into it.

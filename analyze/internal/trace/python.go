@@ -33,11 +33,7 @@ type rawPython struct {
 
 // domainName keeps the name of a domain of NVTX, if it is the one of Python's samples.
 func (s *rangeSink) domainName(row, own []cell) {
-	text := textOf(&row[4])
-	if text == "" {
-		text, _ = s.t.l.text(&row[5])
-	}
-	if tid, ok := row[3].Whole(); ok && text == payload.PythonDomain {
+	if tid, ok := row[3].Whole(); ok && s.t.l.rangeText(row) == payload.PythonDomain {
 		domain, _ := own[0].Whole()
 		s.pythonDomains = append(s.pythonDomains, [2]int64{tid &^ tidBits, domain})
 	}

@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"encoding/binary"
-	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -27,6 +25,10 @@ const (
 	nvtxtPushPop  = 70
 	nvtxtStartEnd = 71
 )
+
+func isRange(kind int64) bool {
+	return kind == nvtxPushPop || kind == nvtxStartEnd || kind == nvtxtPushPop || kind == nvtxtStartEnd
+}
 
 // rangeTable reads NVTX_EVENTS.
 type rangeTable struct {
@@ -77,7 +79,7 @@ func (t *rangeTable) asks(info source.Table) []string {
 	tid := info.First("globalTid", "global_tid")
 	has := &t.l.trace.Has
 	has.RangeEnd, has.RangeThread, has.RangeType = info.Column("end") != "", tid != "", info.Column("eventType") != ""
-	t.l.trace.raw = rangeText{table: info, strings: t.l.texts}
+	t.l.trace.raw = rangeText{info, t.l.texts}
 	rowid := "rowid"
 	if info.Rowless {
 		rowid = ""
@@ -95,11 +97,7 @@ const rangeColumns = 10
 // nameThread takes the rank of a process from the name that MPI gives its thread.
 func (s *rangeSink) nameThread(row []cell) {
 	thread, known := row[3].Whole()
-	text := textOf(&row[4])
-	if text == "" {
-		text, _ = s.t.l.text(&row[5])
-	}
-	if rank, ok := namedRank(text); ok && known {
+	if rank, ok := namedRank(s.t.l.rangeText(row)); ok && known {
 		s.t.l.tagging.Lock()
 		defer s.t.l.tagging.Unlock()
 		if s.t.l.rangeRanks == nil {
@@ -129,45 +127,40 @@ func (s *rangeSink) Row(row []cell) error {
 			s.calls = append(s.calls, ncclRow{c, id})
 		}
 	}
-	has := &s.t.l.trace.Has
 	kind := int64(nvtxPushPop)
-	if has.RangeType {
+	if s.t.l.trace.Has.RangeType {
 		kind = orNone(&row[2])
 	}
-	switch kind {
-	case nvtxPushPop, nvtxStartEnd, nvtxtPushPop, nvtxtStartEnd:
-	case nvtxMark, nvtxtMark:
-		s.rows++
-		if len(own) > 0 {
-			s.pythonMark(row, own, id)
-		}
-		return nil
-	case nvtxDomain:
-		s.rows++
-		if len(own) > 0 {
-			s.domainName(row, own)
-		}
-		return nil
-	case nvtxThread:
-		s.rows++
-		s.nameThread(row)
-		return nil
-	default:
-		s.rows++
+	if isRange(kind) {
+		s.add(row, kind, id)
 		return nil
 	}
+	s.rows++
+	switch {
+	case kind == nvtxThread:
+		s.nameThread(row)
+	case len(own) > 0 && (kind == nvtxMark || kind == nvtxtMark):
+		s.pythonMark(row, own, id)
+	case len(own) > 0 && kind == nvtxDomain:
+		s.domainName(row, own)
+	}
+	return nil
+}
+
+// add takes the row of a range.
+func (s *rangeSink) add(row []cell, kind, id int64) {
 	start, ok := row[0].Whole()
 	end, ended := row[1].Whole()
-	if !ended && row[1].Kind == pages.Null && has.RangeEnd {
+	if !ended && row[1].Kind == pages.Null && s.t.l.trace.Has.RangeEnd {
 		end, ended = openEnd, true
 	}
 	name := s.nameOf(&row[4], &row[5])
 	if name+1 == s.name.holding {
 		s.rows++
-		return nil
+		return
 	}
 	if !s.span(start, end, ok && ended) {
-		return nil
+		return
 	}
 	p := rangePlace{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd, text: orNone(&row[8]),
 		backward: orNone(&row[9]) == 1}
@@ -186,7 +179,6 @@ func (s *rangeSink) Row(row []cell) error {
 	}
 	s.name.dict.put(s.t.name.slots, s.at, name)
 	s.keep()
-	return nil
 }
 
 func (s *rangeSink) nameOf(text, id *cell) uint32 {
@@ -197,6 +189,15 @@ func (s *rangeSink) nameOf(text, id *cell) uint32 {
 		return s.name.id(v, s.t.l.texts)
 	}
 	return s.name.text(clip(textOf(id)))
+}
+
+// rangeText is the text of a row of NVTX_EVENTS, its own or that of its id; empty if there is none.
+func (l texts) rangeText(row []cell) string {
+	text := textOf(&row[4])
+	if text == "" {
+		text, _ = l.text(&row[5])
+	}
+	return text
 }
 
 // textID is the id of a range's name, which it has where it has no text of its own. Exports that write a default in
@@ -273,7 +274,7 @@ func (n *rangeNames) text(raw string) uint32 {
 			key = unsafe.String(unsafe.SliceData(n.key), len(n.key))
 		}
 	}
-	r := &n.recent[hashText(key)>>(64-nameBits)]
+	r := &n.recent[pages.Hash(unsafe.Slice(unsafe.StringData(key), len(key)))>>(64-nameBits)]
 	if r.key == key {
 		return r.code
 	}
@@ -302,43 +303,19 @@ func (n *rangeNames) find(raw string) uint32 {
 	return code
 }
 
-func (n *rangeNames) id(id int64, texts map[int64]string) uint32 {
-	if i, ok := n.byID[id]; ok {
-		return i
-	}
-	s, ok := texts[id]
+func (n *rangeNames) id(id int64, texts texts) uint32 {
+	code, ok := n.byID[id]
 	if !ok {
-		s = "#" + strconv.FormatInt(id, 10)
+		code = n.text(texts.label(id))
+		n.byID[id] = code
 	}
-	i := n.text(s)
-	n.byID[id] = i
-	return i
-}
-
-// hashText is a hash of a short text whose upper bits are good.
-func hashText(text string) uint64 {
-	const odd = 0x9e3779b97f4a7c15
-	b := unsafe.Slice(unsafe.StringData(text), len(text))
-	h := uint64(len(b))
-	if len(b) < 8 {
-		for _, c := range b {
-			h = h<<8 | uint64(c)
-		}
-	} else {
-		for i := 0; i+8 < len(b); i += 8 {
-			h = (h ^ binary.LittleEndian.Uint64(b[i:])) * odd
-			h ^= h >> 32
-		}
-		h ^= binary.LittleEndian.Uint64(b[len(b)-8:])
-	}
-	h *= odd
-	return (h ^ h>>32) * odd
+	return code
 }
 
 // rangeText remembers where raw range names are, to read again the few that are shown.
 type rangeText struct {
-	table   source.Table
-	strings map[int64]string
+	table source.Table
+	texts texts
 }
 
 // WaitsForGIL recognises the ranges that --trace=python-gil writes while a thread waits for Python's lock.
@@ -360,10 +337,7 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 				if s := textOf(text); s != "" {
 					found[row] = public(s)
 				} else if v, ok := textID(text, id); ok {
-					if s, ok = t.raw.strings[v]; !ok {
-						s = "#" + strconv.FormatInt(v, 10)
-					}
-					found[row] = s
+					found[row] = t.raw.texts.label(v)
 				} else if text.Kind != pages.Null || id.Kind != pages.Null {
 					found[row] = public(textOf(id))
 				}

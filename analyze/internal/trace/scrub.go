@@ -72,12 +72,7 @@ var referring = []string{"demangledName", "shortName", "mangledName", "name", "n
 	"module"}
 
 // keptKeys are the metadata that loadMeta reads.
-var keptKeys = map[string]bool{
-	"EXPORT_PRODUCT_VERSION": true, "EXPORT_SCHEMA_VERSION": true, "CUDA_GRAPH_TRACE_OPTIONS:MODE": true,
-	"CAPTURE_PRODUCT_VERSION": true, "CAPTURE_EVENT_TYPE": true,
-	"NvDriverVersion": true, "CudaDriverVersion": true, "OsDescription": true, "CpuDescription": true,
-	"CpuArchitecture": true,
-}
+var keptKeys = metaKeys(&Meta{})
 
 // Scrubbed says what Scrub wrote and what it left behind, and how many different names of ranges and threads that are
 // shown look like what.

@@ -14,7 +14,7 @@ import (
 func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	switch role {
 	case RoleSystem, RoleExport, RoleCapture:
-		return keptKeys[textOf(&row[0])] && (row[1].Kind == pages.Int || safeValue(textOf(&row[1])))
+		return keptKeys[role][textOf(&row[0])] != nil && (row[1].Kind == pages.Int || safeValue(textOf(&row[1])))
 	case RoleStrings:
 		id, ok := row[0].Whole()
 		return ok && s.strings[id] != 0
@@ -90,14 +90,7 @@ func (s *scrubber) isNamed(role Role, names []string, row []cell) bool {
 		return ok && s.waits[id]
 	}
 	kind := at(names, row, "eventType")
-	if kind == nil {
-		return true
-	}
-	switch orNone(kind) {
-	case nvtxPushPop, nvtxStartEnd, nvtxtPushPop, nvtxtStartEnd:
-		return true
-	}
-	return false
+	return kind == nil || isRange(orNone(kind))
 }
 
 // value is a cell as it is written: texts reduced to what is known to be harmless, or to names without tokens.
@@ -146,12 +139,10 @@ func (s *scrubber) value(role Role, name string, row []cell, i int) any {
 
 // diagnosticPhrase is the part of a message that diagnosticCode looks for, and null for any other message.
 func diagnosticPhrase(text string) any {
-	if code := diagnosticCode(text); code != "" {
-		for _, phrase := range []string{"not all cuda events", "not all nvtx events", "dropped", "buffer",
-			"might have not been started", "out of memory"} {
-			if diagnosticCode(phrase) == code {
-				return phrase
-			}
+	code := diagnosticCode(text)
+	for _, d := range diagnostics {
+		if d.code == code {
+			return d.has
 		}
 	}
 	return nil

@@ -13,14 +13,8 @@ import (
 // shortTables reads them.
 type shortTables struct {
 	common
-	overheadOf []overheadThread // by row of Trace.Overhead
-	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
-}
-
-// overheadThread is the thread of a row of PROFILER_OVERHEAD, as the row says.
-type overheadThread struct {
-	v     int64
-	known bool
+	overheadOf []owner // by row of Trace.Overhead: its thread
+	eventOf    []owner // by row of Trace.Events: its process
 }
 
 // count is scanRole, and counts the rows, those that take does not want as skipped.
@@ -51,9 +45,10 @@ func (l *shortTables) loadOverhead() error {
 			return false
 		}
 		total += end - start
-		thread, known := row[2].Whole()
 		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None})
-		l.overheadOf = append(l.overheadOf, overheadThread{thread, known})
+		var thread owner
+		thread.id, thread.known = row[2].Whole()
+		l.overheadOf = append(l.overheadOf, thread)
 		return true
 	})
 }
@@ -85,9 +80,6 @@ func (l *shortTables) loadAllocs() error {
 	return err
 }
 
-// noOwner is the global pid of a row that names none.
-const noOwner = -1
-
 // loadEvents reads the events that were recorded into streams. Rows without a correlation id say nothing: no call
 // recorded them.
 func (l *shortTables) loadEvents() error {
@@ -100,11 +92,7 @@ func (l *shortTables) loadEvents() error {
 		if e.Corr < 0 || e.Event < 0 {
 			return false
 		}
-		owner := int64(noOwner)
-		if v, ok := row[5].Whole(); ok {
-			owner = globalPid(pid, v)
-		}
-		l.trace.Events, l.eventOf = append(l.trace.Events, e), append(l.eventOf, owner)
+		l.trace.Events, l.eventOf = append(l.trace.Events, e), append(l.eventOf, ownerOf(pid, &row[5]))
 		return true
 	})
 }

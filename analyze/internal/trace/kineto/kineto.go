@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 )
 
@@ -171,31 +172,27 @@ func (r *reader) document() error {
 	})
 }
 
+// deviceKeys are what is read of a GPU, in the order of the columns of TARGET_INFO_GPU.
+var deviceKeys = []string{"id", "", "name", "numSms", "totalGlobalMem", "computeMajor", "computeMinor"}
+
 func (r *reader) device() error {
-	var id, sms, memory, major, minor int64
-	var name string
+	gpu := slices.Repeat([]cell{integer(0)}, len(deviceKeys))
+	gpu[2] = text("")
 	err := r.in.object(func(key []byte) (err error) {
-		switch string(key) {
-		case "id":
-			id, err = r.in.whole(0)
-		case "name":
-			name, err = r.in.word()
-		case "numSms":
-			sms, err = r.in.whole(0)
-		case "totalGlobalMem":
-			memory, err = r.in.whole(0)
-		case "computeMajor":
-			major, err = r.in.whole(0)
-		case "computeMinor":
-			minor, err = r.in.whole(0)
-		default:
+		at := slices.Index(deviceKeys, string(key))
+		switch {
+		case at < 0:
 			err = r.in.skip()
+		case gpu[at].Kind == pages.Text:
+			gpu[at].S, err = r.in.word()
+		default:
+			gpu[at].Bits, err = r.in.whole(0)
 		}
 		return err
 	})
+	gpu[1] = gpu[0] // cuDevice
 	if len(r.about.gpus) < maxDevices {
-		r.about.gpus = append(r.about.gpus, []cell{integer(id), integer(id), text(name), integer(sms), integer(memory),
-			integer(major), integer(minor)})
+		r.about.gpus = append(r.about.gpus, gpu)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 type cell = pages.Cell
@@ -120,17 +121,11 @@ func (s *Source) Empty() bool {
 
 // Tables lists the tables by name.
 func (s *Source) Tables() ([]source.Table, error) {
-	var list []source.Table
-	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
-		var columns []string
-		for _, c := range s.tables[name].columns {
-			if c != "" {
-				columns = append(columns, c)
-			}
-		}
-		list = append(list, source.Table{Name: name, Columns: columns})
-	}
-	return list, nil
+	names := slices.Sorted(maps.Keys(s.tables))
+	return lists.Map(names, func(name string) source.Table {
+		columns := lists.Filter(s.tables[name].columns, func(c string) bool { return c != "" })
+		return source.Table{Name: name, Columns: columns}
+	}), nil
 }
 
 // Rows is how many rows a table has.
@@ -139,58 +134,45 @@ func (s *Source) Rows(name string) int { return s.tables[name].rows }
 // Release frees the rows of a table that is not read again.
 func (s *Source) Release(name string) { s.tables[name].release(s.memory) }
 
-// open makes a cursor, and finds the named columns.
-func (s *Source) open(name string, columns []string) (*cursor, []int, error) {
+// open makes a cursor, and a function that returns the named columns of its row.
+func (s *Source) open(name string, columns []string) (c *cursor, row func() []cell, err error) {
 	t := s.tables[name]
 	if t == nil {
 		return nil, nil, fmt.Errorf("no table %s", name)
 	}
-	places := make([]int, len(columns))
-	for i, c := range columns {
-		places[i] = t.place(c)
-	}
-	return &cursor{t: t}, places, nil
+	places, cells := lists.Map(columns, t.place), make([]cell, len(columns))
+	c = &cursor{t: t}
+	return c, func() []cell {
+		for i, at := range places {
+			cells[i] = c.cell(at)
+		}
+		return cells
+	}, nil
 }
 
 // Scan calls each for every row, in the order of the file.
 func (s *Source) Scan(name string, columns []string, each func(row []pages.Cell) error) error {
-	c, places, err := s.open(name, columns)
-	if err != nil {
-		return err
+	c, row, err := s.open(name, columns)
+	for err == nil && c.next() {
+		err = each(row())
 	}
-	cells := make([]cell, len(columns))
-	for c.next() {
-		for i, at := range places {
-			cells[i] = c.cell(at)
-		}
-		if err := each(cells); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // Fetch reads single rows by number, from 1 on.
 func (s *Source) Fetch(name string, columns []string, rows []int64, each func(row int64, cells []pages.Cell) error) error {
-	c, places, err := s.open(name, columns)
-	if err != nil {
-		return err
-	}
-	cells := make([]cell, len(columns))
+	c, row, err := s.open(name, columns)
 	for _, id := range rows {
-		if id < 1 || id > int64(c.t.rows) {
-			continue
+		if err != nil {
+			break
 		}
-		c.seek(int(id - 1))
-		c.next()
-		for i, at := range places {
-			cells[i] = c.cell(at)
-		}
-		if err := each(id, cells); err != nil {
-			return err
+		if id >= 1 && id <= int64(c.t.rows) {
+			c.seek(int(id - 1))
+			c.next()
+			err = each(id, row())
 		}
 	}
-	return nil
+	return err
 }
 
 // Close gives the rows back.

@@ -168,7 +168,7 @@ const planBits = 12
 // find returns the plan for the record that begins b, of total bytes, whose header must be complete in b.
 func (ps *plans) find(b []byte, header, total int) (*plan, string) {
 	h := b[:header]
-	slot := &ps.recent[hash(h)>>(64-planBits)]
+	slot := &ps.recent[Hash(h)>>(64-planBits)]
 	if p := *slot; p != nil && p.header == string(h) {
 		if p.total != total {
 			return nil, "has a record that is longer or shorter than its header says"
@@ -186,8 +186,8 @@ func (ps *plans) find(b []byte, header, total int) (*plan, string) {
 	return p, ""
 }
 
-// hash mixes a header's bytes, eight at a time.
-func hash(b []byte) uint64 {
+// Hash mixes bytes, eight at a time; its upper bits are good.
+func Hash(b []byte) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	h := uint64(len(b))
 	if len(b) < 8 {
