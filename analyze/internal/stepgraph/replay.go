@@ -82,7 +82,7 @@ func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 		base: make([]int32, len(devices)), joined: map[int32]int64{}, memory: g.memory(), stretch: stretch}
 	n, first := int32(0), int64(maxTime) // first is when the first work or call of the stretch starts
 	for d, x := range devices {
-		lo, hi := startingIn(x, stretch)
+		lo, hi := int32(x.From(stretch.Start)), int32(x.From(stretch.End))
 		r.lo[d], r.hi[d], r.base[d] = lo, hi, n
 		n += hi - lo
 		if lo < hi {
@@ -121,22 +121,6 @@ func (r *replay) openCalls() {
 			r.ends.push(pending{r.g.api.End(int(k.call)), k.call, k.piece})
 		}
 	}
-}
-
-// startingIn are the pieces of a device that start in the stretch.
-func startingIn(d *timeline.Device, stretch interval.Interval) (lo, hi int32) {
-	search := func(t int64) int32 {
-		a, b := 0, d.Len()
-		for a < b {
-			if m := (a + b) / 2; d.Start(m) < t {
-				a = m + 1
-			} else {
-				b = m
-			}
-		}
-		return int32(a)
-	}
-	return search(stretch.Start), search(stretch.End)
 }
 
 // factors gets the factor of every piece, and finds the calls all of whose work is removed.

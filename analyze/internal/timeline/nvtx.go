@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // NVTX is the GPU time of kernels (and of whole CUDA graphs, whose kernels are hidden) that started in the window,
@@ -64,7 +65,7 @@ func Attribute(t *trace.Trace, calls *Calls, contexts *Contexts, window interval
 	}
 	add(&t.Kernels.Work, calls.Kernel)
 	add(&t.Graphs.Work, calls.Graph)
-	s := newRangeSums(t)
+	s := &rangeSums{trace: t}
 	s.nested(contexts, self)
 	for i := range byCall {
 		if byCall[i].count > 0 {
@@ -87,28 +88,16 @@ func Attribute(t *trace.Trace, calls *Calls, contexts *Contexts, window interval
 // rangeSums adds up by name and process.
 type rangeSums struct {
 	trace *trace.Trace
-	index map[[2]int32]int
+	pairs lists.Numbering[[2]int32]
 	list  []RangeTime
-	last  int
-}
-
-func newRangeSums(t *trace.Trace) *rangeSums {
-	return &rangeSums{trace: t, index: map[[2]int32]int{}}
 }
 
 func (s *rangeSums) of(name, thread int32) *RangeTime {
 	proc := s.trace.Threads[thread].Proc
-	if len(s.list) > 0 && s.list[s.last].Name == name && s.list[s.last].Proc == proc {
-		return &s.list[s.last]
-	}
-	key := [2]int32{name, proc}
-	at, ok := s.index[key]
-	if !ok {
-		at = len(s.list)
-		s.index[key] = at
+	at := int(s.pairs.Of([2]int32{name, proc}))
+	if at == len(s.list) {
 		s.list = append(s.list, RangeTime{Name: name, Proc: proc})
 	}
-	s.last = at
 	return &s.list[at]
 }
 

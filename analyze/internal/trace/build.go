@@ -325,7 +325,7 @@ func (f *spanFacts) add(start, length int64) {
 // settleCodes closes the gaps of a column of codes and merges the sinks' dictionaries: entries with equal groups become
 // one entry, that of the first row.
 func settleCodes[K comparable](s *store, column []uint16, dicts []*dict[K], group func(K) K) (codes, []K) {
-	groups := map[K]int32{} // to a number of the group, or to the code it got
+	var groups lists.Numbering[K]
 	to := make([][]int32, len(dicts))
 	for i, d := range dicts {
 		to[i] = make([]int32, len(d.keys))
@@ -333,15 +333,10 @@ func settleCodes[K comparable](s *store, column []uint16, dicts []*dict[K], grou
 			if group != nil {
 				key = group(key)
 			}
-			n, ok := groups[key]
-			if !ok {
-				n = int32(len(groups))
-				groups[key] = n
-			}
-			to[i][k] = n
+			to[i][k] = groups.Of(key)
 		}
 	}
-	m := merger{to: to, final: make([]int32, len(groups)),
+	m := merger{to: to, final: make([]int32, len(groups.Keys)),
 		far: s.byRow(lists.Map(dicts, func(d *dict[K]) []far { return d.far })...)}
 	for i := range m.final {
 		m.final[i] = None
@@ -350,9 +345,9 @@ func settleCodes[K comparable](s *store, column []uint16, dicts []*dict[K], grou
 	var c codes
 	switch {
 	case n == 0:
-	case len(groups) <= 1<<8:
+	case len(groups.Keys) <= 1<<8:
 		c.w8 = settled[uint8](s, &m, column, n)
-	case len(groups) <= 1<<16:
+	case len(groups.Keys) <= 1<<16:
 		c.w16 = settled[uint16](s, &m, column, n)
 	default:
 		c.w32 = settled[uint32](s, &m, column, n)

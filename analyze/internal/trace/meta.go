@@ -76,7 +76,7 @@ func (l *descriptions) loadMeta() error {
 		}), l.scanRole(RoleDiagnostics, []string{"severity", "text"}, func(row []cell) error {
 			severity, _ := row[0].Whole()
 			text, _ := l.text(&row[1])
-			l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{Severity: severity, Code: diagnosticCode(text)})
+			l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{severity, diagnosticCode(text)})
 			return nil
 		}))
 	slices.Sort(m.TraceSet)

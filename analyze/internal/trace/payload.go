@@ -67,7 +67,7 @@ func (l texts) ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok 
 	if !ok {
 		return c, false
 	}
-	return NCCLCall{start, end, tid, ncclOps[strings.ToLower(l.rangeText(row))], said}, true
+	return NCCLCall{start, end, tid, ncclOps[strings.ToLower(textOfRange(l, row))], said}, true
 }
 
 // ncclRow is a call with the row that says so.

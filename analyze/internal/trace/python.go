@@ -33,7 +33,7 @@ type rawPython struct {
 
 // domainName keeps the name of a domain of NVTX, if it is the one of Python's samples.
 func (s *rangeSink) domainName(row, own []cell) {
-	if tid, ok := row[3].Whole(); ok && s.t.l.rangeText(row) == payload.PythonDomain {
+	if tid, ok := row[3].Whole(); ok && textOfRange(s.t.l.texts, row) == payload.PythonDomain {
 		domain, _ := own[0].Whole()
 		s.pythonDomains = append(s.pythonDomains, [2]int64{tid &^ tidBits, domain})
 	}
@@ -80,7 +80,7 @@ func (s *rangeSink) pythonStack(b []byte) (frames []uint32) {
 func (t *rangeTable) settlePython() {
 	var domains [][2]int64
 	var all []rawPython
-	index := map[payload.PythonFrame]int32{}
+	var frames lists.Numbering[payload.PythonFrame]
 	tr := t.l.trace
 	for _, s := range t.sinks {
 		domains = append(domains, s.pythonDomains...)
@@ -96,20 +96,14 @@ func (t *rangeTable) settlePython() {
 				continue
 			}
 			for i, code := range m.frames {
-				f := s.pythonFrames.keys[code]
-				n, ok := index[f]
-				if !ok {
-					n = int32(len(tr.PythonFrames))
-					index[f] = n
-					tr.PythonFrames = append(tr.PythonFrames, PythonFrame{
-						t.l.label(int64(f.Function)), shortPath(t.l.label(int64(f.File))), int64(f.Line),
-					})
-				}
-				m.frames[i] = uint32(n)
+				m.frames[i] = uint32(frames.Of(s.pythonFrames.keys[code]))
 			}
 			all = append(all, m)
 		}
 	}
+	tr.PythonFrames = lists.Map(frames.Keys, func(f payload.PythonFrame) PythonFrame {
+		return PythonFrame{t.l.label(int64(f.Function)), shortPath(t.l.label(int64(f.File))), int64(f.Line)}
+	})
 	lists.Sort(all, func(a, b rawPython) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.row, b.row)) })
 	t.python = all
 	for _, m := range all {

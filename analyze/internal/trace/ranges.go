@@ -97,7 +97,7 @@ const rangeColumns = 10
 // nameThread takes the rank of a process from the name that MPI gives its thread.
 func (s *rangeSink) nameThread(row []cell) {
 	thread, known := row[3].Whole()
-	if rank, ok := namedRank(s.t.l.rangeText(row)); ok && known {
+	if rank, ok := namedRank(textOfRange(s.t.l.texts, row)); ok && known {
 		s.t.l.tagging.Lock()
 		defer s.t.l.tagging.Unlock()
 		if s.t.l.rangeRanks == nil {
@@ -191,8 +191,8 @@ func (s *rangeSink) nameOf(text, id *cell) uint32 {
 	return s.name.text(clip(textOf(id)))
 }
 
-// rangeText is the text of a row of NVTX_EVENTS, its own or that of its id; empty if there is none.
-func (l texts) rangeText(row []cell) string {
+// textOfRange is the text of a row of NVTX_EVENTS, its own or that of its id; empty if there is none.
+func textOfRange(l texts, row []cell) string {
 	text := textOf(&row[4])
 	if text == "" {
 		text, _ = l.text(&row[5])
@@ -211,16 +211,15 @@ func textID(text, id *cell) (int64, bool) {
 func (t *rangeTable) after() {
 	t.settlePython()
 	t.l.trace.NCCL = inOrder(lists.Map(t.sinks, func(s *rangeSink) []ncclRow { return s.calls })...)
-	r, sizes := &t.l.trace.Ranges, map[int64]int32{int64(None): None} // by id
+	r := &t.l.trace.Ranges
+	var sizes lists.Numbering[int64] // by id
 	for i := range r.places {
 		p := &r.places[i]
-		at, known := sizes[p.text]
-		if !known {
-			at = int32(len(r.Sizes))
-			sizes[p.text], r.Sizes = at, append(r.Sizes, t.l.texts[p.text])
+		if p.sizes = None; p.text != int64(None) {
+			p.sizes = sizes.Of(p.text)
 		}
-		p.sizes = at
 	}
+	r.Sizes = lists.Map(sizes.Keys, func(id int64) string { return t.l.texts[id] })
 	ranges := t.adopt
 	t.adopt = func(ids *idents) {
 		ranges(ids)

@@ -3,6 +3,8 @@ package workunit
 import (
 	"slices"
 	"sort"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // fit describes how well the units of an anchor explain a sequence.
@@ -90,21 +92,15 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	if len(pos) < minRepeats {
 		return x
 	}
-	type form struct {
-		kind
-		hash uint64
-	}
-	index := map[uint64]int{}
-	var forms []form
+	var hashes lists.Numbering[uint64]
+	var forms []kind
 	var inside int64
 	for i := 0; i+1 < len(pos); i++ {
 		u := stretch{pos[i], pos[i+1]}
 		hash, time := f.work(u)
-		k, ok := index[hash]
-		if !ok {
-			k = len(forms)
-			index[hash] = k
-			forms = append(forms, form{kind{stretch: u, long: time}, hash})
+		k := int(hashes.Of(hash))
+		if k == len(forms) {
+			forms = append(forms, kind{stretch: u, long: time})
 		}
 		forms[k].add(1, int64(u.hi-u.lo), time)
 		inside += time
@@ -123,7 +119,7 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 		case at >= 0:
 			kinds[at].add(forms[i].units, forms[i].size, forms[i].time)
 		case len(kinds) < maxKinds:
-			kinds = append(kinds, forms[i].kind)
+			kinds = append(kinds, forms[i])
 		}
 	}
 	for i := range kinds[:min(len(kinds), maxNear)] { // the last unit has no end, but may be complete

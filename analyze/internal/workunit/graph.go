@@ -58,16 +58,11 @@ func graphLaunches(tr *trace.Trace, t *track, names *symbols) (list []launch, gr
 		}
 	}
 	slices.SortFunc(list, func(a, b launch) int { return cmp.Compare(a.at, b.at) })
-	index := map[uint64]int32{}
+	var hashes lists.Numbering[uint64]
 	for i := range list {
-		g, ok := index[list[i].hash]
-		if !ok {
-			g = int32(len(index))
-			index[list[i].hash] = g
-		}
-		list[i].graph = g
+		list[i].graph = hashes.Of(list[i].hash)
 	}
-	return list, len(index)
+	return list, len(hashes.Keys)
 }
 
 // anchors returns the launches that start units. The graph with the most time is an anchor. Graphs that run in most of
@@ -111,17 +106,11 @@ func anchors(list []launch, graphs int) []cut {
 		}
 	}
 	var cuts []cut
-	kind, kinds := make([]int32, graphs), int32(0)
+	var kinds lists.Numbering[int32]
 	for i := range list {
-		g := list[i].graph
-		if !isAnchor[g] {
-			continue
+		if g := list[i].graph; isAnchor[g] {
+			cuts = append(cuts, cut{at: list[i].at, kind: kinds.Of(g) + 1})
 		}
-		if kind[g] == 0 {
-			kinds++
-			kind[g] = kinds
-		}
-		cuts = append(cuts, cut{at: list[i].at, kind: kind[g]})
 	}
 	return cuts
 }
@@ -168,7 +157,7 @@ func (f *Search) byGraph(minShare float64) *Result {
 // hold at least minUnits of the compute time. A cut unit that is much larger than kept ones does not count. It sets
 // r.Coverage.
 func (f *Search) sound(r *Result) bool {
-	if units, _ := r.kept(); units == 0 {
+	if r.kept() == 0 {
 		return false
 	}
 	type work struct {

@@ -1,10 +1,10 @@
 package workunit
 
 import (
-	"slices"
-
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Judged are the kept units of the main kind of one process, on the device where their median is longest.
@@ -12,40 +12,25 @@ func (r *Result) Judged() []int32 {
 	if r == nil || r.Kind == KindNone || r.Primary < 0 {
 		return nil
 	}
-	type key struct{ device, proc int32 }
-	lists := map[key][]int32{}
-	var keys []key
+	var judged []int32
+	times := map[int32][]float64{} // by device
 	for i := range r.Units {
 		if u := &r.Units[i]; u.State == Kept && int(u.Group) == r.Primary {
-			k := key{u.Device, u.Proc}
-			if lists[k] == nil {
-				keys = append(keys, k)
-			}
-			lists[k] = append(lists[k], int32(i))
+			judged = append(judged, int32(i))
+			times[u.Device] = append(times[u.Device], float64(u.Time()))
 		}
 	}
-	times := map[int32][]int64{} // by device
-	for k, list := range lists {
-		for _, u := range list {
-			times[k.device] = append(times[k.device], r.Units[u].Time())
+	type key struct{ device, proc int32 }
+	at, most := int32(0), 0.0 // device of the best, and its median
+	var best []int32
+	for _, list := range lists.Groups(judged, func(u int32) key { return key{r.Units[u].Device, r.Units[u].Proc} }) {
+		device := r.Units[list[0]].Device
+		median := order.Median(times[device])
+		if best == nil || device == at && len(list) > len(best) || device != at && median > most {
+			at, most, best = device, median, list
 		}
 	}
-	medians := make(map[int32]float64, len(times))
-	for device, list := range times {
-		slices.Sort(list)
-		medians[device] = float64(list[(len(list)-1)/2]+list[len(list)/2]) / 2
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	best, most := keys[0], medians[keys[0].device]
-	for _, k := range keys[1:] {
-		switch m := medians[k.device]; {
-		case k.device == best.device && len(lists[k]) > len(lists[best]), k.device != best.device && m > most:
-			best, most = k, m
-		}
-	}
-	return lists[best]
+	return best
 }
 
 // Tokens are the tokens that a kept unit computes, by its marker: one for each request in decode, those of prompts,

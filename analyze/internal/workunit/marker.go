@@ -192,10 +192,10 @@ func (f *Search) byUserRange() *Result {
 	})
 	res := f.markerUnits(set, f.Spec.Pattern.String())
 	f.sound(res)
-	switch units, _ := res.kept(); {
+	switch {
 	case len(res.Units) == 0:
 		return none("matches ranges in which no GPU work was launched")
-	case units == 0:
+	case res.kept() == 0:
 		return none("gives no complete unit")
 	}
 	res.Why = fmt.Sprintf("asked for with %s: a unit is the work launched in one of %d ranges, and lasts until the first work of the next", what, len(set.ranges))
@@ -283,7 +283,7 @@ func (m *marked) group(in *Input, kind func(r int32) Group) {
 		phase         string
 		batch, tokens int64
 	}
-	index := map[key]int32{}
+	var keys lists.Numbering[key]
 	m.kinds = make([]int32, len(m.ranges))
 	for i, r := range m.ranges {
 		g := kind(r)
@@ -291,24 +291,20 @@ func (m *marked) group(in *Input, kind func(r int32) Group) {
 			tag := in.Trace.Ranges.Names[in.Trace.Ranges.Name(int(r))].Tag
 			g.Phase = cmp.Or(in.MappedPhase(tag), g.Phase)
 		}
-		k := key{g.Phase, g.Batch, g.Tokens}
-		at, ok := index[k]
-		if !ok {
-			at = int32(len(m.groups))
-			index[k] = at
+		m.kinds[i] = keys.Of(key{g.Phase, g.Batch, g.Tokens})
+		if int(m.kinds[i]) == len(m.groups) {
 			m.groups = append(m.groups, g)
 		}
-		m.kinds[i] = at
 	}
 }
 
 // launched is the GPU time launched inside the markers, in ns.
 func (m *marked) launched(in *Input) int64 {
-	o := newOwners(in.Trace, m)
+	o := newOpener(in.Trace, m.ranges).alone()
 	var sum int64
 	for _, device := range in.Timeline.Devices {
 		for i := range device.Len() {
-			if o.of(device.Call(i)) >= 0 {
+			if o.around(device.Call(i)) >= 0 {
 				sum += device.End(i) - device.Start(i)
 			}
 		}
@@ -320,7 +316,7 @@ func (m *marked) launched(in *Input) int64 {
 func (f *Search) markerUnits(m *marked, name string) *Result {
 	f.begin()
 	r := &f.Trace.Ranges
-	o := newOwners(f.Trace, m)
+	o := newOpener(f.Trace, m.ranges).alone()
 	var units []Unit
 	at := make([]int32, len(m.ranges)) // the marker's unit on this device, or -1
 	between := newOwned(f.Trace.Memory(), f.Timeline)
@@ -330,7 +326,7 @@ func (f *Search) markerUnits(m *marked, name string) *Result {
 		}
 		for i := range device.Len() {
 			call := device.Call(i)
-			k := o.of(call)
+			k := o.around(call)
 			if k < 0 {
 				if k = o.before(call); k >= 0 {
 					between[d].Set(i, k)

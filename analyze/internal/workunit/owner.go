@@ -8,123 +8,135 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// owners finds the marker of an API call: the one open around it on its thread. If one thread has all markers of the
-// process, it is the one open there, even if another thread made the call.
-type owners struct {
+// opener finds the range that is open when a call is made: on the call's thread or on that of its process which counts
+// as home.
+type opener struct {
 	trace    *trace.Trace
-	m        *marked
-	byThread []markerList
-	alone    []int32 // by process: the thread that has all its markers, if they do not overlap, or trace.None
+	list     []int32   // ranges by start
+	byThread [][]int32 // indexes into list
+	near     []int     // by thread: where the last search ended, since calls come mostly in order
+	home     []int32   // by process: thread, or trace.None
 }
 
-// markerList is the markers of one thread, as indexes into marked.ranges. Both starts and ends ascend, because no
-// marker contains another.
-type markerList struct {
-	list []int32
-	near int // where the last search ended: calls come mostly in order
+func newOpener(t *trace.Trace, list []int32) *opener {
+	o := &opener{trace: t, list: list, byThread: make([][]int32, len(t.Threads)), near: make([]int, len(t.Threads)),
+		home: make([]int32, len(t.Procs))}
+	for i, id := range list {
+		th := t.Ranges.Thread(int(id))
+		o.byThread[th] = append(o.byThread[th], int32(i))
+	}
+	for p := range o.home {
+		o.home[p] = trace.None
+	}
+	return o
 }
 
-func newOwners(t *trace.Trace, m *marked) *owners {
-	r := &t.Ranges
-	o := &owners{trace: t, m: m, byThread: make([]markerList, len(t.Threads)), alone: make([]int32, len(t.Procs))}
-	const several = -2
-	for p := range o.alone {
-		o.alone[p] = trace.None
-	}
-	for i, id := range m.ranges {
-		th := r.Thread(int(id))
-		list := &o.byThread[th].list
-		overlap := len(*list) > 0 && r.End(int(m.ranges[(*list)[len(*list)-1]])) > r.Start(int(id))
-		*list = append(*list, int32(i))
-		p := t.Threads[th].Proc
-		if p == trace.None {
-			continue
-		}
-		switch {
-		case o.alone[p] == trace.None:
-			o.alone[p] = th
-		case o.alone[p] != th || overlap:
-			o.alone[p] = several
+// eachThread visits the threads of known processes that have ranges.
+func (o *opener) eachThread(visit func(proc, thread int32, list []int32)) {
+	for th, list := range o.byThread {
+		if p := o.trace.Threads[th].Proc; p != trace.None && len(list) > 0 {
+			visit(p, int32(th), list)
 		}
 	}
-	for p := range o.alone {
-		if o.alone[p] == several {
-			o.alone[p] = trace.None
+}
+
+// alone makes home of a process the thread that has all its ranges, if these do not overlap.
+func (o *opener) alone() *opener {
+	several := make([]bool, len(o.home))
+	o.eachThread(func(p, th int32, list []int32) {
+		several[p] = several[p] || o.home[p] != trace.None
+		for k := 1; k < len(list); k++ {
+			several[p] = several[p] || o.end(list[k-1]) > o.start(list[k])
+		}
+		o.home[p] = th
+	})
+	for p, is := range several {
+		if is {
+			o.home[p] = trace.None
 		}
 	}
 	return o
 }
 
-// of returns the index of the call's marker, or -1.
-func (o *owners) of(call int32) int32 {
-	if call == trace.None {
-		return -1
-	}
-	api := &o.trace.API
-	th := api.Thread(int(call))
-	if th == trace.None {
-		return -1
-	}
-	start, end := api.Start(int(call)), api.End(int(call))
-	if m := o.open(th, start, end); m >= 0 && o.end(m) > start {
-		return m
-	}
-	p := o.trace.Threads[th].Proc
-	if p == trace.None || o.alone[p] == trace.None || o.alone[p] == th {
-		return -1
-	}
-	return o.open(o.alone[p], start, end)
+// longest makes home of a process the thread whose outermost ranges are open longest.
+func (o *opener) longest() *opener {
+	most := make([]int64, len(o.home))
+	o.eachThread(func(p, th int32, list []int32) {
+		open, until := int64(0), int64(math.MinInt64)
+		for _, k := range list {
+			if o.start(k) >= until {
+				open += o.end(k) - o.start(k)
+				until = o.end(k)
+			}
+		}
+		if o.home[p] == trace.None || open > most[p] {
+			o.home[p], most[p] = th, open
+		}
+	})
+	return o
 }
 
-// before returns the last marker that started before the call, on its thread or on the one that has all markers of its
-// process, or -1.
-func (o *owners) before(call int32) int32 {
+func (o *opener) start(k int32) int64 { return o.trace.Ranges.Start(int(o.list[k])) }
+func (o *opener) end(k int32) int64   { return o.trace.Ranges.End(int(o.list[k])) }
+
+// last is the last range of a thread that starts by a moment, or -1.
+func (o *opener) last(th int32, by int64) int32 {
+	list, near := o.byThread[th], &o.near[th]
+	is := func(i int) bool {
+		return i < len(list) && o.start(list[i]) <= by && (i+1 == len(list) || o.start(list[i+1]) > by)
+	}
+	switch {
+	case is(*near):
+	case is(*near + 1):
+		*near++
+	default:
+		at := sort.Search(len(list), func(i int) bool { return o.start(list[i]) > by })
+		if at == 0 {
+			return -1
+		}
+		*near = at - 1
+	}
+	return list[*near]
+}
+
+// before is the last range that starts no later than a call, on its thread or, if that has none, at home; or -1.
+func (o *opener) before(call int32) int32 {
 	if call == trace.None {
 		return -1
 	}
 	th := o.trace.API.Thread(int(call))
-	if th == trace.None {
-		return -1
-	}
-	if p := o.trace.Threads[th].Proc; len(o.byThread[th].list) == 0 && p != trace.None {
-		th = o.alone[p]
+	if th != trace.None && len(o.byThread[th]) == 0 {
+		th = o.homeOf(th)
 	}
 	if th == trace.None {
 		return -1
 	}
-	list, start := o.byThread[th].list, o.trace.API.Start(int(call))
-	k := sort.Search(len(list), func(i int) bool { return o.start(list[i]) > start })
-	if k == 0 {
-		return -1
-	}
-	return list[k-1]
+	return o.last(th, o.trace.API.Start(int(call)))
 }
 
-func (o *owners) start(m int32) int64 { return o.trace.Ranges.Start(int(o.m.ranges[m])) }
-func (o *owners) end(m int32) int64   { return o.trace.Ranges.End(int(o.m.ranges[m])) }
+// homeOf is the home of a thread's process, or trace.None.
+func (o *opener) homeOf(th int32) int32 {
+	if p := o.trace.Threads[th].Proc; p != trace.None {
+		return o.home[p]
+	}
+	return trace.None
+}
 
-// open returns the last marker of the thread that starts no later than start, if it is open until end, else -1.
-func (o *owners) open(th int32, start, end int64) int32 {
-	l := &o.byThread[th]
-	if len(l.list) == 0 {
+// around is the range around a call, if no two of a thread contain each other: the one open on the call's thread, or at
+// home even if another thread made the call; or -1.
+func (o *opener) around(call int32) int32 {
+	if call == trace.None || o.trace.API.Thread(int(call)) == trace.None {
 		return -1
 	}
-	last := func(i int) bool { // whether the i-th is the last that starts no later than start
-		return o.start(l.list[i]) <= start && (i+1 == len(l.list) || o.start(l.list[i+1]) > start)
+	th := o.trace.API.Thread(int(call))
+	start, end := o.trace.API.Start(int(call)), o.trace.API.End(int(call))
+	if k := o.last(th, start); k >= 0 && o.end(k) >= end && o.end(k) > start {
+		return k
 	}
-	switch {
-	case last(l.near):
-	case l.near+1 < len(l.list) && last(l.near+1):
-		l.near++
-	default:
-		at := sort.Search(len(l.list), func(i int) bool { return o.start(l.list[i]) > start })
-		if at == 0 {
-			return -1
+	if home := o.homeOf(th); home != trace.None && home != th {
+		if k := o.last(home, start); k >= 0 && o.end(k) >= end {
+			return k
 		}
-		l.near = at - 1
-	}
-	if m := l.list[l.near]; o.end(m) >= end {
-		return m
 	}
 	return -1
 }

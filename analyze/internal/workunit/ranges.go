@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of finding units by the program's own ranges.
@@ -80,26 +80,15 @@ func (f *Search) byRanges() *Result {
 		return nil
 	}
 	ofName := make([]int32, len(r.Names))
-	index := map[string]int32{}
-	var families []family
+	var texts lists.Numbering[string]
 	for i := range r.Names {
 		ofName[i] = -1
-		text := fold(r.Names[i].Text)
-		if !own(text) {
-			continue
+		if text := fold(r.Names[i].Text); own(text) {
+			ofName[i] = texts.Of(text)
 		}
-		k, ok := index[text]
-		if !ok {
-			k = int32(len(families))
-			index[text] = k
-			families = append(families, family{text: text})
-		}
-		ofName[i] = k
 	}
-	given, ok := index[f.Range]
-	if !ok {
-		given = -1
-	}
+	families := lists.Map(texts.Keys, func(text string) family { return family{text: text} })
+	given := int32(slices.Index(texts.Keys, f.Range))
 	all, kernels := familyWork(f.Input, &f.names, ofName, families, given)
 	var fair []int
 	for i := range families {
@@ -166,7 +155,7 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family, gi
 			}
 		}
 	}
-	open := newOpener(in.Trace, list)
+	open := newOpener(in.Trace, list).longest()
 	// launchers visits the families of the ranges around the call that launched a piece of work, each once.
 	launchers := func(device *timeline.Device, w int, visit func(k int32)) {
 		call := device.Call(w)
@@ -175,7 +164,7 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family, gi
 		}
 		end := in.Trace.API.End(int(call))
 		last := int32(-1)
-		for k, n := open.at(call), 0; k >= 0 && n < maxDepth; k, n = around[k], n+1 {
+		for k, n := open.before(call), 0; k >= 0 && n < maxDepth; k, n = around[k], n+1 {
 			i := int(list[k])
 			if family := ofName[r.Name(i)]; family != last && r.End(i) >= end {
 				last = family
@@ -245,59 +234,4 @@ func anyLarge(t *timeline.Timeline, families int, of func(device *timeline.Devic
 		}
 	}
 	return float64(slices.Max(inside)) >= minFamily*float64(sampled)-sampleError*math.Sqrt(float64(sampled))
-}
-
-// opener finds the range that is open when a call is made: on the call's thread or, if that has no ranges, on the
-// thread of its process whose outermost ranges are open longest.
-type opener struct {
-	trace    *trace.Trace
-	list     []int32   // ranges by start
-	byThread [][]int32 // indexes into list
-	home     []int32   // by process: thread, or trace.None
-}
-
-func newOpener(t *trace.Trace, list []int32) *opener {
-	r := &t.Ranges
-	o := &opener{trace: t, list: list}
-	o.byThread, o.home = make([][]int32, len(t.Threads)), make([]int32, len(t.Procs))
-	open, until := make([]int64, len(t.Threads)), make([]int64, len(t.Threads))
-	for k, i := range list {
-		th := r.Thread(int(i))
-		if len(o.byThread[th]) == 0 || r.Start(int(i)) >= until[th] {
-			open[th] += r.End(int(i)) - r.Start(int(i))
-			until[th] = r.End(int(i))
-		}
-		o.byThread[th] = append(o.byThread[th], int32(k))
-	}
-	for p := range o.home {
-		o.home[p] = trace.None
-	}
-	for th := range t.Threads {
-		p := t.Threads[th].Proc
-		if p != trace.None && len(o.byThread[th]) > 0 && (o.home[p] == trace.None || open[th] > open[o.home[p]]) {
-			o.home[p] = int32(th)
-		}
-	}
-	return o
-}
-
-// at is the index in the list of the last range, on the thread to use, that starts no later than the call, or -1.
-func (o *opener) at(call int32) int32 {
-	th := o.trace.API.Thread(int(call))
-	if th == trace.None {
-		return -1
-	}
-	if len(o.byThread[th]) == 0 {
-		p := o.trace.Threads[th].Proc
-		if p == trace.None || o.home[p] == trace.None {
-			return -1
-		}
-		th = o.home[p]
-	}
-	list, start := o.byThread[th], o.trace.API.Start(int(call))
-	k := sort.Search(len(list), func(i int) bool { return o.trace.Ranges.Start(int(o.list[list[i]])) > start })
-	if k == 0 {
-		return -1
-	}
-	return list[k-1]
 }

@@ -459,7 +459,7 @@ func (f *Search) byUserKernel() *Result {
 	r := f.sliced(s, KindKernel, f.Spec.Pattern.String(),
 		"asked for with "+what+": a unit runs from one matching kernel to the next")
 	f.sound(r)
-	if n, _ := r.kept(); n == 0 {
+	if r.kept() == 0 {
 		return &Result{Kind: KindNone, Why: what + " gives no complete unit"}
 	}
 	return r

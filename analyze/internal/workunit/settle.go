@@ -142,29 +142,22 @@ func hashGeometry(c *trace.LaunchConfig) uint64 {
 
 // describe gives each group the signature that most of its kept units have, and makes names of groups distinct.
 func (r *Result) describe() {
-	type vote struct {
+	type form struct {
+		group int32
 		hash  uint64
-		unit  int32
-		count int
 	}
-	votes := make([][]vote, len(r.Groups))
-	at := make([]map[uint64]int, len(r.Groups))
+	var kept []int32
 	for i := range r.Units {
-		u := &r.Units[i]
-		if u.State != Kept || u.Group < 0 {
-			continue
+		if u := &r.Units[i]; u.State == Kept && u.Group >= 0 {
+			kept = append(kept, int32(i))
 		}
-		g := u.Group
-		if at[g] == nil {
-			at[g] = map[uint64]int{}
+	}
+	best := make([][]int32, len(r.Groups)) // by group: the units of a form
+	for _, list := range lists.Groups(kept, func(u int32) form { return form{r.Units[u].Group, r.Units[u].hash} }) {
+		u := &r.Units[list[0]]
+		if at := &best[u.Group]; *at == nil || r.stands(list, *at) {
+			*at = list
 		}
-		k, ok := at[g][u.hash]
-		if !ok {
-			k = len(votes[g])
-			at[g][u.hash] = k
-			votes[g] = append(votes[g], vote{u.hash, int32(i), 0})
-		}
-		votes[g][k].count++
 	}
 	plain := 0
 	for g := range r.Groups {
@@ -174,13 +167,9 @@ func (r *Result) describe() {
 			group.Kernels = order.Median(group.kernels)
 			group.kernels = nil
 		}
-		if len(votes[g]) > 0 {
-			best := slices.MinFunc(votes[g], func(a, b vote) int { // of forms as frequent the longer, whatever its names
-				return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(r.Units[b.unit].Time(), r.Units[a.unit].Time()),
-					cmp.Compare(a.hash, b.hash))
-			})
-			group.Signature = fmt.Sprintf("%016x", best.hash)
-			group.Example = best.unit
+		if best[g] != nil {
+			group.Example = best[g][0]
+			group.Signature = fmt.Sprintf("%016x", r.Units[group.Example].hash)
 		}
 		if group.plain() && group.Count > 0 {
 			plain++
@@ -190,6 +179,13 @@ func (r *Result) describe() {
 	if plain > 1 {
 		r.nameApart()
 	}
+}
+
+// stands reports whether units of one form stand for their group rather than those of another: of forms as frequent the
+// longer, whatever its names.
+func (r *Result) stands(a, b []int32) bool {
+	x, y := &r.Units[a[0]], &r.Units[b[0]]
+	return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(y.Time(), x.Time()), cmp.Compare(x.hash, y.hash)) < 0
 }
 
 // dropEmpty removes groups without kept units. Their units remain, without a group.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // cut is a position where a unit starts on a track.
@@ -165,19 +166,16 @@ func (s *slicer) group() []Group {
 		units, example int32
 		time           int64
 	}
-	index := map[key]int32{}
+	var keys lists.Numbering[key]
 	var kinds []kind
 	for i := range s.units {
 		u := &s.units[i]
 		if s.span[i].lead {
 			continue
 		}
-		k := key{u.hash, u.anchor}
-		at, ok := index[k]
-		if !ok {
-			at = int32(len(kinds))
-			index[k] = at
-			kinds = append(kinds, kind{key: k, example: int32(i)})
+		at := int(keys.Of(key{u.hash, u.anchor}))
+		if at == len(kinds) {
+			kinds = append(kinds, kind{key: keys.Keys[at], example: int32(i)})
 		}
 		kinds[at].units++
 		kinds[at].time += u.Time()
@@ -342,11 +340,5 @@ func (f *Search) sliced(s *slicer, kind, name, why string) *Result {
 	return r
 }
 
-// kept returns the number and total time of kept units, in ns.
-func (r *Result) kept() (units int, time int64) {
-	for g := range r.Groups {
-		units += int(r.Groups[g].Count)
-		time += r.Groups[g].Time
-	}
-	return units, time
-}
+// kept is the number of kept units.
+func (r *Result) kept() int64 { return lists.Sum(r.Groups, func(g Group) int64 { return g.Count }) }

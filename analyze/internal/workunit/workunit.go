@@ -242,18 +242,11 @@ func (r *Result) Steady() (span interval.Interval, ok bool) {
 
 // Trimmed counts the units that are not kept, by state.
 func (r *Result) Trimmed() (cut, warmup, other int64) {
+	var n [Outside + 1]int64
 	for i := range r.Units {
-		switch r.Units[i].State {
-		case Cut:
-			cut++
-		case Warmup:
-			warmup++
-		case Other:
-			other++
-		case Kept, Outside:
-		}
+		n[r.Units[i].State]++
 	}
-	return cut, warmup, other
+	return n[Cut], n[Warmup], n[Other]
 }
 
 // count computes each group's numbers from its kept units, and chooses the primary one: from the phase with the most

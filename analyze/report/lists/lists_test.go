@@ -105,3 +105,18 @@ func TestRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbering(t *testing.T) {
+	var n Numbering[string]
+	if n.Has("b") {
+		t.Error("the empty one has a key")
+	}
+	for i, want := range []int32{0, 0, 1, 0, 2} {
+		if got := n.Of([]string{"b", "b", "a", "b", "c"}[i]); got != want {
+			t.Errorf("number %d is %d, want %d", i, got, want)
+		}
+	}
+	if !slices.Equal(n.Keys, []string{"b", "a", "c"}) || !n.Has("a") || n.Has("d") {
+		t.Errorf("keys %q", n.Keys)
+	}
+}

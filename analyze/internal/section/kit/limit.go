@@ -189,7 +189,7 @@ func limitMetrics(r *report.Report, left leftOut) {
 		}
 		all := len(of.Keys)
 		for v := range left[limit.label] {
-			if _, ok := of.index[v]; !ok {
+			if !of.Has(v) {
 				all++
 			}
 		}

@@ -1,29 +1,11 @@
 package kit
 
-func (n *Numbering[K]) Of(k K) int32 {
-	if len(n.Keys) > 0 && n.Keys[n.last] == k {
-		return n.last
-	}
-	i, ok := n.index[k]
-	if !ok {
-		i = int32(len(n.Keys))
-		n.index[k] = i
-		n.Keys = append(n.Keys, k)
-	}
-	n.last = i
-	return i
-}
+import "github.com/nsys-llm/explain/analyze/report/lists"
 
-func NewNumbering[K comparable]() *Numbering[K] {
-	return &Numbering[K]{index: map[K]int32{}}
-}
+// Numbering is that of package lists.
+type Numbering[K comparable] = lists.Numbering[K]
 
-// Numbering gives each distinct key a small number, in order of first appearance.
-type Numbering[K comparable] struct {
-	index map[K]int32
-	Keys  []K
-	last  int32 // neighbouring events mostly have the same key
-}
+func NewNumbering[K comparable]() *Numbering[K] { return &Numbering[K]{} }
 
 // Tally holds a value for each distinct key, in order of first appearance.
 type Tally[K comparable, V any] struct {

@@ -81,7 +81,7 @@ func newReader(rd io.Reader) *reader {
 }
 
 func newExporter(facts *Facts) *exporter {
-	return &exporter{ids: &ids{texts: map[string]int64{}, threads: map[[2]int64]int64{}}, facts: facts, memory: spill.New(),
+	return &exporter{ids: &ids{threads: map[[2]int64]int64{}}, facts: facts, memory: spill.New(),
 		tables: map[string]*table{}, procs: map[int64]string{}, called: map[int64]string{},
 		nameless: map[moment]place{}, recorded: map[int64]recorded{}}
 }

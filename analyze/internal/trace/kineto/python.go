@@ -118,7 +118,7 @@ func (x *pythonSampler) frame(function int32) payload.PythonFrame {
 	if ok {
 		return f
 	}
-	name, file := x.out.list[function], ""
+	name, file := x.out.texts.Keys[function], ""
 	if parts := inFile.FindStringSubmatch(name); parts != nil {
 		if line, err := strconv.ParseUint(parts[2], 10, 31); err == nil {
 			file, name, f.Line = parts[1], parts[3], line

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // thread is the global id of the thread an event is of.
@@ -19,8 +20,7 @@ func (x *exporter) thread(e *event) (int64, bool) {
 
 // ids number the texts and threads of the file.
 type ids struct {
-	texts   map[string]int64   // id by text
-	list    []string           // text by id
+	texts   lists.Numbering[string]
 	threads map[[2]int64]int64 // id of a thread within its process, by pid and tid
 }
 
@@ -41,15 +41,7 @@ func (x *ids) threadOf(pid, tid int64) int64 {
 func global(pid, tid int64) int64 { return pid&0xffffff<<24 | tid&0xffffff }
 
 // textID is the id of a text in StringIds.
-func (x *ids) textID(s string) int64 {
-	id, ok := x.texts[s]
-	if !ok {
-		id = int64(len(x.list))
-		x.texts[s] = id
-		x.list = append(x.list, s)
-	}
-	return id
-}
+func (x *ids) textID(s string) int64 { return int64(x.texts.Of(s)) }
 
 // row adds an event to a table; its cells follow the times and the correlation id.
 func (x *exporter) row(e *event, name string, correlation int64, shape ...cell) {
@@ -125,7 +117,7 @@ func (x *exporter) source(about *about) *Source {
 	if epoch := epoch(x.origin, about.base); epoch > 0 {
 		s.plain("TARGET_INFO_SESSION_START_TIME", integer(epoch))
 	}
-	for i, value := range x.list {
+	for i, value := range x.texts.Keys {
 		s.plain("StringIds", integer(int64(i)), text(value))
 	}
 	return s
