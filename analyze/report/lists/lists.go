@@ -138,6 +138,13 @@ func At[T any, N int | int32](list *[]T, n N) *T {
 	return &(*list)[n]
 }
 
+// AddTo adds numbers by key to those of another map.
+func AddTo[K comparable, N Number](sums, more map[K]N) {
+	for k, n := range more {
+		sums[k] += n
+	}
+}
+
 // Indexes are the numbers from 0 up to n, which it leaves out.
 func Indexes[N int | int32](n int) []N {
 	list := make([]N, n)

@@ -74,6 +74,11 @@ func TestLists(t *testing.T) {
 	if !slices.Equal(sums, []int{5, 0, 7}) {
 		t.Errorf("sums %v", sums)
 	}
+	byWord := map[string]int{"a": 1, "b": 2}
+	AddTo(byWord, map[string]int{"b": 3, "c": 4})
+	if !maps.Equal(byWord, map[string]int{"a": 1, "b": 5, "c": 4}) {
+		t.Errorf("sums by key %v", byWord)
+	}
 	if got := Indexes[int32](3); !slices.Equal(got, []int32{0, 1, 2}) {
 		t.Errorf("indexes %v", got)
 	}

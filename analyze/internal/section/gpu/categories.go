@@ -120,7 +120,9 @@ func categories(in *kit.Input, out *kit.Output) {
 
 // unnamed says which kernels have no category, most time first.
 func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int64) {
-	list, count := kit.Some(times, func(n int) bool { return !in.Kinds[n].Category.Named() }), int64(0)
+	list, count := lists.Filter(times, func(e kit.Totals) bool {
+		return !in.Kinds[e.Key].Category.Named()
+	}), int64(0)
 	t := out.Table("unnamed_kernels")
 	for _, e := range list {
 		count += e.Count

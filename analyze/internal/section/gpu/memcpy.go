@@ -325,7 +325,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 		out.Int("memcpy.sync_count", l, count)
 	}
 	stats := in.CallStats()
-	names := kit.Some(stats.Names, func(name int) bool { return api.Names[name].SyncCopy })
+	names := stats.Chosen(func(n *trace.APIName) bool { return n.SyncCopy })
 	emit(nil, stats.SyncCopies.Count, stats.SyncCopies.Total, stats.SyncCopies.Summary)
 	lists.Sort(names, func(a, b kit.Totals) int { return cmp.Compare(a.Key, b.Key) })
 	for _, e := range names {

@@ -144,7 +144,7 @@ func launches(in *kit.Input, out *kit.Output) {
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
 	stats := in.CallStats()
 	seconds := float64(in.Span.Len()) / 1e9
-	list := kit.Some(stats.Names, func(name int) bool { return api.Names[name].Launch })
+	list := stats.Chosen(func(n *trace.APIName) bool { return n.Launch })
 
 	emit := func(l report.Labels, count, total int64, s *report.Summary) (rate *float64) {
 		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")

@@ -125,7 +125,7 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 	rows := in.CallStats().Rows(func(n *trace.APIName) bool { return n.Sync })
 	blocked := newBlocked(in, rows)
 	stats := in.CallStats()
-	list := kit.Some(stats.Names, func(name int) bool { return api.Names[name].Sync })
+	list := stats.Chosen(func(n *trace.APIName) bool { return n.Sync })
 
 	emit := func(l report.Labels, count, total int64, s *report.Summary) {
 		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
@@ -281,25 +281,22 @@ func afterWait(in *kit.Input, cause int) (text, place string) {
 // cudaThreadSynchronize and allocations. It reports whether there was one of the former.
 func waits(in *kit.Input, out *kit.Output) (old bool) {
 	api := &in.Trace.API
-	kinds := make([]string, len(api.Names))
-	for n := range kinds {
-		kinds[n] = waitKind(&api.Names[n])
-	}
 	var allocated interval.Set
 	var evidence []report.MetricRef
 	for _, i := range in.CallStats().Rows(func(n *trace.APIName) bool { return waitKind(n) == "allocates" }) {
 		allocated.Add(api.Start(i), api.End(i))
 	}
 	t := out.Table("waits")
-	for _, e := range kit.Some(in.CallStats().Names, func(name int) bool { return kinds[name] != "" }) {
+	for _, e := range in.CallStats().Chosen(func(n *trace.APIName) bool { return waitKind(n) != "" }) {
 		n := &api.Names[e.Key]
+		kind := waitKind(n)
 		out.From(trace.RoleAPI, int(e.Count), "start", "end", "nameId")
 		l := kit.Labels("api", n.Name)
 		out.Int("wait.time", l, e.Total).Summary = e.Summary
 		out.Int("wait.count", l, e.Count)
-		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", n.Name), kit.Text("kind", kinds[e.Key]),
+		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", n.Name), kit.Text("kind", kind),
 			kit.Int("count", e.Count), kit.Int("total", e.Total))...)
-		if kinds[e.Key] == "allocates" && len(evidence) < 4 {
+		if kind == "allocates" && len(evidence) < 4 {
 			evidence = append(evidence, kit.Ref("wait.time", "api", n.Name))
 		}
 		if n.OldSync {

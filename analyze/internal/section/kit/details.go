@@ -10,11 +10,6 @@ import (
 
 // Detail files are CSV files with a row per event. If there are too many, they hold the longest events.
 
-// Longest returns the events lo <= i < hi in order: all of them, or the longest DetailRows.
-func (o *Options) Longest(lo, hi int, dur func(i int) int64) []int {
-	return someLongest(lo, hi, o.DetailRows, dur)
-}
-
 // LongestFirst returns the events lo <= i < hi, or the longest DetailRows, the longest first; if two are equal, the
 // earlier first.
 func (o *Options) LongestFirst(lo, hi int, dur func(i int) int64) []int {
@@ -23,10 +18,10 @@ func (o *Options) LongestFirst(lo, hi int, dur func(i int) int64) []int {
 	return rows
 }
 
-// someLongest returns the n longest of the events lo <= i < hi in order; if some are equal, the earlier. It looks at
-// each event once, and keeps at most twice as many.
-func someLongest(lo, hi, n int, dur func(i int) int64) []int {
-	n = min(n, hi-lo)
+// Longest returns the events lo <= i < hi in order: all of them, or the longest DetailRows; if some are equal, the
+// earlier. It looks at each event once, and keeps at most twice as many.
+func (o *Options) Longest(lo, hi int, dur func(i int) int64) []int {
+	n := min(o.DetailRows, hi-lo)
 	best := make([]int, 0, min(2*n, hi-lo))
 	bar := int64(-1) // the length that an event has to exceed
 	var lengths []int64
@@ -42,17 +37,13 @@ func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 		bar = lengths[len(lengths)-n]
 		longer, _ := slices.BinarySearch(lengths, bar+1)
 		equal := n - (len(lengths) - longer) // of those as long as the bar
-		kept := best[:0]
-		for _, i := range best {
+		best = slices.DeleteFunc(best, func(i int) bool {
 			d := dur(i)
 			if d == bar {
 				equal--
 			}
-			if d > bar || d == bar && equal >= 0 {
-				kept = append(kept, i)
-			}
-		}
-		best = kept
+			return d < bar || d == bar && equal < 0
+		})
 	}
 	for i := lo; i < hi; i++ {
 		if dur(i) <= bar {

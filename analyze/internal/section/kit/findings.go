@@ -46,12 +46,20 @@ type Finding struct {
 	rest   func(left *[timeline.Causes]int64)
 }
 
-// Claim is a piece of the judged time that a finding is about.
+// Claim is a part of a piece of the judged time that a finding is about.
 type Claim struct {
+	piece
+	ns int64
+}
+
+// piece of the judged time: the compute time of a kernel, idle time of a cause, and the like.
+type piece struct {
 	of   string
 	name int32
-	ns   int64
 }
+
+// sumOf is the time of all claims.
+func sumOf(claims []Claim) int64 { return lists.Sum(claims, func(c Claim) int64 { return c.ns }) }
 
 // Costs sets the worth of a finding, and the pieces of the judged time that it claims.
 func (f *Finding) Costs(w *report.Worth, claims ...Claim) *Finding {
@@ -69,11 +77,7 @@ func (f *Finding) Leaves(share float64) *Finding {
 
 // claimed is all the time that the finding is about and that can be saved.
 func (f *Finding) claimed() int64 {
-	ns := int64(0)
-	for i := range f.claims {
-		ns += f.claims[i].ns
-	}
-	return int64(math.Round((1 - f.leaves) * float64(ns)))
+	return int64(math.Round((1 - f.leaves) * float64(sumOf(f.claims))))
 }
 
 // At sets the place: the range, call chain, call, kernel or thread with at least 30 % of the time.
@@ -92,7 +96,7 @@ func (f *Finding) Fails(yes bool) *Finding {
 func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 	for n, time := range s.Kernels {
 		if time > 0 && (are == nil || are(n)) {
-			list = append(list, Claim{"kernel", int32(n), time})
+			list = append(list, KernelClaim(int32(n), time))
 			ns += time
 		}
 	}
@@ -100,11 +104,11 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 }
 
 // KernelClaim is a part of the compute time of a kernel.
-func KernelClaim(name int32, ns int64) Claim { return Claim{"kernel", name, ns} }
+func KernelClaim(name int32, ns int64) Claim { return Claim{piece{"kernel", name}, ns} }
 
 // CommClaim is a part of the exposed communication, CopyClaim all exposed copies.
-func (s *Step) CommClaim(ns int64) Claim { return Claim{"comm", 0, ns} }
-func (s *Step) CopyClaim() Claim         { return Claim{"copy", 0, s.Copy} }
+func (s *Step) CommClaim(ns int64) Claim { return Claim{piece{"comm", 0}, ns} }
+func (s *Step) CopyClaim() Claim         { return Claim{piece{"copy", 0}, s.Copy} }
 
 // CauseReadBack stands for the idle time caused by reading values back, if there is a finding about it: then that time
 // is not counted in the other causes.
@@ -130,7 +134,7 @@ func (s *Step) SyncIdle() int64 { return s.idleOf(timeline.CauseSync) }
 func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {
 	for _, c := range causes {
 		part := min(ns, s.idleOf(c))
-		list, ns = append(list, Claim{"idle", int32(c), part}), ns-part
+		list, ns = append(list, Claim{piece{"idle", int32(c)}, part}), ns-part
 	}
 	return list
 }
@@ -146,11 +150,8 @@ func WorthOf(frame string, part, of float64) *report.Worth {
 
 // OfIdle makes a finding about ns of idle time of these causes, in their order.
 func (f *Finding) OfIdle(s *Step, ns int64, causes ...int) *Finding {
-	claims, most := s.IdleClaims(s.Idle, causes...), int64(0)
-	for _, c := range claims {
-		most += c.ns
-	}
-	return f.Costs(s.Worth(min(ns, most)), claims...)
+	claims := s.IdleClaims(s.Idle, causes...)
+	return f.Costs(s.Worth(min(ns, sumOf(claims))), claims...)
 }
 
 // Rest makes a finding stand even if others hold most of its idle time. say words it anew for what they leave, by
@@ -178,7 +179,7 @@ func (s *Step) has(c *Claim) int64 {
 // from the rest; failures come first. A finding that is left with almost nothing becomes a remark.
 func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks []report.Remark) {
 	found, remarks = []report.Finding{}, []report.Remark{}
-	taken, inside := map[[2]any]int64{}, map[[2]any]int64{} // the second of Inside findings
+	taken, inside := map[piece]int64{}, map[piece]int64{} // the second of Inside findings
 	order := func(f *Finding) int {
 		switch {
 		case f.failed || f.def.Failure:
@@ -215,12 +216,12 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 			for i := range f.claims {
 				c := &f.claims[i]
 				if f.rest != nil && c.name == CauseReadBack { // all of it, or none if another finding is about it
-					if back = c.ns; taken[[2]any{c.of, c.name}] > 0 {
+					if back = c.ns; taken[c.piece] > 0 {
 						back, c.ns = 0, 0
 						f.Worth.Time = min(f.Worth.Time, f.claimed())
 					}
 				}
-				t, in := taken[[2]any{c.of, c.name}], inside[[2]any{c.of, c.name}]
+				t, in := taken[c.piece], inside[c.piece]
 				free, gone, others = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t-in), others+min(c.ns, t)
 			}
 			left := min(free, max(0, f.Worth.Time-gone))
@@ -230,7 +231,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 					var idle [timeline.Causes]int64
 					for i := range f.claims {
 						if c := &f.claims[i]; c.name != CauseReadBack {
-							idle[c.name] = min(c.ns, step.has(c)-taken[[2]any{c.of, c.name}])
+							idle[c.name] = min(c.ns, step.has(c)-taken[c.piece])
 						}
 					}
 					for c := range idle {
@@ -249,11 +250,10 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 				}
 				for i, rest := 0, left; i < len(f.claims); i++ {
 					c := &f.claims[i]
-					key := [2]any{c.of, c.name}
-					part := max(0, min(c.ns, step.has(c)-taken[key], rest))
-					taken[key], rest = taken[key]+part, rest-part
+					part := max(0, min(c.ns, step.has(c)-taken[c.piece], rest))
+					taken[c.piece], rest = taken[c.piece]+part, rest-part
 					if f.def.Inside {
-						inside[key] += part
+						inside[c.piece] += part
 					}
 				}
 			}

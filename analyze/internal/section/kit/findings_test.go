@@ -45,7 +45,7 @@ func TestFindingsHoldEachPieceOfTimeOnce(t *testing.T) {
 		find("no_worth", FindingDef{}),
 		find("all_kernels", FindingDef{General: true}).Costs(s.Worth(700), all...),
 		find("first_kernel", FindingDef{}).Costs(s.Worth(500), kernel(0)...),
-		find("little", FindingDef{}).Costs(s.Worth(9), Claim{"comm", 0, 9}),
+		find("little", FindingDef{}).Costs(s.Worth(9), Claim{piece{"comm", 0}, 9}),
 		find("broken", FindingDef{Failure: true}),
 		find("some_comm", FindingDef{}).Costs(s.Worth(20), s.CommClaim(s.Comm)),
 		find("waits", FindingDef{General: true}).OfIdle(s, 250, timeline.CauseSync, timeline.CauseHost),

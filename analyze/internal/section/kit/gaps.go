@@ -3,6 +3,7 @@ package kit
 import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // gapWalk is the one walk of all sections over the gaps of a timeline.
@@ -18,21 +19,17 @@ func (w *gapWalk) add(in *Input, s *Section) {
 
 // visit goes through the devices once.
 func (w *gapWalk) visit(devices []*timeline.Device, threads *timeline.Threads) {
-	var lists [][]*timeline.Visitor
+	var sets [][]*timeline.Visitor
 	for _, visitors := range w.makers {
-		if list := visitors(); len(list) > 0 {
-			lists = append(lists, list)
+		if set := visitors(); len(set) > 0 {
+			sets = append(sets, set)
 		}
 	}
-	if len(lists) == 0 {
+	if len(sets) == 0 {
 		return
 	}
 	parallel.Each(len(devices), func(d int) {
-		visitors := make([]*timeline.Visitor, len(lists))
-		for i := range lists {
-			visitors[i] = lists[i][d]
-		}
-		devices[d].Visit(threads, visitors...)
+		devices[d].Visit(threads, lists.Map(sets, func(set []*timeline.Visitor) *timeline.Visitor { return set[d] })...)
 	})
 }
 

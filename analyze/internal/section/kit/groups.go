@@ -187,17 +187,6 @@ func (g *Groups) Rank(less func(a, b int) int) []Totals {
 	return list
 }
 
-// Some are those of ranked totals whose key is chosen.
-func Some(list []Totals, chosen func(key int) bool) []Totals {
-	var picked []Totals
-	for _, e := range list {
-		if chosen(e.Key) {
-			picked = append(picked, e)
-		}
-	}
-	return picked
-}
-
 // combos numbers combinations of two small numbers in order of first appearance. A table of those whose second number
 // is below width saves a search for each event.
 type combos struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -69,10 +70,9 @@ func newLeftOut(in *Input) leftOut {
 		return x
 	}
 	if list := in.Timeline.Devices; len(list) > MaxDeviceMetrics {
-		x["device"] = map[string]bool{}
-		for _, d := range list[MaxDeviceMetrics:] {
-			x["device"][strconv.Itoa(int(d.ID))] = true
-		}
+		x["device"] = lists.Set(list[MaxDeviceMetrics:], func(d *timeline.Device) string {
+			return strconv.Itoa(int(d.ID))
+		})
 	}
 	procs := in.Trace.Procs
 	if len(procs) <= MaxProcMetrics {
@@ -114,14 +114,8 @@ func newLeftOut(in *Input) leftOut {
 func runEach(in *Input, list []*Section, wanted func(*Section) bool) []*Output {
 	in.left = newLeftOut(in)
 	outs := make([]*Output, len(list))
-	var order []int
-	for _, long := range []bool{true, false} {
-		for i := range list {
-			if list[i].Long == long {
-				order = append(order, i)
-			}
-		}
-	}
+	order := lists.Indexes[int](len(list))
+	lists.Lead(order, func(i int) bool { return list[i].Long })
 	parallel.Each(len(list), func(k int) {
 		i := order[k]
 		if wanted(list[i]) {
@@ -176,15 +170,10 @@ func limitMetrics(r *report.Report, left leftOut) {
 			}
 		}},
 	} {
-		of := NewNumbering[string]()
-		var values [][2]float64
+		of := NewTally[string, [2]float64]()
 		for i := range r.Metrics {
 			if v, ok := r.Metrics[i].Labels[limit.label]; ok {
-				k := of.Of(v)
-				if int(k) == len(values) {
-					values = append(values, [2]float64{})
-				}
-				limit.value(&r.Metrics[i], &values[k])
+				limit.value(&r.Metrics[i], of.At(v))
 			}
 		}
 		all := len(of.Keys)
@@ -198,10 +187,11 @@ func limitMetrics(r *report.Report, left leftOut) {
 		}
 		order := lists.Indexes[int32](len(of.Keys))
 		lists.Sort(order, func(a, b int32) int {
-			return cmp.Or(cmp.Compare(values[b][0], values[a][0]), cmp.Compare(values[b][1], values[a][1]))
+			x, y := of.Values[a], of.Values[b]
+			return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]))
 		})
 		if limit.label == "device" && len(order) > MaxDevices {
-			groupMetrics(r, limit.label, of, order[MaxDevices:])
+			groupMetrics(r, limit.label, of.Keys, order[MaxDevices:])
 		}
 		keep := make(map[string]bool, limit.n)
 		for _, k := range order[:min(limit.n, len(order))] {
@@ -229,8 +219,8 @@ func limitMetrics(r *report.Report, left leftOut) {
 }
 
 // groupMetrics makes one metric of those that sum to the whole, of some values of a label.
-func groupMetrics(r *report.Report, label string, of *Numbering[string], others []int32) {
-	other := lists.Set(others, func(k int32) string { return of.Keys[k] })
+func groupMetrics(r *report.Report, label string, values []string, others []int32) {
+	other := lists.Set(others, func(k int32) string { return values[k] })
 	sums := map[string]*report.Metric{}
 	r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool {
 		if !other[m.Labels[label]] || len(m.Labels) != 1 || m.Value == nil || !sumsToWhole(m.ID) {

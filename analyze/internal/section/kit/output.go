@@ -2,26 +2,27 @@ package kit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Output collects the results of one section.
 type Output struct {
 	In       *Input
 	Source   Source // of the metrics emitted from here on, until it is set again
+	of       *Section
 	defs     map[string]*report.MetricDef
 	section  report.Section
 	metrics  []*report.Metric
 	findings []*Finding
 	warnings []report.Warning
 	attached []report.Table
-	declared []report.Table
-	known    []FindingDef
 }
 
 // Source is what metrics stand on: tables, their columns and how many rows were used.
@@ -31,11 +32,11 @@ type Source struct {
 }
 
 func newOutput(s *Section, in *Input) *Output {
-	o := &Output{In: in, defs: map[string]*report.MetricDef{}, section: report.Section{
+	o := &Output{In: in, of: s, defs: map[string]*report.MetricDef{}, section: report.Section{
 		ID: s.ID, Title: s.Title, Group: s.Group, Status: report.OK, Derivation: s.Derivation,
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{},
 	}}
-	o.declared, o.known, o.Source.tables = s.Tables, s.Findings, in.Trace.Tables
+	o.Source.tables = in.Trace.Tables
 	for i := range s.Metrics {
 		o.defs[s.Metrics[i].ID] = &s.Metrics[i]
 	}
@@ -129,8 +130,7 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 
 // Int emits an integer metric.
 func (o *Output) Int(id string, labels report.Labels, value int64) *report.Metric {
-	v := float64(value)
-	return o.Metric(id, labels, &v)
+	return o.Float(id, labels, float64(value))
 }
 
 // Float emits a metric that is known.
@@ -153,8 +153,8 @@ func (o *Output) Find(id string, evidence []report.MetricRef, advice ...string) 
 
 // FindAs emits a finding under a title of its own, which may hold numbers.
 func (o *Output) FindAs(id, title string, evidence []report.MetricRef, advice ...string) *Finding {
-	at := slices.IndexFunc(o.known, func(d FindingDef) bool { return d.ID == id })
-	if at < 0 {
+	def := lists.Find(o.of.Findings, func(d *FindingDef) bool { return d.ID == id })
+	if def == nil {
 		broken("section %s makes undeclared finding %s", o.section.ID, id)
 	}
 	for i := range evidence {
@@ -165,8 +165,8 @@ func (o *Output) FindAs(id, title string, evidence []report.MetricRef, advice ..
 	if advice == nil {
 		advice = []string{}
 	}
-	f := &Finding{Finding: &report.Finding{ID: id, Title: cmp.Or(title, o.known[at].Title), Evidence: evidence, Advice: advice, Doc: o.section.ID},
-		def: &o.known[at]}
+	f := &Finding{Finding: &report.Finding{ID: id, Title: cmp.Or(title, def.Title), Evidence: evidence, Advice: advice,
+		Doc: o.section.ID}, def: def}
 	o.findings = append(o.findings, f)
 	return f
 }
@@ -200,15 +200,13 @@ func Lines(id, title, unit, since string, lines ...report.Series) report.Chart {
 
 // Table starts one of the tables that the section declares.
 func (o *Output) Table(id string) *Table {
-	for i := range o.declared {
-		if o.declared[i].ID == id {
-			t := o.declared[i]
-			t.Rows = [][]report.Cell{}
-			return &Table{Table: t, out: o}
-		}
+	declared := lists.Find(o.of.Tables, func(t *report.Table) bool { return t.ID == id })
+	if declared == nil {
+		broken("section %s has no table %s", o.section.ID, id)
 	}
-	broken("section %s has no table %s", o.section.ID, id)
-	return nil
+	t := &Table{Table: *declared, out: o}
+	t.Rows = [][]report.Cell{}
+	return t
 }
 
 // files are the tables that are CSV files only: those attached, and the declared tables that the section did not fill,
@@ -217,11 +215,9 @@ func (o *Output) files() []report.Table {
 	if o.In.Options.NoDetails {
 		return nil
 	}
-	list, written := slices.Clone(o.attached), map[string]bool{}
-	for _, t := range append(o.section.Tables, o.attached...) {
-		written[t.File] = true
-	}
-	for _, t := range o.declared {
+	list := slices.Clone(o.attached)
+	written := lists.Set(slices.Concat(o.section.Tables, list), func(t report.Table) string { return t.File })
+	for _, t := range o.of.Tables {
 		if t.File != "" && !written[t.File] {
 			t.Rows = [][]report.Cell{}
 			list = append(list, t)
@@ -318,9 +314,7 @@ func (o *Output) attach(t report.Table) {
 // And are the labels and more of them, as key, value pairs.
 func And(l report.Labels, pairs ...string) report.Labels {
 	labels := Labels(pairs...)
-	for k, v := range l {
-		labels[k] = v
-	}
+	maps.Copy(labels, l)
 	return labels
 }
 

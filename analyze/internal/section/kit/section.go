@@ -262,13 +262,11 @@ func adviseOnce(findings []report.Finding) {
 	given := map[string]bool{}
 	for i := range findings {
 		f := &findings[i]
-		more := make([]string, 0, len(f.Advice))
-		for _, a := range f.Advice {
-			if !given[a] {
-				given[a] = true
-				more = append(more, a)
-			}
-		}
+		more := lists.Filter(f.Advice, func(a string) bool {
+			again := given[a]
+			given[a] = true
+			return !again
+		})
 		if len(more) > 0 {
 			f.Advice = more
 		}

@@ -114,7 +114,7 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 	defer g.Free()
 	s := &kernelStats{Places: places.Keys, Cells: make([]Crossed, len(cells.Keys)),
 		Procs: make([]DurationStats, len(t.Procs))}
-	byName, byDevice, byProc := newKeyed(), newKeyed(), newKeyed()
+	byName, byDevice, byProc := newCellsBy(), newCellsBy(), newCellsBy()
 	for c, x := range cells.Keys {
 		at := places.Keys[x.B]
 		s.Cells[c] = Crossed{A: x.A, B: x.B, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
@@ -127,7 +127,7 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 	s.Names = make([]Totals, len(byName.Keys))
 	for n, x := range byName.Keys {
 		s.Names[n] = Totals{Key: int(x.A)}
-		for _, c := range byName.cells[n] {
+		for _, c := range *byName.Values[n] {
 			s.Names[n].Count += s.Cells[c].Count
 			s.Names[n].Total += s.Cells[c].Total
 		}
@@ -141,7 +141,7 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 	parallel.Do(func() {
 		for i := range s.Names {
 			e := &s.Names[i]
-			sample := g.Together(byName.cells[byName.Of(Pair{int32(e.Key), 0})])
+			sample := g.Together(*byName.At(Pair{int32(e.Key), 0}))
 			d := statsOf(sample)
 			e.Summary = d.Summary
 			s.Tiny[i] = Totals{Key: e.Key, Count: d.Tiny, Total: d.tinyTotal}
@@ -151,33 +151,30 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 		}
 	}, func() {
 		for n, x := range byDevice.Keys {
-			d := statsOf(g.Together(byDevice.cells[n]))
+			d := byDevice.stats(g, n)
 			s.OnDevices[n] = PlaceTotals{x.A, x.B, Totals{Key: n, Count: d.Count, Total: d.Total, Summary: d.Summary}}
 		}
 	}, func() {
 		for n, x := range byProc.Keys {
-			s.Procs[x.A] = statsOf(g.Together(byProc.cells[n]))
+			s.Procs[x.A] = byProc.stats(g, n)
 		}
 	})
 	s.All = statsOf(g.Everything())
 	return s
 }
 
-// keyed collects cells by a key.
-type keyed struct {
-	*Numbering[Pair]
-	cells [][]int // by number of the key
+// cellsBy collects cells by a key.
+type cellsBy struct{ *Tally[Pair, []int] }
+
+func newCellsBy() cellsBy { return cellsBy{NewTally[Pair, []int]()} }
+
+func (x cellsBy) add(key Pair, cell int) {
+	cells := x.At(key)
+	*cells = append(*cells, cell)
 }
 
-func newKeyed() *keyed { return &keyed{Numbering: NewNumbering[Pair]()} }
-
-func (x *keyed) add(key Pair, cell int) {
-	n := x.Of(key)
-	if int(n) == len(x.cells) {
-		x.cells = append(x.cells, nil)
-	}
-	x.cells[n] = append(x.cells[n], cell)
-}
+// stats describes the durations of the n-th key.
+func (x cellsBy) stats(g *Groups, n int) DurationStats { return statsOf(g.Together(*x.Values[n])) }
 
 // callStats describes the API calls that start in the window.
 type callStats struct {
@@ -204,7 +201,7 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 		api.Dur).Sort()
 	defer g.Free()
 	s := &callStats{Procs: make([]DurationStats, len(t.Procs)), Cells: make([]Crossed, len(cells.Keys)), api: api, span: span}
-	byName, byProc := newKeyed(), newKeyed()
+	byName, byProc := newCellsBy(), newCellsBy()
 	var launches, syncs, syncCopies []int
 	for c, x := range cells.Keys {
 		s.Cells[c] = Crossed{A: x.A, B: x.B - 1, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
@@ -227,7 +224,7 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 	s.Names = make([]Totals, len(byName.Keys))
 	parallel.Do(func() {
 		for n, x := range byName.Keys {
-			d := statsOf(g.Together(byName.cells[n]))
+			d := byName.stats(g, n)
 			s.Names[n] = Totals{Key: int(x.A), Count: d.Count, Total: d.Total, Summary: d.Summary}
 		}
 	}, func() {
@@ -235,7 +232,7 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 			statsOf(g.Together(syncCopies))
 	}, func() {
 		for n, x := range byProc.Keys {
-			s.Procs[x.A] = statsOf(g.Together(byProc.cells[n]))
+			s.Procs[x.A] = byProc.stats(g, n)
 		}
 	})
 	s.All = statsOf(g.Everything())
@@ -270,12 +267,15 @@ func (s *callStats) Rows(chosen func(n *trace.APIName) bool) []int {
 
 // InWindow is how many API calls of the window have a chosen name.
 func (s *callStats) InWindow(chosen func(n *trace.APIName) bool) (count int64) {
-	for _, e := range s.Names {
-		if chosen(&s.api.Names[e.Key]) {
-			count += e.Count
-		}
+	for _, e := range s.Chosen(chosen) {
+		count += e.Count
 	}
 	return count
+}
+
+// Chosen are the sums of the calls of the window whose name is chosen, by total time.
+func (s *callStats) Chosen(chosen func(n *trace.APIName) bool) []Totals {
+	return lists.Filter(s.Names, func(e Totals) bool { return chosen(&s.api.Names[e.Key]) })
 }
 
 // InCapture is how many API calls of the capture have a chosen name.

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -194,11 +195,7 @@ func Allocates(name string) bool {
 	if strings.Contains(name, "Async") || strings.Contains(name, "FromPool") {
 		return false
 	}
-	for _, prefix := range []string{"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister",
-		"cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister",
+		"cudaHostUnregister", "cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister",
+		"cuMemHostUnregister"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -97,9 +97,7 @@ func newStepLook(in *Input) *stepLook {
 		}
 		x.step.Spans = interval.Set{in.Span}
 	}
-	for _, s := range x.step.Spans {
-		x.step.Of += s.Len()
-	}
+	x.step.Of = x.step.Spans.Len()
 	x.step.Device = x.tl.Devices[x.index]
 	x.allocates = lists.Map(in.Trace.API.Names, func(n trace.APIName) bool { return Allocates(n.Name) })
 	for i := range x.parts {
@@ -107,17 +105,11 @@ func newStepLook(in *Input) *stepLook {
 	}
 	x.step.Behind.Within = map[string]int64{}
 	x.ranges = NewRangeWalk(in.Trace)
-	x.folds, x.folded = make([]int32, len(in.Trace.Ranges.Names)), NewNumbering[string]()
-	for i := range x.folds {
-		x.folds[i] = trace.None
-	}
+	x.folds, x.folded = slices.Repeat([]int32{trace.None}, len(in.Trace.Ranges.Names)), NewNumbering[string]()
 	x.places = NewPlaces(in)
 	x.step.readWaits = map[int32]bool{}
 	x.marks = copyMarks(in.Trace, in.Calls, x.step.readWaits)
-	x.idle = make([]*timeline.Visitor, len(x.tl.Devices))
-	for i := range x.idle {
-		x.idle[i] = &timeline.Visitor{}
-	}
+	x.idle = lists.Map(x.tl.Devices, func(*timeline.Device) *timeline.Visitor { return &timeline.Visitor{} })
 	v := x.idle[x.index]
 	v.Host = true
 	v.Piece = func(p *timeline.HostPiece) { x.pieces = append(x.pieces, *p) }
@@ -271,7 +263,7 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 		x.in.Contexts.Walk(call, func(name int32) bool {
 			if n := x.fold(name); !slices.Contains(seen, n) {
 				seen = append(seen, n)
-				x.launchedIn[n] += hi - lo
+				*lists.At(&x.launchedIn, n) += hi - lo
 			}
 			return len(seen) < deepest
 		})
@@ -303,33 +295,19 @@ func (x *stepLook) inRanges(part *latePart, open []int32, ns int64) {
 	if x.open = open; len(open) == 0 {
 		return
 	}
-	part.inside[x.foldIn(part, open[len(open)-1])] += ns
+	*lists.At(&part.inside, x.fold(open[len(open)-1])) += ns
 	for i, name := range open {
-		n, again := x.foldIn(part, name), false
-		for _, other := range open[:i] {
-			again = again || x.folds[other] == n
-		}
-		if !again {
-			part.around[n] += ns
+		n := x.fold(name)
+		if !slices.ContainsFunc(open[:i], func(other int32) bool { return x.folds[other] == n }) {
+			*lists.At(&part.around, n) += ns
 		}
 	}
 }
 
-// foldIn is fold, with room for its number.
-func (x *stepLook) foldIn(part *latePart, name int32) int32 {
-	n := x.fold(name)
-	for len(part.inside) <= int(n) {
-		part.inside, part.around = append(part.inside, 0), append(part.around, 0)
-	}
-	return n
-}
-
+// fold is the number of a range's folded name.
 func (x *stepLook) fold(name int32) int32 {
 	if x.folds[name] == trace.None {
-		n := x.folded.Of(string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text)))
-		if x.folds[name] = n; int(n) == len(x.launchedIn) {
-			x.launchedIn = append(x.launchedIn, 0)
-		}
+		x.folds[name] = x.folded.Of(string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text)))
 	}
 	return x.folds[name]
 }
@@ -366,16 +344,17 @@ func (x *stepLook) finish() {
 	}
 	delete(x.step.AfterRead.Ranges, x.step.ReadBackAt)
 	delete(x.step.AfterRead.Within, x.step.ReadBackAt)
-	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
-	x.folds, x.folded, x.launchedIn, x.late, x.parts = nil, nil, nil, nil, [lateParts]latePart{}
+	*x = stepLook{step: x.step} // the rest is not needed any more
 }
 
 // name names the ranges.
 func (x *latePart) name(names []string) {
 	for n, ns := range x.around {
 		x.Within[names[n]] = ns
-		if x.inside[n] > 0 {
-			x.Ranges[names[n]] = x.inside[n]
+	}
+	for n, ns := range x.inside {
+		if ns > 0 {
+			x.Ranges[names[n]] = ns
 		}
 	}
 }
@@ -387,21 +366,15 @@ func (x *latePart) add(o *latePart) {
 	for c, ns := range o.host {
 		x.host[c] += ns
 	}
-	for len(x.inside) < len(o.inside) {
-		x.inside, x.around = append(x.inside, 0), append(x.around, 0)
-	}
 	for n, ns := range o.inside {
-		x.inside[n], x.around[n] = x.inside[n]+ns, x.around[n]+o.around[n]
+		*lists.At(&x.inside, n) += ns
 	}
-	for k, ns := range o.Calls {
-		x.Calls[k] += ns
+	for n, ns := range o.around {
+		*lists.At(&x.around, n) += ns
 	}
-	for k, ns := range o.Syncs {
-		x.Syncs[k] += ns
-	}
-	for k, ns := range o.Threads {
-		x.Threads[k] += ns
-	}
+	lists.AddTo(x.Calls, o.Calls)
+	lists.AddTo(x.Syncs, o.Syncs)
+	lists.AddTo(x.Threads, o.Threads)
 	for k, s := range o.Stacks {
 		x.Stacks[k] = StackTime{s.What, x.Stacks[k].Time + s.Time}
 	}

@@ -188,10 +188,7 @@ func leading(times map[string]int64, of int64) (names []string, ns int64) {
 		}
 	}
 	names = longest(names, times)
-	for _, n := range names {
-		ns += times[n]
-	}
-	return names, ns
+	return names, lists.Sum(names, func(name string) int64 { return times[name] })
 }
 
 // threadText names a thread for a sentence.
