@@ -137,7 +137,8 @@ func TestFindingsNameTheReason(t *testing.T) {
 			th.Call("cuModuleLoadData", 200*us, 900*us)
 		},
 		"the main thread runs code between launches": func(_ *tracetest.Builder, th *tracetest.Thread) { th.Ran(0, 0, 1200*us) },
-		"the main thread runs code between launches; no range covers it": func(_ *tracetest.Builder, th *tracetest.Thread) {
+		"the main thread runs code between launches; no range holds 30 % of that": func(_ *tracetest.Builder,
+			th *tracetest.Thread) {
 			th.Ran(0, 0, 1200*us)
 			th.Range("short", 200*us, 210*us)
 		},

@@ -291,11 +291,15 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	causes = append(causes, kit.CauseReadBack) // if no finding is about it after all
 	f.OfIdle(s, s.Idle, causes...).Rest(func(left *[timeline.Causes]int64) {
 		y := in.IdleSiteOf(left)
-		if y.Of > x.Of { // the finding has the part after read-backs, too
-			f.Evidence = slices.DeleteFunc(f.Evidence, func(r report.MetricRef) bool {
-				return r.ID == "unit.read_back_idle"
-			})
-		}
+		f.Evidence = slices.DeleteFunc(f.Evidence, func(r report.MetricRef) bool {
+			switch r.ID {
+			case "unit.read_back_idle":
+				return y.Of > x.Of // the finding has the part after read-backs, too
+			case "unit.idle_range_time":
+				return !slices.Contains(y.Ranges, r.Labels["range"])
+			}
+			return false
+		})
 		switch {
 		case y.Cause != x.Cause || y.Host != x.Host:
 			for i := range f.Evidence {

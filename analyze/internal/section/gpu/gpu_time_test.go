@@ -334,6 +334,34 @@ func TestIdleNamesOtherPlaces(t *testing.T) {
 	}
 }
 
+// Steps of a kernel for whose 100 µs the thread waits, a time in `forward`, another kernel, and poll for 500 µs.
+// Without the wait a step is 105 µs shorter, which another finding says. Of 200 µs in `forward` at least 95 are left
+// for this one, of 510 in all: less than 30 %. Of 400 they are 295 of 710.
+func TestIdleOfOtherFindingsIsNoPlace(t *testing.T) {
+	const us = sectiontest.Us
+	for in, want := range map[int64]string{
+		200: "in the other 62.6 %, the main thread sits in `poll`; also in `forward`",
+		400: "in the other 70.0 %, the main thread sits in `poll` inside `forward`, at least 295 µs of each step",
+	} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		for i := range int64(20) {
+			at := (1000 + (615+in)*i) * us
+			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 105*us})
+			th.StreamSynchronize(at+5*us, at+110*us, 0, 7)
+			at += (110 + in) * us
+			th.Range("forward", at-in*us, at)
+			th.OSRT("poll", at-in*us, at)
+			th.Launch("norm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 105*us})
+			th.OSRT("poll", at+5*us, at+505*us)
+		}
+		f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "gpu_idle")
+		if f == nil || !strings.HasSuffix(f.Title, want) {
+			t.Errorf("%+v, want %s", f, want)
+		}
+	}
+}
+
 // A tenth of the step converts layouts.
 func TestLayoutConversionsAreFound(t *testing.T) {
 	for name, want := range map[string]report.Severity{"void cudnn::ops::nchwToNhwcKernel<float>": report.High, "softmax_nchw": ""} {

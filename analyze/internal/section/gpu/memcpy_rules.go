@@ -168,7 +168,7 @@ func readBacks(in *kit.Input, out *kit.Output) {
 		evidence = []report.MetricRef{kit.Ref("unit.read_back_idle"), kit.Ref("unit.read_back_count")}
 		each = ", " + wording.Means("per step", float64(s.ReadBacks)/float64(s.Units))
 	}
-	idles := ", and the GPU idles meanwhile: " + s.Each(s.ReadBackIdle()) + s.AfterRead.Inside(ofIt)
+	idles := ", and the GPU idles meanwhile: " + s.Each(s.ReadBackIdle()) + s.AfterRead.Inside(in.Trace, ofIt)
 	out.FindAs("read_backs", title+each+idles, evidence,
 		"Each, of up to 64 bytes, is a .item(), .cpu() or .tolist() (or a condition on a GPU value) that waits for all launched work: keep the value on the GPU, or read it one step later.",
 		"Pinning does not help copies of this size.",

@@ -268,13 +268,15 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 
 // afterWait says which cause most of the idle time has that follows a wait, as the end of a sentence, and where it is.
 func afterWait(in *kit.Input, cause int) (text, place string) {
-	text = " (idle: " + timeline.CauseNames[cause]
-	if x := in.IdleSite(); x.Cause == cause {
-		if place = x.Place(); len(x.Calls) > 0 {
-			text += ", in " + kit.Quoted(x.Calls...)
-		}
+	step := in.Step()
+	var idle [timeline.Causes]int64
+	for _, c := range barrierIdle {
+		idle[c] = step.IdleOf(c)
 	}
-	return text + ")" + in.Step().Where.Inside(in.Step().Each), place
+	if x := in.IdleSiteOf(&idle); x.Cause == cause {
+		place = x.Place()
+	}
+	return " (idle: " + timeline.CauseNames[cause] + ")" + step.Where.Inside(in.Trace, step.Each), place
 }
 
 // waits lists the calls that are easily mistaken for blocking ones, and those that can block outside the four families:

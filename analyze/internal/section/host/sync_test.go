@@ -188,11 +188,12 @@ func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
 
 // Steps of 1000 µs: the GPU works for 600, and the thread waits for that to 605, is in a range for 300 µs, and
 // launches again at 1000. The finding on the wait names the range, else the call of the operating system.
-// Where poll takes 10 ms of one step alone, it says so: 10.405 of 19 × 405 µs + 10 ms.
+// Where poll takes 10 ms of one step alone, it says so: 10.405 of 19 × 405 µs + 10 ms; 10 ms are 526.3 µs of each of
+// 19.
 func TestSyncNamesWhatFollows(t *testing.T) {
 	const us = sectiontest.Us
-	for _, want := range []string{"(idle: host), 300 µs of each step inside `sampler`", "(idle: host, in `poll`)",
-		"(idle: host, in `poll`); one gap of 10.4 ms is 58.8 % of the idle time of all 19 steps"} {
+	for _, want := range []string{"300 µs of each step inside `sampler`", "300 µs of each step in `poll`",
+		"526.3 µs per step on average in `poll`; one gap of 10.4 ms is 58.8 % of the idle time of all 19 steps"} {
 		b := tracetest.New()
 		th := b.Process(1, "p").Thread(1, "")
 		for i := range int64(20) {
@@ -213,7 +214,7 @@ func TestSyncNamesWhatFollows(t *testing.T) {
 			}
 		}
 		f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync")
-		want = "No work is queued ahead: after each wait in `cudaStreamSynchronize` the GPU idles " + want
+		want = "No work is queued ahead: after each wait in `cudaStreamSynchronize` the GPU idles (idle: host), " + want
 		place := map[bool]string{true: "poll", false: "sampler"}[strings.Contains(want, "poll")]
 		if f == nil || f.Title != want || f.Place != place { // the wait itself holds 5 of 405 µs
 			t.Errorf("%+v, want %s at %s", f, want, place)
@@ -272,7 +273,8 @@ func TestOldSyncNamesWhatFollows(t *testing.T) {
 		th.OSRT("poll", at+620*us, at+920*us)
 	}
 	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync_old")
-	if f == nil || f.Place != "poll" || !strings.HasSuffix(f.Title, "launches nothing ahead (idle: host, in `poll`)") {
+	if f == nil || f.Place != "poll" ||
+		!strings.HasSuffix(f.Title, "launches nothing ahead (idle: host), 300 µs of each step in `poll`") {
 		t.Errorf("%+v", f)
 	}
 }

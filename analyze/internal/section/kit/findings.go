@@ -114,8 +114,9 @@ func (s *Step) CopyClaim() Claim         { return Claim{piece{"copy", 0}, s.Copy
 // is not counted in the other causes.
 const CauseReadBack = timeline.Causes
 
-// idleOf is the idle time of a cause.
-func (s *Step) idleOf(cause int) int64 {
+// IdleOf is the idle time of a cause, in ns, without the time caused by reading values back, if that is reported
+// separately.
+func (s *Step) IdleOf(cause int) int64 {
 	switch {
 	case cause == CauseReadBack && s.ReadBacksTold():
 		return s.ReadBackIdle()
@@ -128,12 +129,12 @@ func (s *Step) idleOf(cause int) int64 {
 }
 
 // SyncIdle is the idle time of cause sync that is not caused by reading values back.
-func (s *Step) SyncIdle() int64 { return s.idleOf(timeline.CauseSync) }
+func (s *Step) SyncIdle() int64 { return s.IdleOf(timeline.CauseSync) }
 
 // IdleClaims claim ns of idle time of some causes, taken in their order.
 func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {
 	for _, c := range causes {
-		part := min(ns, s.idleOf(c))
+		part := min(ns, s.IdleOf(c))
 		list, ns = append(list, Claim{piece{"idle", int32(c)}, part}), ns-part
 	}
 	return list
@@ -171,7 +172,7 @@ func (s *Step) has(c *Claim) int64 {
 	case "copy":
 		return s.Copy
 	}
-	return s.idleOf(int(c.name))
+	return s.IdleOf(int(c.name))
 }
 
 // rankFindings gives each piece of the judged time to one finding. Among findings about the same time the one worth

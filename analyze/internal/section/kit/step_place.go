@@ -22,12 +22,13 @@ type IdleSite struct {
 	Of    int64 // the idle time of all causes that it was chosen from
 	// Ranges are the innermost ranges that hold at least 30 % of the time, at most two; the text names what is in
 	// quotes. Empty if there is none.
-	Ranges []string
-	In     int64    // time in them
-	Calls  []string // likewise
-	Chain  string   // callers of the first call of the operating system
-	Thread string   // likewise
-	Also   []string // other ranges and calls, at most two, that hold at least 5 % of the judged time
+	Ranges  []string
+	In      int64    // time in them
+	AtLeast bool     // In is a lower bound: other findings hold some of that time
+	Calls   []string // likewise
+	Chain   string   // callers of the first call of the operating system
+	Thread  string   // likewise
+	Also    []string // other ranges and calls, at most two, that hold at least 5 % of the judged time
 
 	Meanwhile Meanwhile
 	// Loads is the kernel after the gap that holds most of the time, if no range explains it: its code is loaded in the
@@ -39,7 +40,7 @@ type IdleSite struct {
 func (in *Input) IdleSite() *IdleSite {
 	var idle [timeline.Causes]int64
 	for c := range idle {
-		idle[c] = in.Step().idleOf(c)
+		idle[c] = in.Step().IdleOf(c)
 	}
 	return in.IdleSiteOf(&idle)
 }
@@ -71,7 +72,10 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 	case timeline.CauseUnknown:
 		return x
 	}
-	x.Ranges, x.In = w.ranges()
+	if x.Ranges, x.In = w.ranges(); len(x.Ranges) > 0 {
+		left := idle[timeline.CauseSync] + idle[timeline.CauseHost] + idle[timeline.CauseLaunch]
+		x.leave(max(0, w.Total-left), left)
+	}
 	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == timeline.CauseHost {
 		x.Loads = s.loadedInGap(in)
 	}
@@ -99,6 +103,15 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 	}
 	x.Also = w.further(t, alsoShare*float64(s.Of), x.Ranges, x.Calls)
 	return x
+}
+
+// leave leaves out idle time that other findings hold, wherever it was: of the time in the ranges at least the rest is
+// left. They are not named if that is less than 30 % of what is left in all.
+func (x *IdleSite) leave(told, left int64) {
+	x.In, x.AtLeast = x.In-told, told > 0
+	if float64(x.In) < placeShare*float64(left) {
+		x.Ranges, x.In = nil, 0
+	}
 }
 
 // loadedInGap is the kernel after the longest gap, if that gap is most of the judged idle time, its thread loads code
@@ -142,13 +155,20 @@ func (w *IdlePlace) ranges() (names []string, in int64) {
 	return names, in
 }
 
-// Inside says which ranges hold at least 30 % of the time, as the end of a sentence; empty if none does.
-func (w *IdlePlace) Inside(say func(ns int64) string) string {
-	names, ns := w.ranges()
-	if len(names) == 0 {
-		return ""
+// Inside says which calls and which ranges hold at least 30 % of the time, as the end of a sentence; empty if none
+// does.
+func (w *IdlePlace) Inside(t *trace.Trace, say func(ns int64) string) (text string) {
+	calls := map[string]int64{}
+	for key, ns := range w.Calls {
+		calls[key.Name(t)] += ns
 	}
-	return ", " + say(ns) + " inside " + Quoted(names...)
+	if names, ns := leading(calls, w.Total); len(names) > 0 {
+		text = ", " + say(ns) + " in " + Quoted(names...)
+	}
+	if names, ns := w.ranges(); len(names) > 0 {
+		text += ", " + say(ns) + " inside " + Quoted(names...)
+	}
+	return text
 }
 
 // slow reports whether the thread launches more slowly than the GPU works: its time is spread over many gaps of each
@@ -329,17 +349,16 @@ func (x *IdleSite) Title(in *Input) string {
 	case x.Loads != "":
 	case len(x.Ranges) > 0:
 		text += " inside " + Quoted(x.Ranges...)
-		if x.In <= x.Of {
+		switch {
+		case x.AtLeast:
+			text += ", at least " + s.Each(x.In)
+		case x.In <= x.Of:
 			text += ", " + s.Each(x.In)
 		}
 	case x.Chain != "":
 		text += " (" + quoted(x.Chain) + ")"
-	case s.hasRanges && len(s.Where.Ranges) > 0:
-		text += "; no range inside the step holds 30 % of that"
-	case s.hasRanges:
-		text += "; no range inside the step covers it"
-	case in.Trace.Ranges.Len() > 0:
-		text += "; no range covers it"
+	default:
+		text += x.noRange(in)
 	}
 	if len(x.Also) > 0 {
 		text += "; also in " + Quoted(x.Also...)
@@ -351,6 +370,21 @@ func (x *IdleSite) Title(in *Input) string {
 		text += "; " + b.String()
 	}
 	return text + Stall(s)
+}
+
+// noRange says that no range explains the time, as the end of a sentence; empty if that is not known.
+func (x *IdleSite) noRange(in *Input) string {
+	s, text := in.Step(), "; no range"
+	if s.hasRanges {
+		text += " inside the step"
+	}
+	switch {
+	case x.AtLeast || in.Trace.Ranges.Len() == 0:
+		return ""
+	case len(s.Where.Ranges) > 0:
+		return text + " holds 30 % of that"
+	}
+	return text + " covers it"
 }
 
 // BehindLaunch says what is known of idle time after the launch, as the end of a sentence.
