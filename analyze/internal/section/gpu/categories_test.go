@@ -45,7 +45,8 @@ func TestCategoriesOfTiny(t *testing.T) {
 	l.Finding("pointwise_kernels", "")
 }
 
-// Of 100 µs, 50 are of a gemm and 50 of pointwise kernels: of these, add has 14 or 16 µs, 28 or 32 %, the others less.
+// Of 100 µs, 50 are of a gemm and 50 of pointwise kernels: of these, add has 14 or 16 µs, 28 or 32 %, each of the
+// others less.
 func TestPointwiseKernelsAreNamed(t *testing.T) {
 	pointwise := func(op string) string { return strings.Replace(addKernel, "_add", op, 1) }
 	order := []string{"gemm", addKernel, pointwise("_mul"), pointwise("_sub"), pointwise("_neg"), pointwise("_abs")}

@@ -289,15 +289,12 @@ func TestGPUTimeAgainstCounting(t *testing.T) {
 // Ten steps of 1 ms, each 400 µs of work and 600 of waiting in poll, inside of a range whose names differ in their numbers
 // alone: one place, 600 of 1000. The last step has no end.
 func TestIdleNamesThePlace(t *testing.T) {
-	const ms = 1000 * sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "p").Thread(1, "")
-	for i := range int64(11) {
-		at := i * ms
-		th.Launch("gemm", at, at+1, tracetest.Kernel{Start: at + 1, End: at + 400*sectiontest.Us})
-		th.Range("load batch "+strconv.Itoa(int(i)), at+400*sectiontest.Us, at+1000*sectiontest.Us)
-		th.OSRT("poll", at+400*sectiontest.Us, at+990*sectiontest.Us)
-	}
+	const us = sectiontest.Us
+	b := sectiontest.Steps(11, func(th *tracetest.Thread, at int64) {
+		th.Launch("gemm", at, at+1, tracetest.Kernel{Start: at + 1, End: at + 400*us})
+		th.Range("load batch "+strconv.FormatInt(at, 10), at+400*us, at+1000*us)
+		th.OSRT("poll", at+400*us, at+990*us)
+	})
 	l := sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"})
 	sectiontest.Metric(t, l.Report, 600*sectiontest.Us, "unit.idle_range_time", "range", "load batch #")
 	f := sectiontest.FindingOf(l.Report, "gpu_idle")
@@ -311,22 +308,18 @@ func TestIdleNamesThePlace(t *testing.T) {
 	}
 }
 
-// Ten steps of 1 ms: 400 µs of work, 500 in poll inside of a range, 60 in a call inside of another, and 40 in a third,
+// Steps of 1 ms: 400 µs of work, 500 in poll inside of a range, 60 in a call inside of another, and 40 in a third,
 // which is not named: 4 % of the step.
 func TestIdleNamesOtherPlaces(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "p").Thread(1, "")
-	for i := range int64(11) {
-		at := i * 1000 * us
+	f := sectiontest.FindingOfSteps(t, "gpu_idle", func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+1, tracetest.Kernel{Start: at + 1, End: at + 400*us})
 		th.Range("load", at+400*us, at+900*us)
 		th.OSRT("poll", at+400*us, at+900*us)
 		th.Range("sampler", at+900*us, at+960*us)
 		th.Call("cuModuleLoadData", at+900*us, at+960*us)
 		th.Range("log", at+960*us, at+1000*us)
-	}
-	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report, "gpu_idle")
+	})
 	const want = "GPU idle 60.0 %: the main thread sits in `poll` inside `load`, 500 µs of each step; " +
 		"also in `cuModuleLoadData` and `sampler`"
 	if f == nil || f.Title != want || f.Place != "load" {

@@ -303,15 +303,12 @@ func TestReadBacks(t *testing.T) {
 // A step of 1 ms is idle for 300 µs around a read-back, and for 200 between two other kernels: the finding has both.
 func TestIdleBesidesReadBacks(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(100, "python").Thread(100, "")
-	for i := range int64(11) {
-		at := i * 1000 * us
+	f := sectiontest.FindingOfSteps(t, "gpu_idle", func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+10*us, tracetest.Kernel{Start: at + 10*us, End: at + 210*us})
 		th.Launch("late", at+400*us, at+410*us, tracetest.Kernel{Start: at + 410*us, End: at + 700*us})
-		th.Memcpy(at+420*us, at+760*us, tracetest.Memcpy{Start: at + 710*us, End: at + 720*us, Bytes: 4, Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
-	}
-	f := sectiontest.FindingOf(sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"}).Report, "gpu_idle")
+		th.Memcpy(at+420*us, at+760*us, tracetest.Memcpy{Start: at + 710*us, End: at + 720*us, Bytes: 4,
+			Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
+	})
 	if want := "GPU idle 50.0 %: 30.0 % after read-backs; in the other 20.0 %, the main thread does not launch, and no reason was recorded"; f == nil || f.Title != want {
 		t.Errorf("%+v", f)
 	}
@@ -321,14 +318,11 @@ func TestIdleBesidesReadBacks(t *testing.T) {
 // of its own. A replay without the wait for the value gains nothing, so the finding on idle time has the 695 + 1 µs.
 func TestIdleOfReadBacksThatDoNotWait(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(100, "python").Thread(100, "")
-	for i := range int64(20) {
-		at := i * 1000 * us
+	b := sectiontest.Steps(20, func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 305*us})
 		th.Memcpy(at+10*us, at+990*us, tracetest.Memcpy{Start: at + 306*us, End: at + 310*us, Bytes: 4,
 			Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
-	}
+	})
 	r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report
 	want := "GPU idle 69.6 %: the main thread is in `cudaMemcpyAsync`"
 	if len(r.Findings) != 1 || r.Findings[0].Title != want || r.Findings[0].Severity != report.High {

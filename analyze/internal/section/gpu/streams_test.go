@@ -117,34 +117,26 @@ func TestConcurrencyAgainstCounting(t *testing.T) {
 
 // Steps of 1000 µs of a thread that launches gemm, for 5 to 205, and sets memory for 50 µs.
 func TestMemsetsAreNotCopies(t *testing.T) {
-	b := tracetest.New()
-	th := b.Process(5, "p").Thread(5, "")
 	const us = sectiontest.Us
-	for i := range int64(20) {
-		at := (1000 + 1000*i) * us
+	f := sectiontest.FindingOfSteps(t, "serial_copies", func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 205*us})
 		th.Memset(at+10*us, at+15*us, tracetest.Memset{Start: at + 205*us, End: at + 255*us, Bytes: 1 << 20})
 		th.Memcpy(at+16*us, at+20*us,
 			tracetest.Memcpy{Start: at + 255*us, End: at + 256*us, Bytes: 4096, Kind: tracetest.DtoD})
-	}
-	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "serial_copies")
+	})
 	const title = "Copies run for 5.1 % of the step where kernels could have hidden them, most of it memsets"
-	if f == nil || f.Title != title ||
-		!strings.Contains(f.Advice[0], "memset") {
+	if f == nil || f.Title != title || !strings.Contains(f.Advice[0], "memset") {
 		t.Errorf("%+v", f)
 	}
 }
 
 // Steps of 1000 µs of a thread that launches gemm, for 5 to 205, and copies to or from pageable memory in a call from
-// 10 to 262: the copy runs from 210 to 260. Without an upload the next step begins 252 µs earlier, as the call does not
-// wait for gemm; what is downloaded is needed, and 50 are saved.
+// 10 to 262: the copy runs from 210 to 260. Without an upload the next step begins 252 µs earlier, as its call does
+// not wait for gemm; what is downloaded is needed, and 50 are saved.
 func TestUploadsAreWorthTheWaitInTheirCalls(t *testing.T) {
 	const us = sectiontest.Us
 	for kind, want := range map[tracetest.CopyKind]int64{tracetest.HtoD: 252, tracetest.DtoH: 50} {
-		b := tracetest.New()
-		th := b.Process(5, "p").Thread(5, "")
-		for i := range int64(20) {
-			at := (1000 + 1000*i) * us
+		f := sectiontest.FindingOfSteps(t, "serial_copies", func(th *tracetest.Thread, at int64) {
 			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 205*us})
 			c := tracetest.Memcpy{Start: at + 210*us, End: at + 260*us, Bytes: 1 << 20, Kind: kind,
 				Src: tracetest.Pageable, Dst: tracetest.DeviceMemory}
@@ -152,8 +144,7 @@ func TestUploadsAreWorthTheWaitInTheirCalls(t *testing.T) {
 				c.Src, c.Dst = c.Dst, c.Src
 			}
 			th.Memcpy(at+10*us, at+262*us, c)
-		}
-		f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "serial_copies")
+		})
 		if f == nil || f.Worth == nil {
 			t.Errorf("%v: %+v", kind, f)
 		} else if got := f.Worth.Time / f.Worth.Units / us; got < want-5 || got > want {
@@ -166,23 +157,19 @@ func TestUploadsAreWorthTheWaitInTheirCalls(t *testing.T) {
 // The finding says which copies these are, and where they are made. The thread, which is always late, spends 62 in the
 // call: that is what steps would gain.
 func TestSerialCopiesAreOfTheStep(t *testing.T) {
+	const us = sectiontest.Us
 	for kind, want := range map[tracetest.MemKind]string{tracetest.Pageable: "pageable", tracetest.Pinned: "pinned"} {
-		b := tracetest.New()
-		th := b.Process(5, "p").Thread(5, "")
-		const us = sectiontest.Us
-		for i := range int64(20) {
-			at := (1000 + 1000*i) * us
+		f := sectiontest.FindingOfSteps(t, "serial_copies", func(th *tracetest.Thread, at int64) {
 			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 605*us})
-			th.Range("load batch "+strconv.FormatInt(i, 10), at+590*us, at+670*us)
-			th.Memcpy(at+600*us, at+662*us, tracetest.Memcpy{Start: at + 610*us, End: at + 660*us, Bytes: 1 << 20, Kind: tracetest.HtoD,
-				Src: kind, Dst: tracetest.DeviceMemory})
-		}
-		l := sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"})
-		l.Finding("serial_copies", report.Medium)
-		f := sectiontest.FindingOf(l.Report, "serial_copies")
-		title := "Copies run for 5.0 % of the step where kernels could have hidden them, most of it HtoD of " + want + " memory, in `load batch #`"
-		if f.Title != title || f.Place != "load batch #" || f.Worth.Time/f.Worth.Units != 62*us {
-			t.Errorf("%s: %q at %q, %+v", want, f.Title, f.Place, f.Worth)
+			th.Range("load batch "+strconv.FormatInt(at, 10), at+590*us, at+670*us)
+			th.Memcpy(at+600*us, at+662*us, tracetest.Memcpy{Start: at + 610*us, End: at + 660*us, Bytes: 1 << 20,
+				Kind: tracetest.HtoD, Src: kind, Dst: tracetest.DeviceMemory})
+		})
+		title := "Copies run for 5.0 % of the step where kernels could have hidden them, most of it HtoD of " + want +
+			" memory, in `load batch #`"
+		if f == nil || f.Severity != report.Medium || f.Title != title || f.Place != "load batch #" ||
+			f.Worth.Time/f.Worth.Units != 62*us {
+			t.Fatalf("%s: %+v", want, f)
 		}
 		if pins := strings.Contains(f.Advice[0], "pin_memory"); pins != (kind == tracetest.Pageable) {
 			t.Errorf("%s: %q", want, f.Advice)

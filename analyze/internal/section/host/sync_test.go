@@ -194,26 +194,24 @@ func TestSyncNamesWhatFollows(t *testing.T) {
 	const us = sectiontest.Us
 	for _, want := range []string{"300 µs of each step inside `sampler`", "300 µs of each step in `poll`",
 		"526.3 µs per step on average in `poll`; one gap of 10.4 ms is 58.8 % of the idle time of all 19 steps"} {
-		b := tracetest.New()
-		th := b.Process(1, "p").Thread(1, "")
-		for i := range int64(20) {
-			at, one := (1000+1000*i)*us, strings.Contains(want, "one gap")
-			if one && i > 10 {
+		one := strings.Contains(want, "one gap")
+		f := sectiontest.FindingOfSteps(t, "sync", func(th *tracetest.Thread, at int64) {
+			last := at == 11_000*us // before the gap
+			if one && at > 11_000*us {
 				at += 10_000 * us
 			}
 			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
 			th.StreamSynchronize(at+10*us, at+605*us, 0, 7)
-			if one {
-				if i == 10 {
-					th.OSRT("poll", at+700*us, at+10_700*us)
-				}
-			} else if strings.Contains(want, "poll") {
+			switch {
+			case one && last:
+				th.OSRT("poll", at+700*us, at+10_700*us)
+			case one:
+			case strings.Contains(want, "poll"):
 				th.OSRT("poll", at+620*us, at+920*us)
-			} else {
+			default:
 				th.Range("sampler", at+620*us, at+920*us)
 			}
-		}
-		f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync")
+		})
 		want = "No work is queued ahead: after each wait in `cudaStreamSynchronize` the GPU idles (idle: host), " + want
 		place := map[bool]string{true: "poll", false: "sampler"}[strings.Contains(want, "poll")]
 		if f == nil || f.Title != want || f.Place != place { // the wait itself holds 5 of 405 µs
@@ -226,15 +224,11 @@ func TestSyncNamesWhatFollows(t *testing.T) {
 // The GPU idles for 150 µs of the allocation, but without it each step is 300 µs shorter.
 func TestAllocationsAreWorthWhatStepsGain(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "p").Thread(1, "")
-	for i := range int64(20) {
-		at := (1000 + 1000*i) * us
+	f := sectiontest.FindingOfSteps(t, "allocations", func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 200*us})
 		th.Call("cudaMalloc_v3020", at+50*us, at+350*us)
 		th.Launch("norm", at+400*us, at+405*us, tracetest.Kernel{Start: at + 405*us, End: at + 500*us})
-	}
-	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "allocations")
+	})
 	if f == nil || f.Worth == nil || f.Worth.Time/f.Worth.Units != 300*us || !f.Worth.Replayed {
 		t.Errorf("%+v, want 300 µs a step", f)
 	}
@@ -244,16 +238,12 @@ func TestAllocationsAreWorthWhatStepsGain(t *testing.T) {
 // time names poll alone, and says that 30 % of the step are told.
 func TestIdleBesideAllocations(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "p").Thread(1, "")
-	for i := range int64(20) {
-		at := (1000 + 1000*i) * us
+	f := sectiontest.FindingOfSteps(t, "gpu_idle", func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at-5*us, at, tracetest.Kernel{Start: at, End: at + 200*us})
 		th.Range("sample", at+200*us, at+500*us)
 		th.Call("cudaFree_v3020", at+200*us, at+500*us)
 		th.OSRT("poll", at+500*us, at+990*us)
-	}
-	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "gpu_idle")
+	})
 	const want = "GPU idle 80.0 %: 30.0 % in other findings; in the other 50.0 %, the main thread sits in `poll`; " +
 		"no range covers it"
 	if f == nil || f.Title != want || f.Place != "poll" {
@@ -264,15 +254,11 @@ func TestIdleBesideAllocations(t *testing.T) {
 // Steps of 1000 µs: 600 of work, for which the thread waits to 605, then 300 in poll: the place is poll.
 func TestOldSyncNamesWhatFollows(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "p").Thread(1, "")
-	for i := range int64(20) {
-		at := (1000 + 1000*i) * us
+	f := sectiontest.FindingOfSteps(t, "sync_old", func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
 		th.Call("cudaThreadSynchronize_v3020", at+10*us, at+605*us)
 		th.OSRT("poll", at+620*us, at+920*us)
-	}
-	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync_old")
+	})
 	if f == nil || f.Place != "poll" ||
 		!strings.HasSuffix(f.Title, "launches nothing ahead (idle: host), 300 µs of each step in `poll`") {
 		t.Errorf("%+v", f)

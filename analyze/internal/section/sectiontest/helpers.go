@@ -51,6 +51,23 @@ func Analyse(tb testing.TB, b *tracetest.Builder, opt analyze.Options) *analyze.
 	return res
 }
 
+// Steps is a capture of n steps of 1 ms of one thread, the first of which begins after 1 ms. step adds one that begins
+// at a moment.
+func Steps(n int64, step func(th *tracetest.Thread, at int64)) *tracetest.Builder {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range n {
+		step(th, (i+1)*1000*Us)
+	}
+	return b
+}
+
+// FindingOfSteps is a finding on 20 of these steps; nil if there is none.
+func FindingOfSteps(tb testing.TB, id string, step func(th *tracetest.Thread, at int64)) *report.Finding {
+	tb.Helper()
+	return FindingOf(Analyse(tb, Steps(20, step), analyze.Options{}).Report, id)
+}
+
 // Metric checks one metric; labels come as key, value pairs.
 func Metric(tb testing.TB, r *report.Report, want float64, id string, pairs ...string) {
 	tb.Helper()

@@ -13,15 +13,11 @@ import (
 // 608–908, the host waits 20–912 and goes on 88 later.
 func paced() *tracetest.Builder {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "loop").Thread(1, "")
-	for i := range int64(12) {
-		at := 1000*us + i*1000*us
+	return sectiontest.Steps(12, func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+4*us, tracetest.Kernel{Start: at + 7*us, End: at + 607*us})
 		th.Launch("norm", at+6*us, at+10*us, tracetest.Kernel{Start: at + 608*us, End: at + 908*us})
 		th.StreamSynchronize(at+20*us, at+912*us, 0, 7)
-	}
-	return b
+	})
 }
 
 // A gemm of half its time gains 300 of 1000 µs, a norm 150. Without the wait the GPU never waits: 600 + 1 + 300 + 1, 98 are
@@ -119,14 +115,11 @@ func TestEveryLaunchingThreadIsShown(t *testing.T) {
 // Python's lock is not known.
 func TestTimeOutsideIsPrinted(t *testing.T) {
 	const us = sectiontest.Us
-	b := tracetest.New()
-	th := b.Process(1, "loop").Thread(1, "")
-	for i := range int64(12) {
-		at := 1000*us + i*1000*us
+	b := sectiontest.Steps(12, func(th *tracetest.Thread, at int64) {
 		th.Launch("gemm", at, at+4*us, tracetest.Kernel{Start: at + 7*us, End: at + 607*us})
 		th.StreamSynchronize(at+20*us, at+612*us, 0, 7)
 		th.OSRT("poll", at+700*us, at+750*us)
-	}
+	})
 	l := sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"})
 	sectiontest.Metric(t, l.Report, 11*50*us, "path.outside_time")
 	for _, found := range []string{"recorded", "inferred", "work", "process"} {
