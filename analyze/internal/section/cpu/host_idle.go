@@ -105,9 +105,8 @@ var HostIdle = kit.Section{
 			kit.RatioCol("share", "Of time on no CPU", "pct_of_not_scheduled"),
 		}},
 	},
-	Early: func(in *kit.Input) { lateness(in) },
-	Gaps:  func(in *kit.Input) []*timeline.Visitor { return lateLooks(in).visitors() },
-	Run:   hostIdle,
+	Gaps: func(in *kit.Input) []*timeline.Visitor { return lateLooks(in).visitors() },
+	Run:  hostIdle,
 }
 
 const maxNames = 30 // metrics by name

@@ -62,9 +62,8 @@ var Idle = kit.Section{
 		}},
 		hostFuncTable,
 	},
-	Early: func(in *kit.Input) { idleByDevice(in) },
-	Gaps:  func(in *kit.Input) []*timeline.Visitor { return visitors(idleLooks(in)) },
-	Run:   idle,
+	Gaps: func(in *kit.Input) []*timeline.Visitor { return visitors(idleLooks(in)) },
+	Run:  idle,
 }
 
 const (

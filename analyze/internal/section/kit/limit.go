@@ -115,13 +115,15 @@ func runEach(in *Input, list []*Section, wanted func(*Section) bool) []*Output {
 	in.left = newLeftOut(in)
 	outs := make([]*Output, len(list))
 	order := lists.Indexes[int](len(list))
+	lists.Lead(order, func(i int) bool { return list[i].Gaps == nil })
 	lists.Lead(order, func(i int) bool { return list[i].Long })
-	parallel.Each(len(list), func(k int) {
-		i := order[k]
+	tasks := early(in, list, wanted)
+	for _, i := range order {
 		if wanted(list[i]) {
-			outs[i] = list[i].run(in)
+			tasks = append(tasks, func() { outs[i] = list[i].run(in) })
 		}
-	})
+	}
+	parallel.Do(tasks...)
 	quoted := map[string]bool{}
 	var kept []report.Labels
 	for _, out := range outs {

@@ -46,8 +46,8 @@ type Section struct {
 	// Steady says that the findings describe the steady part of the window if the capture has units of work. The
 	// section then runs once more on that part.
 	Steady bool
-	// Early, if set, computes before the sections run what this one shares with others and takes long; Alone does the
-	// same for what takes most memory, while nothing else runs.
+	// Early, if set, computes what this one shares with others and takes long, if it needs no gaps: it starts before
+	// the sections. Alone does the same for what takes most memory, while nothing else runs.
 	Early, Alone func(in *Input)
 	// Long says that the section takes longer than most: it starts before the others, so that none waits for it at the
 	// end.
@@ -211,14 +211,10 @@ type Outputs struct {
 func Compute(sections []*Section, in *Input) *Outputs {
 	x := &Outputs{in: in}
 	x.list = slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
-	if !in.NoTrace {
-		early(in, x.list)
-	}
 	x.whole = runEach(in, x.list, func(*Section) bool { return true })
 	if in.Steady != nil {
 		again := slices.DeleteFunc(slices.Clone(x.list), func(s *Section) bool { return !s.Steady })
 		Begin(again, in.Steady)
-		early(in.Steady, again)
 		x.steady = runEach(in.Steady, x.list, func(s *Section) bool { return s.Steady })
 	}
 	return x

@@ -56,19 +56,19 @@ func Begin(sections []*Section, in *Input) {
 	}
 }
 
-// early computes before the sections run the shared values that take long, side by side: those that need the gaps come
-// last, so that nobody waits while the devices are visited. A panic is raised again for the sections that ask for the
-// value.
-func early(in *Input, list []*Section) {
-	together := []func(){func() { quietly(in, visitTogether) }}
-	for _, gaps := range []bool{false, true} {
-		for _, s := range list {
-			if f := s.Early; f != nil && (s.Gaps != nil) == gaps {
-				together = append(together, func() { quietly(in, f) })
-			}
+// early are the computations of shared values that take long: the visit of the devices, which most sections wait for,
+// comes first. A panic is raised again for the sections that ask for the value.
+func early(in *Input, list []*Section, wanted func(*Section) bool) (tasks []func()) {
+	if in.NoTrace {
+		return nil
+	}
+	tasks = append(tasks, func() { quietly(in, visitTogether) })
+	for _, s := range list {
+		if s.Early != nil && wanted(s) {
+			tasks = append(tasks, func() { quietly(in, s.Early) })
 		}
 	}
-	parallel.Do(together...)
+	return tasks
 }
 
 func quietly(in *Input, f func(in *Input)) {
