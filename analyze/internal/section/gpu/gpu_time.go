@@ -275,19 +275,11 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 			evidence = append(evidence, kit.Ref("unit.idle_range_time", "range", r))
 		}
 	}
-	advice := x.Advice(in)
-	if long := s.Gap.Len(); s.Share(long) > kit.GapWarn && 2*long > s.Idle {
-		at := 0
-		if x.Loads != "" {
-			at = 1
-		}
-		advice = slices.Insert(advice, at, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+in.NarrowFlags()+").")
-	}
 	causes := []int{timeline.CauseSync, timeline.CauseHost, timeline.CauseLaunch, timeline.CauseUnknown}
 	if x.Cause == timeline.CauseDependency || s.Share(s.Cause[timeline.CauseDependency]) < waitsShare { // else told apart
 		causes = append(causes, timeline.CauseDependency)
 	}
-	f := out.FindAs("gpu_idle", x.Title(in), evidence, advice...).At(x.Place())
+	f := out.FindAs("gpu_idle", x.Title(in), evidence, idleAdvice(in, x)...).At(x.Place())
 	causes = append(causes, kit.CauseReadBack) // if no finding is about it after all
 	f.OfIdle(s, s.Idle, causes...).Rest(func(left *[timeline.Causes]int64) {
 		y := in.IdleSiteOf(left)
@@ -311,9 +303,22 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 		case y.Of >= x.Of: // no other finding holds any of it
 			return
 		}
-		f.Title, f.Advice = y.Title(in), y.Advice(in)
+		f.Title, f.Advice = y.Title(in), idleAdvice(in, y)
 		f.At(y.Place())
 	})
+}
+
+// idleAdvice is what to do about idle time at a place, and whether the window is to blame.
+func idleAdvice(in *kit.Input, x *kit.IdleSite) []string {
+	s, advice, at := in.Step(), x.Advice(in), 0
+	if x.Loads != "" {
+		at = 1
+	}
+	if long := s.Gap.Len(); s.Share(long) > kit.GapWarn && 2*long > s.Idle {
+		advice = slices.Insert(advice, at, "One gap is most of that idle time, so this says more about the window "+
+			"than about the work: narrow it first ("+in.NarrowFlags()+").")
+	}
+	return advice
 }
 
 func deviceImbalance(in *kit.Input, out *kit.Output) {

@@ -355,6 +355,23 @@ func TestIdleOfOtherFindingsIsNoPlace(t *testing.T) {
 	}
 }
 
+// A window of one gap of 5305 µs, of which the thread waits for 300, which another finding has, and then sits in poll.
+// That one gap is most of the idle time is said of the rest, too.
+func TestOneGapIsToldBesideOtherFindings(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	th.Launch("gemm", 0, 5*us, tracetest.Kernel{Start: 5 * us, End: 105 * us})
+	th.StreamSynchronize(10*us, 405*us, 0, 7)
+	th.OSRT("poll", 405*us, 5405*us)
+	th.Launch("norm", 5405*us, 5410*us, tracetest.Kernel{Start: 5410 * us, End: 5510 * us})
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "gpu_idle")
+	const want = "GPU idle 96.4 %: 5.4 % in other findings; in the other 90.9 %, the main thread sits in `poll`"
+	if f == nil || f.Title != want || !strings.HasPrefix(f.Advice[0], "One gap is most of that idle time") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // A tenth of the step converts layouts.
 func TestLayoutConversionsAreFound(t *testing.T) {
 	for name, want := range map[string]report.Severity{"void cudnn::ops::nchwToNhwcKernel<float>": report.High, "softmax_nchw": ""} {

@@ -156,7 +156,7 @@ func (f *Finding) OfIdle(s *Step, ns int64, causes ...int) *Finding {
 }
 
 // Rest makes a finding stand even if others hold most of its idle time. say words it anew for what they leave, by
-// cause.
+// cause, if they leave any.
 func (f *Finding) Rest(say func(left *[timeline.Causes]int64)) *Finding {
 	f.rest = say
 	return f
@@ -228,7 +228,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 			left := min(free, max(0, f.Worth.Time-gone))
 			told = f.rest != nil || 2*left >= f.Worth.Time
 			if told {
-				if f.rest != nil && (others > 0 || back > 0) {
+				if f.rest != nil && free > 0 && (others > 0 || back > 0) {
 					var idle [timeline.Causes]int64
 					for i := range f.claims {
 						if c := &f.claims[i]; c.name != CauseReadBack {

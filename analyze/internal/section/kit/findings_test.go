@@ -106,6 +106,21 @@ func TestIdleTimeThatAnotherFindingLeavesIsToldAnew(t *testing.T) {
 	}
 }
 
+// A finding whose idle time others hold whole is a remark, and says what it said.
+func TestIdleTimeWithoutARestIsNotToldAnew(t *testing.T) {
+	s := &Step{Of: 1000, Idle: 400, Kernels: []int64{0}}
+	s.Cause[timeline.CauseHost] = 400
+	find := func(id string, general bool) *Finding {
+		f := &Finding{Finding: &report.Finding{ID: id}, def: &FindingDef{General: general}}
+		return f.OfIdle(s, 400, timeline.CauseHost)
+	}
+	again := func(left *[timeline.Causes]int64) { t.Errorf("told anew of %v", left) }
+	_, remarks := rankFindings(s, []*Finding{find("gpu_idle", true).Rest(again), find("waits", false)})
+	if len(remarks) != 1 || remarks[0].ID != "gpu_idle" {
+		t.Errorf("remarks %+v", remarks)
+	}
+}
+
 // Of 400 ns that the GPU idles, 150 are after read-backs. Where the finding on those is worth nothing in a replay, they are
 // of the finding on idle time, by their causes; where it stands, they are not.
 func TestIdleTimeAfterReadBacksIsNeverLost(t *testing.T) {

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -95,16 +94,23 @@ const alsoShare = 0.05
 
 // further are the other ranges and calls, at most two, that hold at least some time.
 func (w *IdlePlace) further(t *trace.Trace, least float64, said ...[]string) (names []string) {
-	times := maps.Clone(w.Ranges)
-	for key, ns := range w.Calls {
-		times[key.Name(t)] += ns
-	}
+	times := w.inCalls(t)
+	lists.AddTo(times, w.Ranges)
 	for name, ns := range times {
 		if float64(ns) >= least && !slices.Contains(slices.Concat(said...), name) {
 			names = append(names, name)
 		}
 	}
 	return longest(names, times)
+}
+
+// inCalls is the time in calls, by name.
+func (w *IdlePlace) inCalls(t *trace.Trace) map[string]int64 {
+	times := map[string]int64{}
+	for key, ns := range w.Calls {
+		times[key.Name(t)] += ns
+	}
+	return times
 }
 
 // longest are the two names with most time.

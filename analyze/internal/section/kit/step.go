@@ -181,9 +181,8 @@ func Told(s *Step, ns int64) bool { return s.Share(ns) >= leastWorth }
 // AllocationIdle is the judged idle time while the launching thread was in calls that allocate or free memory, and the
 // call that most of it was in.
 func AllocationIdle(s *Step, t *trace.Trace) (ns int64, call string) {
-	calls := map[string]int64{}
-	for key, time := range s.Allocating.Calls {
-		calls[key.Name(t)] += time
+	calls := s.Allocating.inCalls(t)
+	for _, time := range calls {
 		ns += time
 	}
 	list, _ := leading(calls, ns)

@@ -25,9 +25,9 @@ type IdleSite struct {
 	Ranges  []string
 	In      int64    // time in them
 	AtLeast bool     // In is a lower bound: other findings hold some of that time
-	Calls   []string // likewise
+	Calls   []string // those that hold at least 30 % of the time of the cause, at most two
 	Chain   string   // callers of the first call of the operating system
-	Thread  string   // likewise
+	Thread  string   // the only one that holds at least 30 % of the time, or empty
 	Also    []string // other ranges and calls, at most two, that hold at least 5 % of the judged time
 
 	Meanwhile Meanwhile
@@ -158,11 +158,7 @@ func (w *IdlePlace) ranges() (names []string, in int64) {
 // Inside says which calls and which ranges hold at least 30 % of the time, as the end of a sentence; empty if none
 // does.
 func (w *IdlePlace) Inside(t *trace.Trace, say func(ns int64) string) (text string) {
-	calls := map[string]int64{}
-	for key, ns := range w.Calls {
-		calls[key.Name(t)] += ns
-	}
-	if names, ns := leading(calls, w.Total); len(names) > 0 {
+	if names, ns := leading(w.inCalls(t), w.Total); len(names) > 0 {
 		text = ", " + say(ns) + " in " + Quoted(names...)
 	}
 	if names, ns := w.ranges(); len(names) > 0 {
