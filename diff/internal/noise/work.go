@@ -84,6 +84,15 @@ func (x *Decider) MixDiffers() bool {
 	return moved >= missingShare
 }
 
+// Unkept is the most that work outside the compared units can change a share of the GPUs' work in the whole capture: it
+// may hold all of it on one side and nothing on the other.
+func (x *Decider) Unkept() (share float64) {
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		share += side.Average(lists.Map(s.Captures, (*side.Capture).Unkept))
+	}
+	return share
+}
+
 // scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.
 func (w *workload) scarce() (list []string) {
 	kinds, few := map[string]int{}, map[string]bool{}
@@ -339,9 +348,10 @@ func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 	return ratio, true
 }
 
-// spread sets how much the sums of base and head vary, from the units that the reports list; too few units set nothing.
+// spread sets how much the sums of base and head vary, from the units that the reports list of kinds with a price on
+// both sides.
 func (w *workload) spread(n *significance.Number) {
-	var base, head []significance.Share
+	var list []significance.Priced
 	for i := range w.kinds {
 		k := &w.kinds[i]
 		if w.skips(k) {
@@ -350,11 +360,11 @@ func (w *workload) spread(n *significance.Number) {
 		own, count, ok := w.price(k, w.base, baseOf)
 		there, _, ok2 := w.price(k, w.head, headOf)
 		if ok && ok2 {
-			base = append(base, w.listed(k, w.base, baseOf, count*side.Average(own))...)
-			head = append(head, w.listed(k, w.head, headOf, count*side.Average(there))...)
+			list = append(list, significance.Priced{Base: w.listed(k, w.base, baseOf, count*side.Average(own)),
+				Head: w.listed(k, w.head, headOf, count*side.Average(there))})
 		}
 	}
-	n.OfShares(base, head)
+	n.OfShares(list)
 }
 
 // listed returns the unit times (ns) of kind k that a side's reports list, one Share for each kind priced as k. Their

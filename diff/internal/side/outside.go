@@ -42,6 +42,31 @@ func OutsideUnits(r *report.Report, device int64) (o Outside, ok bool) {
 	return o, true
 }
 
+// Unkept is the share of its GPUs' busy time that a capture spent outside kept units: in units that are cut or warm up,
+// and between units. It is 0 if the report does not list every unit.
+func (c *Capture) Unkept() float64 {
+	s := c.Report.Unit.Series
+	if s == nil || s.Every != 1 {
+		return 0
+	}
+	units, err := s.Decode()
+	if err != nil {
+		return 0
+	}
+	kept, all := 0.0, 0.0
+	for _, u := range units {
+		if report.UnitStates[u.State] == "kept" {
+			kept += float64(u.Busy)
+		}
+	}
+	for _, m := range c.Metrics("gpu.busy_time") {
+		if m.Value != nil {
+			all += *m.Value
+		}
+	}
+	return max(0, 1-kept/max(all, kept, 1))
+}
+
 // TimePerSequence is the time of a phase's units, of these kinds, divided by their sequences, ns: a step of batch 32
 // holds 32. Decode steps add a token to each sequence, so theirs is the time per output token. ok is false if the phase
 // has no units, or if markers do not give each unit's batch size.

@@ -15,20 +15,65 @@ type Share struct {
 	Times []float64
 }
 
+// Priced is a kind of unit that both sides ran, with the kinds that do nearly the same work.
+type Priced struct{ Base, Head []Share }
+
 // OfShares sets how the sums of several kinds of unit vary: the variance of a sum is that of the kinds' means, weighted
-// by their sums. The number of units of a kind is taken as fixed; only their times are noise. It does nothing with
-// fewer than MinUnits units on a side. Captures of a side count as alike.
-func (n *Number) OfShares(base, head []Share) {
-	if min(units(base), units(head)) < MinUnits {
+// by their sums. The number of units of a kind is taken as fixed; only their times are noise. Nobody knows how a kind
+// varies of which a side has one unit: its standard deviation is its change, less what the other kinds changed by in
+// proportion, where their time together vouches for no more time than its own. Captures of a side count as alike.
+//
+// With fewer than MinUnits units on a side it leaves the decision to the floor; unless there are fewer than LeastUnits,
+// or the sides overlap: then there are too few.
+func (n *Number) OfShares(kinds []Priced) {
+	var base, head []Share
+	for _, k := range kinds {
+		base, head = append(base, k.Base...), append(head, k.Head...)
+	}
+	switch least := min(units(base), units(head)); {
+	case least == 0: // the reports list none
+		return
+	case least >= MinUnits:
+	case least >= LeastUnits && !slices.ContainsFunc(kinds, Priced.overlap): // the floor decides
+		return
+	default:
+		for i := range n.Base {
+			n.Base[i].N = least
+		}
 		return
 	}
+	var onBase, onHead float64
+	for _, k := range kinds {
+		if min(units(k.Base), units(k.Head)) == 1 {
+			own, rest := total(k.Base), total(base)-total(k.Base)
+			change, others := total(k.Head)-own, total(head)-total(k.Head)-rest
+			by := change - others*min(1, own/rest)
+			onBase += by * by
+		}
+	}
+	if total(head) < total(base) { // which is the larger share there
+		onBase, onHead = 0, onBase
+	}
 	for i := range n.Base {
-		n.Base[i].spread(base, len(n.Base))
+		n.Base[i].spread(base, len(n.Base), onBase)
 	}
 	for i := range n.Head {
-		n.Head[i].spread(head, len(n.Head))
+		n.Head[i].spread(head, len(n.Head), onHead)
 	}
 	n.Trimmed = trimmed(head) / trimmed(base)
+}
+
+// overlap reports whether a unit of the slower side takes no longer than one of the other side.
+func (k Priced) overlap() bool {
+	b, h := times(k.Base), times(k.Head)
+	return len(b) > 0 && len(h) > 0 && slices.Max(b) >= slices.Min(h) && slices.Max(h) >= slices.Min(b)
+}
+
+func times(kinds []Share) (list []float64) {
+	for i := range kinds {
+		list = append(list, kinds[i].Times...)
+	}
+	return list
 }
 
 func units(kinds []Share) int {
@@ -39,10 +84,10 @@ func total(kinds []Share) float64 {
 	return lists.Sum(kinds, func(s Share) float64 { return s.Sum })
 }
 
-// spread fills in N, SD and Lag1 of one of several captures that together hold these units.
-func (c *Capture) spread(kinds []Share, captures int) {
+// spread fills in N, SD and Lag1 of one of several captures that together hold these units, and whose sum has this
+// variance beside that of the units.
+func (c *Capture) spread(kinds []Share, captures int, variance float64) {
 	n := float64(units(kinds))
-	var variance float64
 	for i := range kinds {
 		k := &kinds[i]
 		mean := average(k.Times)
