@@ -84,15 +84,6 @@ func (x *Decider) MixDiffers() bool {
 	return moved >= missingShare
 }
 
-// Unkept is the most that work outside the compared units can change a share of the GPUs' work in the whole capture: it
-// may hold all of it on one side and nothing on the other.
-func (x *Decider) Unkept() (share float64) {
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		share += side.Average(lists.Map(s.Captures, (*side.Capture).Unkept))
-	}
-	return share
-}
-
 // scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.
 func (w *workload) scarce() (list []string) {
 	kinds, few := map[string]int{}, map[string]bool{}

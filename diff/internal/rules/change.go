@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -48,9 +49,15 @@ func (j *judge) change(g *comparison.Gate, q *question) {
 		return
 	}
 	exceeds, text := q.exceeds()
-	if exceeds && s.share && j.x != nil && j.x.MixDiffers() {
-		inconclusive(comparison.DifferentWork, text+", and the sides ran their kinds of unit in other proportions")
-		return
+	if exceeds && s.share && j.x != nil {
+		switch {
+		case j.x.MixDiffers():
+			inconclusive(comparison.DifferentWork, text+", and the sides ran their kinds of unit in other proportions")
+			return
+		case math.Abs(comparison.Value(row.Delta)) <= side.Unkept(j.x.Base, j.x.Head):
+			inconclusive(comparison.DifferentWork, text+", and work outside the compared units can be all of it")
+			return
+		}
 	}
 	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a constant count has no noise
 		j.noisy(g, q)

@@ -42,9 +42,18 @@ func OutsideUnits(r *report.Report, device int64) (o Outside, ok bool) {
 	return o, true
 }
 
-// Unkept is the share of its GPUs' busy time that a capture spent outside kept units: in units that are cut or warm up,
+// Unkept is the most that work outside the compared units can change a share of the GPUs' work in whole captures: it
+// may hold all of it on one side and nothing on the other.
+func Unkept(base, head *Side) (share float64) {
+	for _, s := range []*Side{base, head} {
+		share += Average(lists.Map(s.Captures, unkept))
+	}
+	return share
+}
+
+// unkept is the share of its GPUs' busy time that a capture spent outside kept units: in units that are cut or warm up,
 // and between units. It is 0 if the report does not list every unit.
-func (c *Capture) Unkept() float64 {
+func unkept(c *Capture) float64 {
 	s := c.Report.Unit.Series
 	if s == nil || s.Every != 1 {
 		return 0
