@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,16 +134,20 @@ func had(dir string, commits []string) bool {
 	if git == "" {
 		return false
 	}
-	return slices.ContainsFunc(linesOf(filepath.Join(git, "logs", "HEAD")), func(line string) bool {
+	for line := range linesOf(filepath.Join(git, "logs", "HEAD")) {
 		commit, did, _ := strings.Cut(line, "\t") // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
-		fields := strings.Fields(commit)
-		return len(fields) > 1 && slices.Contains(commits, fields[1]) || ofPull().MatchString(did)
-	})
+		_, commit, _ = strings.Cut(commit, " ")
+		commit, _, _ = strings.Cut(commit, " ")
+		if slices.Contains(commits, commit) || ofPull().MatchString(did) {
+			return true
+		}
+	}
+	return false
 }
 
 // packedRef looks a ref up in git's file of packed refs; empty if it is not there.
 func packedRef(path, ref string) string {
-	for _, line := range linesOf(path) {
+	for line := range linesOf(path) {
 		if sha, name, ok := strings.Cut(line, " "); ok && name == ref {
 			return validOrEmpty(sha)
 		}
@@ -157,14 +163,24 @@ func validOrEmpty(sha string) string {
 }
 
 // firstLine is the first line of a file; empty if there is none.
-func firstLine(path string) string { return strings.TrimSpace(linesOf(path)[0]) }
-
-// linesOf are those of a file of git, as far as it is read; a file that cannot be read has an empty one.
-func linesOf(path string) []string {
-	var b []byte
-	if f, err := os.Open(path); err == nil {
-		defer f.Close()
-		b, _ = io.ReadAll(io.LimitReader(f, maxRead))
+func firstLine(path string) string {
+	for line := range linesOf(path) {
+		return strings.TrimSpace(line)
 	}
-	return strings.Split(string(b), "\n")
+	return ""
+}
+
+// linesOf yields the lines of a file of git, up to maxRead bytes; none of a file that cannot be read.
+func linesOf(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		lines := bufio.NewScanner(io.LimitReader(f, maxRead))
+		lines.Buffer(nil, maxRead)
+		for lines.Scan() && yield(lines.Text()) {
+		}
+	}
 }

@@ -1,8 +1,10 @@
 package gate
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -80,5 +82,34 @@ func TestCheckTrusted(t *testing.T) {
 	}
 	if err := (&Run{Event: "workflow_run", Repository: "octo/llm", Workspace: own, Trigger: &Trigger{HeadSHA: head, HeadRepo: Repo{Name: "Octo/LLM"}}}).CheckTrusted(); err != nil {
 		t.Errorf("own commit: %v", err)
+	}
+}
+
+// An artifact in the workspace may hold a .git folder of any content: to look at it takes memory in proportion to its
+// size.
+func TestCheckTrustedOfHostileFiles(t *testing.T) {
+	const size = 8 << 20
+	for name, text := range map[string]string{"lines": "\n", "fields": "a ", "one_word": "a"} {
+		dir := t.TempDir()
+		for _, file := range []string{"x/.git/HEAD", "x/.git/logs/HEAD"} {
+			path := filepath.Join(dir, filepath.FromSlash(file))
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, bytes.Repeat([]byte(text), size/len(text)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &Run{Event: "workflow_run", Repository: "octo/llm", Workspace: dir,
+			Trigger: &Trigger{HeadSHA: sha("a"), HeadRepo: Repo{Name: "mallory/llm"}}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := r.CheckTrusted(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 2*6*size {
+			t.Errorf("%s: two files of %d MiB took %d MiB", name, size>>20, took>>20)
+		}
 	}
 }
