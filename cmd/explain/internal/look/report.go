@@ -330,7 +330,7 @@ func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
 				return nil, usage.Error{Err: err}
 			}
 			pattern := ""
-			if strings.ContainsAny(p, "*?[") {
+			if !input.Exists(p) && strings.ContainsAny(p, "*?[") {
 				pattern = p
 			}
 			for _, path := range paths {
