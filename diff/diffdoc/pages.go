@@ -441,13 +441,13 @@ func gatesText(c *comparison.Comparison) string {
 	return text + "."
 }
 
-// verdictCount is what is said of those with a verdict, behind their number.
+// verdictCount is a verdict, and the words that follow the number of those that have it.
 type verdictCount struct {
 	verdict comparison.Verdict
 	words   string
 }
 
-// tally says how many have each verdict, but for those that none has: "2 failed", "1 warned".
+// tally says how many items have each verdict: "2 failed", "1 warned". It leaves out verdicts that no item has.
 func tally[T any](list []T, say []verdictCount, of func(T) comparison.Verdict) (parts []string) {
 	for _, v := range say {
 		if n := lists.Count(list, func(x T) bool { return of(x) == v.verdict }); n > 0 {

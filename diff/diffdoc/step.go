@@ -173,7 +173,7 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 	s := c.Step
 	t := doc.Table{ID: "step", Caption: doc.Spans("Positions with most change"), Columns: doc.Cols(">#", "Kernel", ">Δ",
 		">Gap before, base", ">Gap, head", ">Δ in every step", "Mostly", ">+Kernel, base", ">+Kernel, head")}
-	order := lists.Filter(lists.Indexes[int](len(s.Rows)), func(i int) bool { return s.Rows[i].Delta != 0 })
+	order := lists.Where(len(s.Rows), func(i int) bool { return s.Rows[i].Delta != 0 })
 	order = largestChanges(order, len(order), func(i int) float64 { return s.Rows[i].Delta })
 	left := order[min(len(order), most):]
 	short := shortNames(c)

@@ -45,9 +45,8 @@ const (
 	maxNCURows  = 20 // kernels with the longest time on the base
 )
 
-// Measured decides the rows of the numbers that both sides measured. The comparison has so many rows before, which count
-// towards maxMeasured. Beside traces, whose metrics have rows, it returns those of logs, load runs and Nsight Compute
-// alone.
+// Measured decides the rows of the numbers that both sides measured, at most maxMeasured with those that the comparison
+// has before. Beside traces, whose metrics have rows, it returns those of logs, load runs and Nsight Compute alone.
 func (x *Decider) Measured(beside bool, before int) (rows []comparison.Row) {
 	evidence := func(m *report.Metric) bool {
 		return !beside || strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")

@@ -281,7 +281,7 @@ func (r *Session) compare() (*comparison.Comparison, error) {
 	return c, output.Write(r.hard, filepath.Join(r.Want.Out, "comparison"), output.Comparison(c, diffdoc.Links{}))
 }
 
-// folders are those of the captures of a side.
+// folders returns the folders of a side's captures.
 func (r *Options) folders(side int) (list []string) {
 	for i := range r.Repeat {
 		list = append(list, filepath.Join(r.Out, r.subfolder(side, i+1)))

@@ -74,7 +74,7 @@ var (
 	renamedInputs = map[string]string{"pr-number": "pull-request", "fail-on": "exit-on"} // to the name of their flag
 )
 
-// flags returns those of the inputs that have a value, as flags.
+// flags returns the inputs of these names as flags, but for empty ones.
 func (in actionInputs) flags(names ...string) (list []string) {
 	for _, name := range names {
 		if in[name] != "" {
