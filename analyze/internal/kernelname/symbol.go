@@ -32,7 +32,7 @@ func parseSymbol(s string) symbol {
 
 // lambdaAt returns where "::{lambda" or "::operator()" follows at the top level, or -1.
 func lambdaAt(s string) int {
-	return scanTop(s, 0, func(i int) bool {
+	return scanTop(s, func(i int) bool {
 		return strings.HasPrefix(s[i:], "::{lambda") || strings.HasPrefix(s[i:], "::operator(")
 	})
 }
@@ -40,7 +40,7 @@ func lambdaAt(s string) int {
 // lastSegment returns the index after the last "::" at the top level, or 0.
 func lastSegment(s string) int {
 	last := 0
-	scanTop(s, 0, func(i int) bool {
+	scanTop(s, func(i int) bool {
 		if strings.HasPrefix(s[i:], "::") && i+2 < len(s) {
 			last = i + 2
 		}
@@ -54,7 +54,7 @@ func lastSegment(s string) int {
 func splitArgs(s string) []string {
 	var args []string
 	start := 0
-	end := scanTop(s, 0, func(i int) bool {
+	end := scanTop(s, func(i int) bool {
 		switch s[i] {
 		case '>':
 			return true
@@ -74,11 +74,10 @@ func splitArgs(s string) []string {
 	return args
 }
 
-// scanTop calls f for each index from i on that is inside no bracket, until f
-// returns true; it returns that index, or -1.
-func scanTop(s string, i int, f func(i int) bool) int {
+// scanTop calls f for each index that is inside no bracket, until f returns true; it returns that index, or -1.
+func scanTop(s string, f func(i int) bool) int {
 	depth := 0
-	for ; i < len(s); i++ {
+	for i := range len(s) {
 		if depth == 0 && f(i) {
 			return i
 		}
@@ -125,7 +124,7 @@ func ownName(s string) (head, base string) {
 		s = s[:i]
 	}
 	own := make([]byte, 0, 64)
-	scanTop(s, 0, func(i int) bool {
+	scanTop(s, func(i int) bool {
 		if strings.IndexByte("<({[", s[i]) < 0 {
 			own = append(own, s[i])
 		}

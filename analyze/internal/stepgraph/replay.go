@@ -2,6 +2,7 @@ package stepgraph
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -31,6 +32,10 @@ type Change struct {
 	// Typical latencies replace the measured ones: the result is only what the graph explains.
 	Typical bool
 }
+
+// Instant is the factor on work that takes no time and is not removed: its call and its latencies stay, and what waits
+// for it still waits for the work before it.
+const Instant = math.SmallestNonzeroFloat32
 
 // Replay runs the work and calls that start in a stretch of time again, with a change: everything starts as soon as its
 // dependencies allow, with the measured latencies. Times outside the stretch stay. It returns the time in ns of each

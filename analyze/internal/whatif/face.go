@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"sync"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -95,8 +94,8 @@ func (f *facing) pieces(d *timeline.Device) (lo, hi int) {
 	for _, u := range f.list {
 		from, to = min(from, f.r.Units[u].Start), max(to, f.r.Units[u].End)
 	}
-	lo = sort.Search(d.Len(), func(i int) bool { return d.Start(i) >= from })
-	return lo, max(lo, sort.Search(d.Len(), func(i int) bool { return d.Start(i) >= to }))
+	lo = d.From(from)
+	return lo, max(lo, d.From(to))
 }
 
 // covered returns, by unit of the result, for how many ns such work runs on its device.

@@ -139,7 +139,7 @@ func series(line []byte) string {
 
 // isOurs reports whether values are taken from the samples of a name.
 func isOurs(name string) bool {
-	_, own := ownName(name)
+	own := isOwn(name)
 	return own || name == processStart || isPower(name)
 }
 

@@ -195,12 +195,9 @@ var reasons = map[string]string{"stop": "stop", "length": "length", "abort": "ab
 // modelLabels name the model in the labels of a series.
 var modelLabels = []string{"model_name", "model"}
 
-// ownName is a family's name without the engine's prefix, and whether it has one.
-func ownName(family string) (own string, ok bool) {
-	for _, e := range engines {
-		if own, ok := strings.CutPrefix(family, e.prefix); ok {
-			return own, true
-		}
-	}
-	return "", false
+// isOwn reports whether a family's name has the prefix of an engine.
+func isOwn(family string) bool {
+	return slices.ContainsFunc(engines, func(e struct{ prefix, name string }) bool {
+		return strings.HasPrefix(family, e.prefix)
+	})
 }

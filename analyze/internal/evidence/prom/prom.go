@@ -49,7 +49,7 @@ func Is(name string, head []byte) bool {
 			continue
 		}
 		s, ok := parseSample(line)
-		if _, own := ownName(s.name); ok && own && len(s.labels) > 0 {
+		if ok && isOwn(s.name) && len(s.labels) > 0 {
 			return true
 		}
 		if !ok {

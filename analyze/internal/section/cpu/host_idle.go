@@ -346,11 +346,11 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 				"--cuda-graph-trace=graph, no stacks), or a shorter time.",
 		).OfIdle(s, ns, timeline.CauseHost)
 	}
-	x.gilFinding(in, out, s)
+	x.gilFinding(out, s)
 	x.frameFinding(out)
 }
 
-func (x *late) gilFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
+func (x *late) gilFinding(out *kit.Output, s *kit.Step) {
 	for _, m := range out.Metrics() {
 		if m.ID == "host.gil_time" && m.Value != nil && *m.Value >= gilShare*float64(x.total) {
 			ns := int64(*m.Value)

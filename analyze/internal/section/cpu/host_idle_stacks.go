@@ -98,7 +98,7 @@ func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 // frameNames are the functions by name and, for each kind of frame, its function. Frames that nsys did not resolve are
 // one function of their module.
 func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
-	index := kit.NewNumbering[string]()
+	var index lists.Numbering[string]
 	of = make([]int32, len(f.Kinds))
 	for k, frame := range f.Kinds {
 		if strings.HasPrefix(frame.Function, "0x") {

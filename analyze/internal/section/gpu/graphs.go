@@ -157,7 +157,7 @@ func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
 	}
 	k, api := &in.Trace.Kernels, &in.Trace.API
 	names := make([]uint64, len(k.Names)) // 0: not hashed yet
-	index := kit.NewNumbering[launch]()
+	var index lists.Numbering[launch]
 	for i := lo; i < hi; i++ {
 		call := in.Calls.Kernel[i]
 		if !k.InGraph(i) && (call == trace.None || !api.Names[api.Name(int(call))].GraphLaunch) {
@@ -208,7 +208,7 @@ func wholeRuns(in *kit.Input, lo, hi int) []graphRun {
 
 // graphTable shows each executable graph, and returns how many there are.
 func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
-	index := kit.NewNumbering[graphKey]()
+	var index lists.Numbering[graphKey]
 	keys := lists.Map(runs, func(g graphRun) int32 { return index.Of(g.key) })
 	n := len(index.Keys)
 	spans := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },

@@ -146,7 +146,7 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 	if lo == hi {
 		return
 	}
-	index := kit.NewNumbering[key]()
+	var index lists.Numbering[key]
 	of := make([]int32, hi-lo)
 	for i := range of {
 		k := key{f.Device(lo + i), f.Proc(lo + i), ""}

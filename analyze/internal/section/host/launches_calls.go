@@ -18,7 +18,7 @@ const maxAPIMetrics = 100
 func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	k, api := &in.Trace.Kernels, &in.Trace.API
 	memory := in.Trace.Memory()
-	places := kit.NewNumbering[kit.Pair]() // process and device
+	var places lists.Numbering[kit.Pair] // process and device
 	// By index into places and API name: kernels, queued or not, and the time of their calls.
 	paths := kit.NewTally[kit.Pair, kit.Crossed]()
 	var launched, eligible int

@@ -111,9 +111,9 @@ func nvtx(in *kit.Input, out *kit.Output) {
 		if coverageMetrics(in, out) {
 			evidence = append(evidence, kit.Ref("nvtx.coverage"))
 		}
-		rangeGPUMetrics(in, out, names, list)
+		rangeGPUMetrics(out, names, list)
 	}
-	rangeWallMetrics(in, out, names, list, summaries)
+	rangeWallMetrics(out, names, list, summaries)
 	rangePidMetrics(in, out, names, parts, mapped)
 
 	if in.Options.Phased(&in.Trace.Ranges, lo, hi) {
@@ -160,7 +160,8 @@ type rangeNames struct {
 }
 
 func nameRanges(r *trace.Ranges) *rangeNames {
-	texts, of := kit.NewNumbering[string](), make([]int32, len(r.Names))
+	var texts lists.Numbering[string]
+	of := make([]int32, len(r.Names))
 	for i := range r.Names {
 		of[i] = texts.Of(r.Names[i].Text)
 	}
@@ -386,7 +387,7 @@ func coverageByProc(in *kit.Input) []procCoverage {
 }
 
 // fromAttribution sets the source of metrics computed from attributed kernels.
-func fromAttribution(in *kit.Input, out *kit.Output, rows int64) {
+func fromAttribution(out *kit.Output, rows int64) {
 	out.From(trace.RoleKernel, int(rows), "start", "end", "correlationId", "globalPid")
 	out.Source.With(trace.RoleGraph)
 	out.Source.With(trace.RoleAPI, "globalTid")
@@ -396,7 +397,7 @@ func fromAttribution(in *kit.Input, out *kit.Output, rows int64) {
 // coverageMetrics emits coverage and warns if it is low; false if there is no kernel time to cover.
 func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 	x := in.NVTX
-	fromAttribution(in, out, x.TotalCount)
+	fromAttribution(out, x.TotalCount)
 	ratio := stat.Ratio(x.Attributed, x.Total)
 	out.Metric("nvtx.coverage", nil, ratio)
 	out.Coverage(ratio)

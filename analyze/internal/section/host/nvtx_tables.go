@@ -52,8 +52,8 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 	t.AttachDetails(hi - lo)
 }
 
-func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal) {
-	fromAttribution(in, out, 0)
+func rangeGPUMetrics(out *kit.Output, names *rangeNames, list []rangeTotal) {
+	fromAttribution(out, 0)
 	room := kit.Budget{Names: maxRangeMetrics, Bytes: maxRangeNameBytes}
 	for _, e := range list {
 		if e.pairs == 0 {
@@ -72,8 +72,7 @@ func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []r
 }
 
 // rangeWallMetrics emits wall time and count of the names with the most wall time.
-func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal,
-	summaries []*report.Summary) {
+func rangeWallMetrics(out *kit.Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary) {
 	byWall := slices.Clone(list)
 	lists.Sort(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
 	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
@@ -107,7 +106,7 @@ func rangePidMetrics(in *kit.Input, out *kit.Output, names *rangeNames, parts []
 		}
 		l := kit.Labels("pid", pidText(in, e.proc), "range", text)
 		if mapped && e.pairs > 0 {
-			fromAttribution(in, out, e.pairs)
+			fromAttribution(out, e.pairs)
 			out.Int("nvtx.gpu_time", l, e.gpu)
 			out.Source.Rows = e.kernels
 			out.Int("nvtx.gpu_time_self", l, e.self)

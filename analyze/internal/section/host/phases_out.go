@@ -168,7 +168,7 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 		s := &list[n]
 		l := kit.Labels("phase", x.name(s.phase))
 		if mapped {
-			fromAttribution(x.in, out, s.kernels+s.graphs)
+			fromAttribution(out, s.kernels+s.graphs)
 			out.Int("phase.gpu_time", l, s.gpu)
 			out.Metric("phase.gpu_share", l, stat.Ratio(s.gpu, x.total))
 			out.Int("phase.kernel_count", l, s.kernels)
@@ -199,7 +199,7 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 		}
 		l := kit.Labels("pid", pidText(x.in, s.proc), "phase", x.name(s.phase))
 		if mapped {
-			fromAttribution(x.in, out, s.kernels+s.graphs)
+			fromAttribution(out, s.kernels+s.graphs)
 			out.Int("phase.gpu_time", l, s.gpu)
 		}
 		fromRanges(s.ranges)

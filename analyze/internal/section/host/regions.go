@@ -102,7 +102,7 @@ func regions(in *kit.Input, out *kit.Output) {
 	}
 	names := nameRanges(&in.Trace.Ranges)
 	tree, self, leaves, list := regionTree(in, names)
-	fromAttribution(in, out, in.NVTX.AttributedCount)
+	fromAttribution(out, in.NVTX.AttributedCount)
 	out.Int("region.count", nil, int64(len(list)))
 	if len(list) == 0 {
 		out.Status(report.NotApplicable, "no GPU work was launched inside an NVTX range")
@@ -146,8 +146,7 @@ type regionLeaf struct {
 func regionTree(in *kit.Input, names *rangeNames) (
 	tree []regionNode, self []int64, leaves [][]regionLeaf, list []*region,
 ) {
-	paths := regionPaths{in: in, names: names, index: kit.NewNumbering[[2]int32](),
-		known: make([]int32, in.Contexts.Nodes())}
+	paths := regionPaths{in: in, names: names, known: make([]int32, in.Contexts.Nodes())}
 	cells := kit.NewCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
 	var works []regionWork
 	gather := func(w *trace.Work, calls []int32, kernel func(i int) int32) {
@@ -173,7 +172,7 @@ func regionTree(in *kit.Input, names *rangeNames) (
 		self[key.A] += works[c].time
 		leaves[key.A] = append(leaves[key.A], regionLeaf{key.B - 1, works[c]})
 	}
-	return paths.tree, self, leaves, spreadWork(in, names, paths.tree, cells.Keys, works)
+	return paths.tree, self, leaves, spreadWork(names, paths.tree, cells.Keys, works)
 }
 
 // Bounds of the flame view.
@@ -251,7 +250,7 @@ func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf
 type regionPaths struct {
 	in    *kit.Input
 	names *rangeNames
-	index *kit.Numbering[[2]int32] // parent and name
+	index lists.Numbering[[2]int32] // parent and name
 	tree  []regionNode
 	known []int32 // by node of the contexts: index into tree plus one, if all calls of the node have the same stack
 	stack []int32
@@ -288,7 +287,7 @@ func (p *regionPaths) of(call int32) int32 {
 }
 
 // spreadWork adds the work of each node to the names on its path, once each.
-func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit.Pair, works []regionWork) []*region {
+func spreadWork(names *rangeNames, tree []regionNode, cells []kit.Pair, works []regionWork) []*region {
 	byName := kit.NewTally[int32, region]()
 	path := make([]int32, 0, maxRegionDepth)
 	for c, key := range cells {

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Sync = kit.Section{
@@ -202,7 +203,8 @@ func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
 func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	type place struct{ rng, within, phase, api string }
 	api := &in.Trace.API
-	places, where := kit.NewNumbering[place](), kit.NewPlaces(in)
+	var places lists.Numbering[place]
+	where := kit.NewPlaces(in)
 	if in.Trace.Ranges.Len() == 0 {
 		rows = nil
 	}

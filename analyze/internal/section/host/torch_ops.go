@@ -125,7 +125,7 @@ func torchOps(in *kit.Input, out *kit.Output) {
 	out.Int("op.count", nil, all.calls)
 	out.Int("op.host_time_self", nil, all.inner)
 	if mapped {
-		fromAttribution(in, out, all.self.count)
+		fromAttribution(out, all.self.count)
 		out.Int("op.gpu_time_self", nil, all.self.time)
 		out.Metric("op.coverage", nil, stat.Ratio(all.self.time, in.NVTX.Total))
 		out.Coverage(stat.Ratio(all.self.time, in.NVTX.Total))
@@ -140,7 +140,7 @@ func torchOps(in *kit.Input, out *kit.Output) {
 			out.Int("op.host_time_self", l, o.inner)
 		}
 		if mapped && o.gpu.count > 0 {
-			fromAttribution(in, out, o.gpu.count)
+			fromAttribution(out, o.gpu.count)
 			out.Int("op.gpu_time", l, o.gpu.time)
 			out.Source.Rows = o.self.count
 			out.Int("op.gpu_time_self", l, o.self.time)
@@ -151,7 +151,8 @@ func torchOps(in *kit.Input, out *kit.Output) {
 // nameOps are the operators among the names of ranges: of is -1 for a range that is not one. It is not ok if no range
 // is an operator of ATen, for then ranges of the same form belong to another library.
 func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
-	ops, of := kit.NewNumbering[string](), make([]int32, len(r.Names))
+	var ops lists.Numbering[string]
+	of := make([]int32, len(r.Names))
 	for i := range r.Names {
 		op, is := kernelname.Operator(r.Names[i].Text)
 		if of[i] = -1; is {

@@ -142,7 +142,7 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 			case d.Class(i) != timeline.Copy:
 				return 1
 			case d.Kind(i) == timeline.CopyWork && Directions[Direction(t.Copies.Kind(d.Row(i)))] == "DtoH":
-				return math.SmallestNonzeroFloat32
+				return stepgraph.Instant
 			}
 			return 0
 		}}

@@ -190,7 +190,7 @@ func (g *Groups) Rank(less func(a, b int) int) []Totals {
 // combos numbers combinations of two small numbers in order of first appearance. A table of those whose second number
 // is below width saves a search for each event.
 type combos struct {
-	*Numbering[Pair]
+	lists.Numbering[Pair]
 	width  int
 	direct []int32 // number plus one
 }
@@ -199,7 +199,7 @@ type combos struct {
 const maxCombinations = 1 << 18
 
 func NewCombos(firsts, width int) *combos {
-	c := &combos{Numbering: NewNumbering[Pair](), width: width}
+	c := &combos{width: width}
 	if firsts*width <= maxCombinations {
 		c.direct = make([]int32, firsts*width)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 func numbers(s stat.Sample) (list []int64) {
@@ -102,7 +103,8 @@ func TestLongest(t *testing.T) {
 // Pairs and combinations are numbered in order of first appearance, however many there are.
 func TestNumberingOfPairs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	p, narrow, wide := NewNumbering[Pair](), NewCombos(50, 30), NewCombos(1<<20, 1<<20) // narrow: some seconds are beyond
+	var p lists.Numbering[Pair]
+	narrow, wide := NewCombos(50, 30), NewCombos(1<<20, 1<<20) // narrow: some seconds are beyond
 	seen := map[Pair]int32{}
 	for range 20_000 {
 		x := Pair{rng.Int32N(50), rng.Int32N(70)}
@@ -118,7 +120,7 @@ func TestNumberingOfPairs(t *testing.T) {
 			t.Fatalf("number %d is %v", want, p.Keys[want])
 		}
 	}
-	if n := NewNumbering[Pair]().Of(Pair{-1, -1}); n != 0 {
+	if n := new(lists.Numbering[Pair]).Of(Pair{-1, -1}); n != 0 {
 		t.Errorf("the first pair is number %d", n)
 	}
 }

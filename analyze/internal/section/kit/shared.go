@@ -102,7 +102,7 @@ func (in *Input) KernelStats() *kernelStats {
 func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 	k := &t.Kernels
 	lo, hi := k.Starting(span.Start, span.End)
-	places := NewNumbering[Pair]()
+	var places lists.Numbering[Pair]
 	cells := NewCombos(len(k.Names), max(1, maxCombinations/max(1, len(k.Names)))) // places beyond are looked up
 	last, place := Pair{}, int32(-1)
 	g := gatherTwice(t.Memory(), lo, hi, func(i int) int32 {

@@ -28,12 +28,12 @@ type stepLook struct {
 	places  *places
 	counted map[int32]bool // calls that read back
 
-	markers    map[int32]bool     // names of the ranges that mark judged steps
-	folds      []int32            // by range name: the number of its folded name, or None
-	folded     *Numbering[string] // names that differ in their numbers are one
-	open, seen []int32            // ranges, reused
-	launchedIn []int64            // by folded name: idle time of cause dependency, launched anywhere in the range
-	late       interval.Set       // while the launching thread was late
+	markers    map[int32]bool          // names of the ranges that mark judged steps
+	folds      []int32                 // by range name: the number of its folded name, or None
+	folded     lists.Numbering[string] // names that differ in their numbers are one
+	open, seen []int32                 // ranges, reused
+	launchedIn []int64                 // by folded name: idle time of cause dependency, launched anywhere in the range
+	late       interval.Set            // while the launching thread was late
 	parts      [lateParts]latePart
 	allocates  []bool              // by name of a call
 	allocs     []interval.Interval // in such calls, of the gap
@@ -105,7 +105,7 @@ func newStepLook(in *Input) *stepLook {
 	}
 	x.step.Behind.Within = map[string]int64{}
 	x.ranges = NewRangeWalk(in.Trace)
-	x.folds, x.folded = slices.Repeat([]int32{trace.None}, len(in.Trace.Ranges.Names)), NewNumbering[string]()
+	x.folds = slices.Repeat([]int32{trace.None}, len(in.Trace.Ranges.Names))
 	x.places = NewPlaces(in)
 	x.step.readWaits = map[int32]bool{}
 	x.marks = copyMarks(in.Trace, in.Calls, x.step.readWaits)

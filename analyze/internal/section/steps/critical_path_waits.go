@@ -31,7 +31,7 @@ const (
 // waitList adds up the waits of one device, whose gaps it visits.
 type waitList struct {
 	timeline.Visitor
-	*kit.Numbering[waitFor]
+	lists.Numbering[waitFor]
 	direct [stepgraph.Reasons][]int32 // by reason and place: the number plus 1, or 0, for most waits
 	calls  int                        // how many names of calls have places, before those of kernels
 	list   []spent
@@ -44,7 +44,7 @@ func waitLists(in *kit.Input) []*waitList {
 		list := make([]*waitList, len(in.Timeline.Devices))
 		g := in.Graph()
 		for d := range list {
-			l := &waitList{Numbering: kit.NewNumbering[waitFor](), calls: len(in.Trace.API.Names)}
+			l := &waitList{calls: len(in.Trace.API.Names)}
 			for reason := range l.direct {
 				l.direct[reason] = make([]int32, min(l.calls+len(in.Trace.Kernels.Names), maxDirect))
 			}

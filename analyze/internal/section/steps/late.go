@@ -18,7 +18,7 @@ import (
 type lateCalls struct {
 	timeline.Visitor
 	in    *kit.Input
-	calls *kit.Numbering[kit.LateCall]
+	calls lists.Numbering[kit.LateCall]
 	time  *parts // by number of the call and unit
 
 	units  []int32 // of the device, by start
@@ -27,7 +27,7 @@ type lateCalls struct {
 }
 
 func newLateCalls(in *kit.Input, device int) *lateCalls {
-	x := &lateCalls{in: in, calls: kit.NewNumbering[kit.LateCall](), time: newParts(0)}
+	x := &lateCalls{in: in, time: newParts(0)}
 	for i := range in.Units.Units {
 		if u := &in.Units.Units[i]; int(u.Index) == device {
 			x.units = append(x.units, int32(i))
@@ -108,7 +108,7 @@ func (x *lateCalls) emit(out *kit.Output, l report.Labels, s *unitSet, mean floa
 		cause int
 		name  string
 	}
-	numbers := kit.NewNumbering[call]()
+	var numbers lists.Numbering[call]
 	names := lists.Map(x.calls.Keys, func(c kit.LateCall) int32 {
 		return numbers.Of(call{c.Cause, c.Name(x.in.Trace)})
 	})

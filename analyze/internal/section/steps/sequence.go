@@ -102,7 +102,7 @@ func (q *sequence) key(work int32) int64 {
 // families numbers kernels by their family, by name.
 func families(kinds []kernelname.Info) []int64 {
 	of := make([]int64, len(kinds))
-	numbers := kit.NewNumbering[string]()
+	var numbers lists.Numbering[string]
 	for i := range kinds {
 		of[i] = int64(numbers.Of(kinds[i].Library + "\x00" + kinds[i].Family))
 	}
@@ -166,7 +166,7 @@ func (q *sequence) nearMedian(hashes []uint64) int {
 // place finds the position of every kernel of every unit.
 func (q *sequence) place(hashes []uint64, byStream bool) {
 	type lane struct{ keys, places []int32 }
-	numbers := kit.NewNumbering[int64]()
+	var numbers lists.Numbering[int64]
 	lanes := func(u int) map[int64]*lane {
 		list := map[int64]*lane{}
 		lo, hi := q.from[u], q.from[u+1]

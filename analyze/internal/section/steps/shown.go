@@ -24,7 +24,7 @@ const (
 
 // nameTable numbers what steps name: kernels, copies, calls and ranges.
 type nameTable struct {
-	*kit.Numbering[string]
+	lists.Numbering[string]
 	categories []string
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/stacks"
 )
 
@@ -13,7 +14,7 @@ import (
 type stackTable struct {
 	in    *kit.Input
 	names *nameTable
-	index *kit.Numbering[[2]int] // the range around it, and the name
+	index lists.Numbering[[2]int] // the range around it, and the name
 	list  []int64
 }
 

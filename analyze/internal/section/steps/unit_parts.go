@@ -147,7 +147,8 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 // the time belongs to the one that started first.
 func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 	d := in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
-	owned, names := owners(in, s), kit.NewNumbering[copySort]()
+	owned := owners(in, s)
+	var names lists.Numbering[copySort]
 	var times [][]int64 // by number of the name and unit
 	type piece struct {
 		from, to int64

@@ -83,9 +83,9 @@ func newSteps(in *kit.Input) *stepData {
 		return d
 	}
 	sets, slowest := unitSets(in)
-	names := &nameTable{Numbering: kit.NewNumbering[string]()}
+	names := &nameTable{}
 	d.steps = &report.UnitSteps{List: []*report.UnitStep{}}
-	stacks := &stackTable{in: in, names: names, index: kit.NewNumbering[[2]int]()}
+	stacks := &stackTable{in: in, names: names}
 	list := stepSets(in, sets, slowest)
 	if in.Brief {
 		list = list[:1]

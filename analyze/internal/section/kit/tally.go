@@ -2,18 +2,13 @@ package kit
 
 import "github.com/nsys-llm/explain/analyze/report/lists"
 
-// Numbering is that of package lists.
-type Numbering[K comparable] = lists.Numbering[K]
-
-func NewNumbering[K comparable]() *Numbering[K] { return &Numbering[K]{} }
-
 // Tally holds a value for each distinct key, in order of first appearance.
 type Tally[K comparable, V any] struct {
-	*Numbering[K]
+	lists.Numbering[K]
 	Values []*V // by number of the key
 }
 
-func NewTally[K comparable, V any]() *Tally[K, V] { return &Tally[K, V]{Numbering: NewNumbering[K]()} }
+func NewTally[K comparable, V any]() *Tally[K, V] { return &Tally[K, V]{} }
 
 // At is the value of a key; the first call makes one that is zero.
 func (t *Tally[K, V]) At(k K) *V {
