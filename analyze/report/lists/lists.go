@@ -145,7 +145,7 @@ func AddTo[K comparable, N Number](sums, more map[K]N) {
 	}
 }
 
-// Indexes are the numbers from 0 up to n, which it leaves out.
+// Indexes are the numbers from 0 up to, but without, n.
 func Indexes[N int | int32](n int) []N {
 	list := make([]N, n)
 	for i := range list {

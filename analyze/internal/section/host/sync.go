@@ -268,7 +268,8 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	out.FindAs("sync", title, evidence, advice...).At(place).OfIdle(step, step.SyncIdle(), barrierIdle...)
 }
 
-// afterWait says which cause most of the idle time has that follows a wait, as the end of a sentence, and where it is.
+// afterWait says where the idle time is that follows a wait, as the end of a sentence, and names the place if most of
+// that time has the cause.
 func afterWait(in *kit.Input, cause int) (text, place string) {
 	step := in.Step()
 	var idle [timeline.Causes]int64

@@ -23,7 +23,7 @@ type FindingDef struct {
 	// it.
 	General bool
 	// Inside says that the claimed time was measured inside certain calls. It comes before findings on the time around
-	// them, whose remedies could hide it too; one that is General, too, comes after those that are not.
+	// them, whose remedies could hide it too; if it is also General, it comes after those that are not.
 	Inside bool
 	// Part says that the finding is dropped if others already claim most of its time.
 	Part bool

@@ -2,8 +2,8 @@ package kit
 
 import "github.com/nsys-llm/explain/analyze/report"
 
-// The usual kinds of metric: each declares one of its unit, that may or may not vary between two captures of the same
-// program, and that does or does not grow with the length of the capture.
+// The usual kinds of metric. A kind fixes the unit, whether two captures of the same program may differ in the value,
+// and whether that grows with the length of the capture.
 var (
 	TotalTime  = define(report.Nanoseconds, report.Noisy, report.Total)
 	EventTime  = define(report.Nanoseconds, report.Noisy, report.Event)

@@ -46,11 +46,11 @@ type latePart struct {
 	inside, around []int64 // by number of the folded range: time with it innermost, and time anywhere in it
 }
 
-// The parts of the late time: caused by reading values back, in calls that allocate, and the rest.
+// The parts of the late time.
 const (
-	lateRest = iota
-	lateRead
-	lateAllocates
+	lateRest      = iota
+	lateRead      // caused by reading values back
+	lateAllocates // in calls that allocate
 	lateParts
 )
 
