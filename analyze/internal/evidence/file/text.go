@@ -10,8 +10,6 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
-
-	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // UTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8, and drops the mark of UTF-8. Text
@@ -65,15 +63,20 @@ func WithoutNaN(b []byte) []byte {
 	if !bytes.Contains(b, []byte("NaN")) && !bytes.Contains(b, []byte("Infinity")) {
 		return b
 	}
-	return stringOrNaN().ReplaceAllFunc(b, func(text []byte) []byte {
-		if text[0] == '"' {
-			return text
+	out := make([]byte, 0, len(b)+1)
+	inside := false // a text
+	for part := range bytes.SplitSeq(b, []byte(`"`)) {
+		escaped := inside && (len(part)-len(bytes.TrimRight(part, `\`)))%2 == 1
+		for _, word := range []string{"-Infinity", "Infinity", "NaN"} {
+			if !inside {
+				part = bytes.ReplaceAll(part, []byte(word), []byte("null"))
+			}
 		}
-		return []byte("null")
-	})
+		out = append(append(out, part...), '"')
+		inside = !inside || escaped
+	}
+	return out[:len(out)-1]
 }
-
-var stringOrNaN = pattern.New(`(?s)"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
 
 // Some names the first of the files, up to most, and says how many more there are.
 func Some(names []string, most int) string {
