@@ -138,11 +138,8 @@ func Cols(titles ...string) []Column {
 	list := make([]Column, len(titles))
 	for i, t := range titles {
 		for ; strings.HasPrefix(t, ">") || strings.HasPrefix(t, "+"); t = t[1:] {
-			if t[0] == '>' {
-				list[i].Align = Right
-			} else {
-				list[i].Wide = true
-			}
+			list[i].Right = list[i].Right || t[0] == '>'
+			list[i].Wide = list[i].Wide || t[0] == '+'
 		}
 		list[i].Title = t
 	}
@@ -152,20 +149,12 @@ func Cols(titles ...string) []Column {
 // Column is the head of a column.
 type Column struct {
 	Title string // with the unit of its numbers: "Total (ms)"; if all titles are empty there is no head
-	Align Align
-	Wide  bool // detail that can be left out
-	Whole bool // what a reader types again: never shortened
+	Right bool   // its cells are numbers, which end at the right
+	Wide  bool   // detail that can be left out
+	Whole bool   // what a reader types again: never shortened
 	// Bars are, for each row, how far a bar behind its number reaches, from -1 (to the left) to 1; nil: no bars.
 	Bars []float64
 }
-
-// Align of a column.
-type Align int
-
-const (
-	Left Align = iota
-	Right
-)
 
 // Cell is the content of one field of a table. An empty cell is blank.
 type Cell []Span

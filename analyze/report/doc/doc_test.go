@@ -16,8 +16,8 @@ func TestPartsMakeCells(t *testing.T) {
 	table.Row("own", doc.Name("a"), doc.Cell{doc.Code("b")}, nil, doc.Spans("x ", []doc.Span{doc.Name("y")}), "")
 	table.Last("others")
 	want := doc.Table{
-		Columns: []doc.Column{{Title: "Kernel"}, {Title: "Time", Align: doc.Right}, {Title: "Runs", Align: doc.Right, Wide: true},
-			{Title: "Note", Wide: true}, {Title: " 5 %", Align: doc.Right}, {}},
+		Columns: []doc.Column{{Title: "Kernel"}, {Title: "Time", Right: true}, {Title: "Runs", Right: true, Wide: true},
+			{Title: "Note", Wide: true}, {Title: " 5 %", Right: true}, {}},
 		Rows: [][]doc.Cell{{{doc.Text("own")}, {doc.Name("a")}, {doc.Code("b")}, nil, {doc.Text("x "), doc.Name("y")}, {doc.Text("")}}},
 		Foot: [][]doc.Cell{{{doc.Text("others")}}},
 	}

@@ -56,12 +56,10 @@ func (l layout) tableDoc(t *report.Table) doc.Table {
 		if l.fromStart(t, c) {
 			head += " in the window"
 		}
-		column := doc.Column{Title: scale[i].Header(head), Wide: c.Wide}
+		column := doc.Column{Title: scale[i].Header(head), Wide: c.Wide,
+			Right: c.Kind == report.Int || c.Kind == report.Float || c.Kind == report.Moment}
 		if l.wide {
 			column.Wide, column.Bars = k >= first, bars(c, i, t.Rows[:n])
-		}
-		if c.Kind == report.Int || c.Kind == report.Float || c.Kind == report.Moment {
-			column.Align = doc.Right
 		}
 		out.Columns = append(out.Columns, column)
 	}

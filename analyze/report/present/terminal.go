@@ -93,7 +93,7 @@ func stepTable(v *View) doc.Table {
 		Rows: [][]doc.Cell{{{doc.Text(scale.Symbol)}}, {{doc.Text("%")}}}}
 	for _, p := range parts {
 		title := map[string]string{"exposed communication": "comm.", "exposed copy": "copy", "idle: dependency": "idle: dep."}[p.name]
-		t.Columns = append(t.Columns, doc.Column{Title: cmp.Or(title, p.name), Align: doc.Right})
+		t.Columns = append(t.Columns, doc.Column{Title: cmp.Or(title, p.name), Right: true})
 		t.Rows[0] = append(t.Rows[0], doc.Cell{doc.Text(scale.Format(p.time))})
 		t.Rows[1] = append(t.Rows[1], doc.Cell{doc.Text(unit.Common(report.Ratio, p.share).Format(p.share))})
 	}

@@ -152,16 +152,12 @@ func (p *page) parts(blocks []doc.Block) {
 	p.put(end)
 }
 
-func (p *page) blocks(list []doc.Block) {
-	for _, b := range list {
-		p.block(b)
-	}
-}
-
 // inside writes blocks between two tags.
 func (p *page) inside(open markup, blocks []doc.Block, end markup) {
 	p.put(open)
-	p.blocks(blocks)
+	for _, b := range blocks {
+		p.block(b)
+	}
 	p.put(end + "\n")
 }
 

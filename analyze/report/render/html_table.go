@@ -70,7 +70,7 @@ func (p *page) tableHead(columns []doc.Column) {
 		switch {
 		case c.Title == "":
 			p.put("<td></td>")
-		case c.Align == doc.Right:
+		case c.Right:
 			p.put("<th scope=\"col\" class=\"r\">" + text(c.Title) + "</th>")
 		default:
 			p.put("<th scope=\"col\">" + text(c.Title) + "</th>")
@@ -97,7 +97,7 @@ func primaryClass(columns []doc.Column) markup {
 	if sides != "" {
 		class += " " + sides
 	}
-	if n > 3 && columns[0].Align == doc.Left && columns[1].Align == doc.Left {
+	if n > 3 && !columns[0].Right && !columns[1].Right {
 		class += " t2" // on a phone its second text column makes room for numbers
 	}
 	return class
@@ -116,7 +116,7 @@ func long(cell doc.Cell) bool {
 func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id string, i int) {
 	p.put("<tr" + attr("id", anchor(id)) + ">")
 	for k, c := range columns {
-		if c.Align == doc.Right { // most are numbers: the others have a class
+		if c.Right { // most are numbers: the others have a class
 			p.put("<td>")
 		} else {
 			p.put(left[k])

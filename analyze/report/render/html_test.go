@@ -288,7 +288,7 @@ func TestLongNamesUnfold(t *testing.T) {
 
 func BenchmarkHTML(b *testing.B) {
 	d := doc.Document{}
-	t := doc.Table{ID: "t", Columns: []doc.Column{{Title: "Name"}, {Title: "Value", Align: doc.Right}}}
+	t := doc.Table{ID: "t", Columns: []doc.Column{{Title: "Name"}, {Title: "Value", Right: true}}}
 	for i := range 10_000 {
 		t.Rows = append(t.Rows, []doc.Cell{{doc.Name("kernel_" + strconv.Itoa(i))}, {doc.Text(strconv.Itoa(i))}})
 	}

@@ -178,17 +178,13 @@ func (m markdown) summary(spans []doc.Span) string {
 		case doc.KindCode:
 			b.WriteString("<code>" + html.EscapeString(text) + "</code>")
 		default:
-			for i, word := range strings.Split(text, " ") {
-				if i > 0 {
-					b.WriteByte(' ')
+			words := strings.Split(text, " ")
+			for i, word := range words {
+				if words[i] = html.EscapeString(word); active(word) {
+					words[i] = "<code>" + words[i] + "</code>"
 				}
-				if active(word) {
-					word = "<code>" + html.EscapeString(word) + "</code>"
-				} else {
-					word = html.EscapeString(word)
-				}
-				b.WriteString(word)
 			}
+			b.WriteString(strings.Join(words, " "))
 		}
 	}
 	return b.String()
@@ -257,7 +253,7 @@ func (m markdown) row(cells []string, columns []doc.Column, width []int) string 
 	for i, c := range cells {
 		b.WriteString("| ")
 		if !m.Compact {
-			c = pad(c, width[i], columns[i].Align == doc.Right)
+			c = pad(c, width[i], columns[i].Right)
 		}
 		b.WriteString(c)
 		b.WriteByte(' ')
@@ -273,7 +269,7 @@ func (m markdown) rule(columns []doc.Column, width []int) string {
 			dashes = width[i]
 		}
 		cells[i] = strings.Repeat("-", dashes)
-		if c.Align == doc.Right {
+		if c.Right {
 			cells[i] = cells[i][1:] + ":"
 		}
 	}

@@ -170,7 +170,7 @@ func hostilePage(name, text string) doc.Document {
 	cell := func(s ...doc.Span) doc.Cell { return s }
 	table := doc.Table{
 		Caption: doc.Spans(doc.Strong(text)),
-		Columns: []doc.Column{{Title: text}, {Title: "n", Align: doc.Right}, {Title: "text"}, {Title: "both"}},
+		Columns: []doc.Column{{Title: text}, {Title: "n", Right: true}, {Title: "text"}, {Title: "both"}},
 		Rows: [][]doc.Cell{
 			{cell(doc.Name(name)), cell(doc.Text("1")), cell(doc.Text(text)), cell(doc.Text(text), doc.Name(name), doc.Text(text))},
 			{cell(doc.Name(name), doc.Text(" "), doc.Code(name)), nil, cell(doc.Strong(text))},

@@ -54,7 +54,7 @@ const maxNumbers = 3000
 // numbers writes the chart's values as a table: for readers who cannot see the chart, and for copying.
 func numbers(f figure) {
 	axis := doc.Column{Title: cmp.Or(f.XTitle, map[string]string{report.Nanoseconds: "Time"}[f.XUnit], "Part")}
-	head, rows := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Align: doc.Right}}, numbersBySeries
+	head, rows := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Right: true}}, numbersBySeries
 	if f.Kind == "flame" {
 		head, rows = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self"), numbersOfFlame
 		if len(f.Series[0].Values) == changeValues {
@@ -63,7 +63,7 @@ func numbers(f figure) {
 	} else if sameLabels(f.Series) {
 		head, rows = []doc.Column{axis}, numbersByLabel
 		for _, s := range f.Series {
-			head = append(head, doc.Column{Title: shortName(s.Name), Align: doc.Right})
+			head = append(head, doc.Column{Title: shortName(s.Name), Right: true})
 		}
 	}
 	f.p.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")

@@ -100,21 +100,16 @@ func (t timeline) axis(height int) {
 	ticks := axis{low: 0, high: t.Length}.ticks()
 	texts := tickTexts(t.Unit, ticks)
 	for i, v := range ticks {
-		anchor, class := markup("middle"), markup("tick")
+		class := markup("tick")
 		if v == 0 {
 			texts[i] = "0"
-		}
-		switch share := v / t.Length; {
-		case share < 0.03:
-			anchor = "start"
-		case share > 0.95:
-			anchor = "end"
 		}
 		if i%2 == 1 {
 			class = "tick roomy"
 		}
 		t.p.put(rule(t.at(v), "grid", num(height), "y1", num(axisRow-4)) +
-			shape("text", text(texts[i]), "class", class, "x", t.at(v), "y", "11", "text-anchor", anchor))
+			shape("text", text(texts[i]), "class", class, "x", t.at(v), "y", "11",
+				"text-anchor", anchorAt(v/t.Length)))
 	}
 }
 

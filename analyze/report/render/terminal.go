@@ -59,9 +59,6 @@ func (r row) width() int {
 	return lists.Sum(r, func(f frag) int { return textWidth(f.text) })
 }
 
-// indent puts text in front of a row.
-func (r row) indent(text string) row { return append(row{{text: text}}, r...) }
-
 type terminal struct {
 	width int
 	color bool
@@ -150,13 +147,12 @@ func (t terminal) block(b doc.Block) []row {
 
 // hang puts a mark before the first line, and as many spaces before the others.
 func (t terminal) hang(mark string, s style, lines []row) []row {
+	before := frag{text: mark, style: s}
 	for i, l := range lines {
-		switch {
-		case i == 0:
-			lines[i] = append(row{{text: mark, style: s}}, l...)
-		case len(l) > 0:
-			lines[i] = l.indent(strings.Repeat(" ", textWidth(mark)))
+		if i == 0 || len(l) > 0 {
+			lines[i] = append(row{before}, l...)
 		}
+		before = frag{text: strings.Repeat(" ", textWidth(mark))}
 	}
 	return lines
 }

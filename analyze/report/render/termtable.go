@@ -37,7 +37,7 @@ func (t terminal) table(tab doc.Table) []row {
 			}
 			cell := shrink(cells[c], width[i])
 			fill := frag{text: pad("", width[i]-cell.width(), false)}
-			if tab.Columns[c].Align == doc.Right {
+			if tab.Columns[c].Right {
 				line = append(append(line, fill), cell...)
 			} else {
 				line = append(append(line, cell...), fill)
@@ -111,7 +111,7 @@ func (t terminal) widths(tab doc.Table, grid [][]row, keep []int) ([]int, bool) 
 	for total > t.width {
 		widest := -1
 		for i, c := range keep {
-			if tab.Columns[c].Align == doc.Left && !tab.Columns[c].Whole && width[i] > leastName && (widest < 0 || width[i] > width[widest]) {
+			if !tab.Columns[c].Right && !tab.Columns[c].Whole && width[i] > leastName && (widest < 0 || width[i] > width[widest]) {
 				widest = i
 			}
 		}

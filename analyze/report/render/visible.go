@@ -49,7 +49,7 @@ func Visible(s string) string {
 			b.WriteRune('␡')
 		case hidden(r) || mark && marks >= maxMarks:
 			fmt.Fprintf(&b, `\u{%x}`, r)
-			mark, marks = false, maxMarks
+			marks = maxMarks
 			continue
 		case r == '#' && logCommand(s[:at], s[at:]):
 			b.WriteString(`\u{23}`)
