@@ -1,12 +1,15 @@
 package render_test
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 )
 
@@ -93,5 +96,45 @@ func TestJitterLooksFlat(t *testing.T) {
 	}
 	if !strings.Contains(textOf(root), "The axis starts at 948 ns, not at zero.") {
 		t.Error("nothing says that the axis is cut")
+	}
+}
+
+// A foreign report.json may hold a chart of any kind with any series: it is drawn as far as that goes.
+func TestForeignCharts(t *testing.T) {
+	series := func(style string, values ...float64) doc.Series {
+		s := doc.Series{Name: style, Style: style}
+		for i, v := range values {
+			s.Add(strconv.Itoa(i), v)
+		}
+		return s
+	}
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "flame", "deltas",
+		"dots", "forest", "trend", "multiples", "another"} {
+		for name, list := range map[string][]doc.Series{
+			"empty and full": {series(""), series("", 1, 2)},
+			"full and empty": {series("", 1, 2), series("")},
+			"uneven":         {series("", -1, 2), series("", 1, 2, 3)},
+			"one":            {series("", 1)},
+			"zeros":          {series("", 0, 0)},
+			"marks":          {series("marks", 1)},
+			"large":          {series("", math.MaxFloat64, -math.MaxFloat64)},
+			"late": {{Name: "late", Labels: []string{"9000000000000000000", "9000000000000001024"},
+				Values: []float64{1, 2}}},
+			"a box":    {series("", 9, 0, 5, 1)},
+			"a change": {series("", 9, 0, 5, 1, 2)},
+			"nights":   {series("points", 1, 2), series("level", 1, 2), series("border", 1), series("change", 2)},
+			"an interval": {series("point", 1, 2), series("low", 1), series("high", 2), series("noise", 1),
+				series("limit", 1)},
+		} {
+			for _, unit := range []string{report.Nanoseconds, report.Ratio} {
+				t.Run(kind+" "+name+" "+unit, func(t *testing.T) {
+					root := drawing(t, doc.Chart{Title: "foreign", Kind: kind, Unit: unit, XUnit: report.Nanoseconds,
+						Series: list})
+					if n := len(find(root, "data")); n == 0 {
+						t.Error("the page does not have the chart's numbers")
+					}
+				})
+			}
+		}
 	}
 }

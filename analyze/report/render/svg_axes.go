@@ -63,13 +63,17 @@ func (a axis) at(v float64) float64 {
 	return (v - a.low) / (a.high - a.low)
 }
 
+// mostTicks bounds the ticks of an axis whose numbers are so large that a step is nothing to them, or endless. Others
+// have at most six.
+const mostTicks = 7
+
 // ticks returns a few round values inside the axis.
 func (a axis) ticks() []float64 {
 	var list []float64
 	if a.log {
 		first, last := math.Ceil(math.Log10(a.low)), math.Floor(math.Log10(a.high))
 		step := math.Max(1, math.Ceil((last-first)/5))
-		for e := first; e <= last; e += step {
+		for e := first; e <= last && len(list) < mostTicks; e += step {
 			list = append(list, math.Pow(10, e))
 		}
 		if len(list) > 1 {
@@ -84,7 +88,7 @@ func (a axis) ticks() []float64 {
 			break
 		}
 	}
-	for v := math.Ceil(a.low/step) * step; v <= a.high+step*1e-9; v += step {
+	for v := math.Ceil(a.low/step) * step; v <= a.high+step*1e-9 && len(list) < mostTicks; v += step {
 		list = append(list, v)
 	}
 	return list

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -45,9 +46,10 @@ func dots(f figure) {
 // multiples draws a small histogram for each series, one per row, all on one axis; labels are the starts of the bins.
 // The height of a column is relative to the largest one of all rows.
 func multiples(f figure) {
-	at, most := xs(f.Series[0]), largest(everyValue(f))
+	longest := slices.MaxFunc(f.Series, func(a, b doc.Series) int { return len(a.Values) - len(b.Values) })
+	at, most := xs(longest), largest(everyValue(f))
 	n := float64(len(at))
-	x := axis{low: at[0], high: at[0] + stripLength(f.Series[0])}
+	x := axis{low: at[0], high: at[0] + stripLength(longest)}
 	f.openRows("")
 	for k, s := range f.Series {
 		var shapes []markup

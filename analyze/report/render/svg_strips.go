@@ -23,8 +23,10 @@ func strip(f figure) {
 	if f.Unit != report.Ratio {
 		most = 0
 		for _, s := range f.Series {
-			if s.Style != "marks" {
-				least, most = min(least, slices.Min(s.Values)), max(most, slices.Max(s.Values))
+			for _, v := range s.Values {
+				if s.Style != "marks" {
+					least, most = min(least, v), max(most, v)
+				}
 			}
 		}
 	}

@@ -45,7 +45,8 @@ func trend(f figure) {
 			if style == "border" {
 				row = num(trendHeight - 6 - 15*(k%3))
 			}
-			f.p.put(rule(percent(left, 1), markup(style), "100%") + shape("text", text(shortName(s.Words[k])), "class", markup(style),
+			words := text(shortName(wordsOf(s.Words, k)))
+			f.p.put(rule(percent(left, 1), markup(style), "100%") + shape("text", words, "class", markup(style),
 				"x", percent(left, 1), "dx", away, "y", row, "text-anchor", anchor))
 		}
 	}
@@ -54,9 +55,9 @@ func trend(f figure) {
 		if i < len(points.Tones) && toneClasses[points.Tones[i]] != "" {
 			class += " " + toneClasses[points.Tones[i]]
 		}
-		dot := shape("circle", tip(Visible(points.Words[i])), "data-m", mark(0, i), "cx", percent(x(i), 1),
+		dot := shape("circle", tip(Visible(wordsOf(points.Words, i))), "data-m", mark(0, i), "cx", percent(x(i), 1),
 			"cy", short((1-y.at(v))*trendHeight), "r", "4", "class", class)
-		if dest, ok := safeDest(points.Links[i]); ok { // keyboard users find the link in the table of nights
+		if dest, ok := safeDest(wordsOf(points.Links, i)); ok { // keyboard users find the link in the table of nights
 			dot = shape("a", dot, "href", escape(dest), "tabindex", "-1", "aria-hidden", "true")
 		}
 		f.p.put(dot)
@@ -73,6 +74,14 @@ func trend(f figure) {
 	f.p.put("</svg>")
 	f.closePlot("")
 	f.muted(words, y.notZero(f.Unit))
+}
+
+// wordsOf is a text of a series; empty if it has none.
+func wordsOf(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return ""
 }
 
 // steps is the path of a line that is constant over each night, at factor times its value, from left to right or back.

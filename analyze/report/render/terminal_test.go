@@ -33,7 +33,8 @@ func sample() doc.Document {
 		doc.H(2, "gpus", "GPUs"),
 		doc.Table{
 			Caption: doc.Spans(doc.Text("Top kernels")),
-			Columns: []doc.Column{{Title: "Kernel"}, {Title: "Total (ms)", Right: true}, {Title: "Grid", Wide: true}, {Title: "Share (%)", Right: true}},
+			Columns: []doc.Column{{Title: "Kernel"}, {Title: "Total (ms)", Right: true},
+				{Title: "Grid", Wide: true}, {Title: "Share (%)", Right: true}},
 			Rows: [][]doc.Cell{
 				{doc.Spans(doc.Name(long)), doc.Spans(doc.Text("1,234.50")), doc.Spans(doc.Text("(128, 1, 1)")), doc.Spans(doc.Text("50.9").With(doc.Bad))},
 				{doc.Spans(doc.Name("核函数_注意力")), doc.Spans(doc.Text("3.12")), nil, doc.Spans(doc.Text("<0.1"))},

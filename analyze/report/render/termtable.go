@@ -111,7 +111,8 @@ func (t terminal) widths(tab doc.Table, grid [][]row, keep []int) ([]int, bool) 
 	for total > t.width {
 		widest := -1
 		for i, c := range keep {
-			if !tab.Columns[c].Right && !tab.Columns[c].Whole && width[i] > leastName && (widest < 0 || width[i] > width[widest]) {
+			text := !tab.Columns[c].Right && !tab.Columns[c].Whole && width[i] > leastName
+			if text && (widest < 0 || width[i] > width[widest]) {
 				widest = i
 			}
 		}
