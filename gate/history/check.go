@@ -165,7 +165,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 					}
 				}
 				if found.Bisect != "" {
-					found.Bisect += " --history " + strconv.Quote(s.address)
+					found.Bisect += " --history " + strconv.Quote(s.name)
 				}
 				if found.Open {
 					out.Open++

@@ -21,8 +21,7 @@ import (
 type Store struct {
 	sql     dialect
 	db      *sql.DB
-	name    string        // for errors, without a password
-	address string        // for --history, without a password, which is in PGPASSWORD
+	name    string        // for people, without a password
 	old     bool          // read-only
 	connect time.Duration // limit for the first answer
 }
@@ -38,28 +37,17 @@ const (
 // Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. It migrates a store of an older
 // schema, and refuses one of a newer schema.
 func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
-	s := &Store{sql: sqlite, name: place, address: place, connect: 2 * time.Minute}
-	source := place
-	if strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://") {
+	s := &Store{sql: sqlite, name: Name(place), connect: 2 * time.Minute}
+	var source string
+	var err error
+	if isURL(place) {
 		s.sql = postgres
-		u, err := url.Parse(place)
-		if err != nil {
-			return nil, errors.New("the URL of the history cannot be read; write postgres://USER@HOST/DATABASE")
-		}
-		s.name = u.Redacted()
-		plain := *u
-		if plain.User != nil {
-			plain.User = url.User(plain.User.Username())
-		}
-		s.address = plain.String()
-		if source, s.connect, err = withLimits(u); err != nil {
-			return nil, err
-		}
+		source, s.connect, err = withLimits(place)
 	} else {
-		var err error
-		if source, s.old, err = fileSource(place, mode); err != nil {
-			return nil, err
-		}
+		source, s.old, err = fileSource(place, mode)
+	}
+	if err != nil {
+		return nil, err
 	}
 	db, err := sql.Open(s.sql.driver, source)
 	if err != nil {
@@ -92,7 +80,11 @@ const (
 )
 
 // withLimits adds these limits to the URL of a PostgreSQL database.
-func withLimits(u *url.URL) (source string, connect time.Duration, err error) {
+func withLimits(place string) (source string, connect time.Duration, err error) {
+	u, err := url.Parse(place)
+	if err != nil {
+		return "", 0, errors.New("the URL of the history cannot be read; write postgres://USER@HOST/DATABASE")
+	}
 	q := u.Query()
 	connect = connectLimit
 	if text := q.Get("connect_timeout"); text != "" {
@@ -136,8 +128,29 @@ func writable(path string) bool {
 	return err == nil && f.Close() == nil
 }
 
-// Name returns the name of the store in errors: its path, or its URL without the password.
+// Name returns the name of the store, see [Name].
 func (s *Store) Name() string { return s.name }
+
+// Name returns a place as people may read it and --history takes it: without a password, which PGPASSWORD can hold.
+func Name(place string) string {
+	u, err := url.Parse(place)
+	if err != nil || !isURL(place) {
+		return place
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	if q := u.Query(); q.Has("password") {
+		q.Del("password")
+		u.RawQuery = q.Encode()
+	}
+	return u.String()
+}
+
+// isURL reports whether a place is the URL of a PostgreSQL database, and not a file.
+func isURL(place string) bool {
+	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
+}
 
 func (s *Store) Close() error { return s.db.Close() }
 

@@ -346,7 +346,8 @@ func TestStoresThatCannotBeRead(t *testing.T) {
 		{broken, history.Read, "is broken"},
 		{newer, history.Create, fmt.Sprintf("has schema 7, and this explain knows up to %d", history.Schema)},
 		{foreign, history.Create, "not a history of explain"},
-		{"postgres://nobody:secret@127.0.0.1:1/none?sslmode=disable", history.Read, "nobody:xxxxx@"},
+		{"postgres://nobody:secret@127.0.0.1:1/none?sslmode=disable", history.Read, "//nobody@127"},
+		{"postgres://nobody@127.0.0.1:1/none?password=secret&sslmode=disable", history.Read, "none?sslmode=disable"},
 	} {
 		was, _ := os.ReadFile(x.place)
 		s, err := history.Open(ctx, x.place, x.mode)

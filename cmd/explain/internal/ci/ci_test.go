@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -62,5 +63,9 @@ func TestReproduce(t *testing.T) {
 	}
 	if got, want := f.reproduce(true, 0), `explain gate --head 'reports/*/report.json' --fail-on 'unit.time.p50:+3%' --phase decode`; got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+	f.rules.Past.Store = "postgres://ci:secret@db/nights?password=secret&sslmode=disable"
+	if got := f.reproduce(false, 1); !strings.Contains(got, " --history 'postgres://ci@db/nights?sslmode=disable' ") {
+		t.Errorf("the password of the history is shown: %s", got)
 	}
 }

@@ -75,7 +75,7 @@ func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 	add("policy", f.rules.Policy)
 	add("noise", f.rules.Noise)
 	if !uploaded {
-		add("history", f.rules.Past.Store)
+		add("history", f.rules.Past.Name())
 	}
 	add("unit", f.analysis.Unit)
 	add("phase", f.phase)

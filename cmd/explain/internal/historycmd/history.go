@@ -323,6 +323,9 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 		"the `REPOSITORY` whose runs count, with --history (default: any)")
 }
 
+// Name returns the history as people may read it, without a password.
+func (f *Flags) Name() string { return history.Name(f.Store) }
+
 // Said is what a comparison takes from a history.
 type Said struct {
 	Notes []string // for people
