@@ -195,7 +195,7 @@ func startTimes(o *kit.Output, s *serverlog.Start) int {
 		}
 		ifKnown(o, id, seconds*1e9)
 		if !math.IsNaN(seconds) || !math.IsNaN(bytes) {
-			t.Row(kit.Text("step", step), kit.Put("time", number(seconds*1e9)), kit.Put("bytes", number(bytes)))
+			t.Row(kit.Text("step", step), kit.Maybe("time", notNaN(seconds*1e9)), kit.Maybe("bytes", notNaN(bytes)))
 		}
 	}
 	none := math.NaN()

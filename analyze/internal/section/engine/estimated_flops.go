@@ -64,15 +64,14 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 	log := in.Evidence.Log
 	d := &log.Details
 	out.FromEvidence(file.ServerLog, len(log.Samples), "MFU")
-	steady := func(i int) bool { return log.Samples[i].Steady }
-	flops := sampled(len(log.Samples), func(i int) float64 { return log.Samples[i].Flops }, steady)
-	bytes := sampled(len(log.Samples), func(i int) float64 { return log.Samples[i].Bytes }, steady)
+	flops := sampled(log.Samples, func(s *serverlog.Sample) float64 { return s.Flops }, steady)
+	bytes := sampled(log.Samples, func(s *serverlog.Sample) float64 { return s.Bytes }, steady)
 	if flops.all == 0 && bytes.all == 0 && d.Lines == 0 {
 		out.Status(report.NotApplicable, "the log has no estimate of FLOPs (--enable-mfu-metrics writes it)")
 		return
 	}
-	f := emitSampled(out, "serve.model_flops", nil, flops)
-	b := emitSampled(out, "serve.model_bandwidth", nil, bytes)
+	f := flops.emit(out, "serve.model_flops", nil)
+	b := bytes.emit(out, "serve.model_bandwidth", nil)
 	rates(in, out, f, b)
 	if d.Lines == 0 {
 		return
@@ -139,8 +138,9 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 	row := func(name string, of func(s *report.Summary) float64) (f, b *float64) {
 		flops, bytes := value(flops, of), value(bytes, of)
 		f, b = believed(over(flops, peak), most), believed(over(bytes, bandwidth), most)
-		row := []kit.Field{kit.Text("statistic", name), kit.Put("tflops", number(flops/1e12)), kit.Maybe("flops_share", f),
-			kit.Put("gbytes", number(bytes/1e9)), kit.Maybe("bytes_share", b)}
+		row := []kit.Field{kit.Text("statistic", name),
+			kit.Maybe("tflops", notNaN(flops/1e12)), kit.Maybe("flops_share", f),
+			kit.Maybe("gbytes", notNaN(bytes/1e9)), kit.Maybe("bytes_share", b)}
 		if name == "median" && flops > 0 && bytes > 0 {
 			row = append(row, kit.Float("intensity", flops/bytes))
 			if peak != nil && bandwidth != nil {

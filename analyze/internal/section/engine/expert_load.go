@@ -30,7 +30,8 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "the log has no lines on the balance of experts")
 		return
 	}
-	sum := emitSampled(out, "serve.expert_balance", nil, steadySample{int64(len(list)), list})
+	balance := steadySample{all: int64(len(list)), steady: list}
+	sum := balance.emit(out, "serve.expert_balance", nil)
 	if n := in.Evidence.Log.IdleBalances; n > 0 {
 		out.Note("Steps without tokens were left out.")
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -19,27 +20,34 @@ const maxChartPoints = 400
 type steadySample struct {
 	all    int64     // lines that state it
 	steady []float64 // its values in the steady lines, in their order
+	last   float64   // its value in the last line that states it
 }
 
-// sampled collects a statistic from the lines 0 <= i < n.
-func sampled(n int, value func(i int) float64, steady func(i int) bool) steadySample {
+// steady reports whether a line is steady.
+func steady(s *serverlog.Sample) bool { return s.Steady }
+
+// sampled collects a statistic from lines.
+func sampled(
+	lines []serverlog.Sample, of func(s *serverlog.Sample) float64, steady func(s *serverlog.Sample) bool,
+) steadySample {
 	var s steadySample
-	for i := range n {
-		v := value(i)
+	for i := range lines {
+		v := of(&lines[i])
 		if math.IsNaN(v) {
 			continue
 		}
 		s.all++
-		if steady(i) {
+		s.last = v
+		if steady(&lines[i]) {
 			s.steady = append(s.steady, v)
 		}
 	}
 	return s
 }
 
-// emitSampled emits the median of the steady samples, with their summary; n counts all lines that state the statistic.
+// emit emits the median of the steady samples, with their summary; n counts all lines that state the statistic.
 // If no line does, nothing is emitted; if no steady line does, the value is unknown.
-func emitSampled(o *kit.Output, id string, l report.Labels, s steadySample) *report.Summary {
+func (s *steadySample) emit(o *kit.Output, id string, l report.Labels) *report.Summary {
 	if s.all == 0 {
 		return nil
 	}
@@ -60,21 +68,12 @@ func statisticColumns(first report.Column, unit string) []report.Column {
 		kit.Wide(col("min", "Min")), col("p90", "p90"), kit.Wide(col("p99", "p99")), col("max", "Max")}
 }
 
-// summaryRow fills them in.
-func summaryRow(t *kit.Table, name string, all int64, s *report.Summary) {
-	steady := int64(0)
-	if s != nil {
-		steady = s.N
+// row fills them in, if any line states the statistic.
+func (s *steadySample) row(t *kit.Table, name string) {
+	if s.all > 0 {
+		t.Row(append(t.Stats(stat.Summarize(slices.Clone(s.steady))), kit.Text("statistic", name),
+			kit.Int("samples", s.all), kit.Int("steady", int64(len(s.steady))))...)
 	}
-	t.Row(append(t.Stats(s), kit.Text("statistic", name), kit.Int("samples", all), kit.Int("steady", steady))...)
-}
-
-// number is a cell; NaN is unknown.
-func number(v float64) report.Cell {
-	if math.IsNaN(v) {
-		return report.Null
-	}
-	return report.F(v)
 }
 
 // notNaN is v, or nil if it is not finite.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -47,12 +46,11 @@ func scheduler(in *kit.Input, out *kit.Output) {
 
 	list := log.Samples
 	out.FromEvidence(file.ServerLog, len(list), "Waiting", "Running", "token usage")
-	steady := func(i int) bool { return list[i].Steady }
 	emit := func(name, id string, l report.Labels, of func(s *serverlog.Sample) float64) {
-		s := sampled(len(list), func(i int) float64 { return of(&list[i]) }, steady)
-		sum := emitSampled(out, id, l, s)
-		if s.all > 0 && name != "" {
-			summaryRow(t, name, s.all, sum)
+		s := sampled(list, of, steady)
+		s.emit(out, id, l)
+		if name != "" {
+			s.row(t, name)
 		}
 	}
 	emit("waiting per running request", "serve.queue_pressure", nil, decoding(func(s *serverlog.Sample) float64 {
@@ -103,9 +101,7 @@ func batches(out *kit.Output, t *kit.Table, log *serverlog.Data) {
 			shares = append(shares, float64(b.Tokens)/float64(b.Most))
 		}
 	}
-	if len(shares) == 0 {
-		return
-	}
-	s := steadySample{all: int64(len(shares)), steady: slices.Clip(shares)}
-	summaryRow(t, "batch, tokens", s.all, emitSampled(out, "serve.batch_utilization", nil, s))
+	s := steadySample{all: int64(len(shares)), steady: shares}
+	s.emit(out, "serve.batch_utilization", nil)
+	s.row(t, "batch, tokens")
 }

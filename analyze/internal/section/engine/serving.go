@@ -9,7 +9,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -90,7 +89,7 @@ type servingRun struct {
 	out     *kit.Output
 	log     *serverlog.Data
 	list    []serverlog.Sample
-	steady  func(i int) bool
+	steady  func(s *serverlog.Sample) bool
 	engines []int32 // in the order of their numbers; more than one
 }
 
@@ -123,11 +122,10 @@ func serving(in *kit.Input, out *kit.Output) {
 func (r *servingRun) choose() {
 	n := lists.Count(r.list, func(s serverlog.Sample) bool { return s.Steady })
 	r.out.Int("serve.steady_samples", nil, int64(n))
-	r.steady = func(i int) bool { return r.list[i].Steady }
+	r.steady = steady
 	switch {
 	case n == 0:
-		r.steady = func(i int) bool {
-			s := &r.list[i]
+		r.steady = func(s *serverlog.Sample) bool {
 			return s.Prompt > 0 || s.Generation > 0 || s.Running > 0 || s.Waiting > 0
 		}
 		r.out.Status(report.Partial, "no line of statistics is steady: numbers are over the lines with any work, start-up included")
@@ -136,23 +134,23 @@ func (r *servingRun) choose() {
 	}
 }
 
-// emit collects a statistic and emits it, for all engines and, if there are several, for each.
-func (r *servingRun) emit(id string, of func(s *serverlog.Sample) float64) (all steadySample, sum *report.Summary) {
-	value := func(i int) float64 { return of(&r.list[i]) }
-	all = sampled(len(r.list), value, r.steady)
-	sum = emitSampled(r.out, id, nil, all)
+// emit emits a statistic, for all engines and, if there are several, for each; a table lists that of all.
+func (r *servingRun) emit(t *kit.Table, name, id string, of func(s *serverlog.Sample) float64) {
+	all := sampled(r.list, of, r.steady)
+	all.emit(r.out, id, nil)
+	all.row(t, name)
 	for _, e := range r.engines[:min(len(r.engines), maxEngines)] {
 		if e < 0 {
 			continue
 		}
-		emitSampled(r.out, id, kit.Labels("engine", strconv.Itoa(int(e))), sampled(len(r.list), func(i int) float64 {
-			if r.list[i].Engine != e {
+		one := sampled(r.list, func(s *serverlog.Sample) float64 {
+			if s.Engine != e {
 				return math.NaN()
 			}
-			return value(i)
-		}, r.steady))
+			return of(s)
+		}, r.steady)
+		one.emit(r.out, id, kit.Labels("engine", strconv.Itoa(int(e))))
 	}
-	return all, sum
 }
 
 // decoding leaves out SGLang's lines of prefill batches: they state the running requests before the batch joins them.
@@ -166,27 +164,19 @@ func decoding(of func(s *serverlog.Sample) float64) func(s *serverlog.Sample) fl
 }
 
 func (r *servingRun) throughput() {
-	add := func(t *kit.Table, name, id string, of func(s *serverlog.Sample) float64) {
-		if all, sum := r.emit(id, of); all.all > 0 {
-			summaryRow(t, name, all.all, sum)
-		}
-	}
 	t := r.out.Table("serving_throughput")
-	add(t, "prompt", "serve.prompt_throughput", func(s *serverlog.Sample) float64 { return s.Prompt })
-	add(t, "generation", "serve.generation_throughput", func(s *serverlog.Sample) float64 { return s.Generation })
+	r.emit(t, "prompt", "serve.prompt_throughput", func(s *serverlog.Sample) float64 { return s.Prompt })
+	r.emit(t, "generation", "serve.generation_throughput", func(s *serverlog.Sample) float64 { return s.Generation })
 	t.Add()
 	t = r.out.Table("serving_requests")
-	add(t, "running", "serve.requests_running", decoding(func(s *serverlog.Sample) float64 { return s.Running }))
-	add(t, "waiting", "serve.requests_waiting", func(s *serverlog.Sample) float64 { return s.Waiting })
+	r.emit(t, "running", "serve.requests_running", decoding(func(s *serverlog.Sample) float64 { return s.Running }))
+	r.emit(t, "waiting", "serve.requests_waiting", func(s *serverlog.Sample) float64 { return s.Waiting })
 	t.Add()
 }
 
 func (r *servingRun) cache() {
 	t := r.out.Table("serving_cache")
-	if all, sum := r.emit("serve.kv_cache_usage",
-		decoding(func(s *serverlog.Sample) float64 { return s.Usage })); all.all > 0 {
-		summaryRow(t, "KV cache in use", all.all, sum)
-	}
+	r.emit(t, "KV cache in use", "serve.kv_cache_usage", decoding(func(s *serverlog.Sample) float64 { return s.Usage }))
 	for _, c := range []struct {
 		name, id string
 		of       func(s *serverlog.Sample) float64
@@ -197,34 +187,26 @@ func (r *servingRun) cache() {
 			func(s *serverlog.Sample) float64 { return s.ExternalHits }},
 		{"media cache hits", "", func(s *serverlog.Sample) float64 { return s.MediaHits }},
 	} {
-		all := sampled(len(r.list), func(i int) float64 { return c.of(&r.list[i]) }, r.steady)
-		if all.all == 0 {
-			continue
+		all := sampled(r.list, c.of, r.steady)
+		all.row(t, c.name)
+		switch {
+		case all.all > 0 && c.id != "":
+			r.out.Float(c.id, nil, all.last).N = all.all
+		case c.id == "serve.prefix_cache_hit_rate":
+			r.cachedTokens()
 		}
-		summaryRow(t, c.name, all.all, stat.Summarize(slices.Clone(all.steady)))
-		if c.id == "" {
-			continue
-		}
-		last := math.NaN()
-		for i := range r.list {
-			if v := c.of(&r.list[i]); !math.IsNaN(v) {
-				last = v
-			}
-		}
-		r.out.Metric(c.id, nil, notNaN(last)).N = all.all
 	}
-	r.cachedTokens()
 	t.Add()
 }
 
-// cachedTokens is SGLang's hit rate: over the tokens of all prefill batches after the server was ready.
+// cachedTokens is the hit rate of a log without one, SGLang's: over the tokens of all prefill batches after the server
+// was ready.
 func (r *servingRun) cachedTokens() {
 	var cached, all float64
 	var n int64
 	for i := range r.list {
 		s := &r.list[i]
-		if !s.Prefilling || !s.Ready() || math.IsNaN(s.CachedTokens) || math.IsNaN(s.NewTokens) ||
-			!math.IsNaN(s.PrefixHits) {
+		if !s.Prefilling || !s.Ready() || math.IsNaN(s.CachedTokens) || math.IsNaN(s.NewTokens) {
 			continue
 		}
 		n++
@@ -267,9 +249,9 @@ func (r *servingRun) samples() {
 			kit.Text("timestamp", serverlog.ClockText(s.Clock, r.log.Year)), kit.Put("time", kit.Known(times[i])),
 			kit.Put("engine", kit.Known(int64(s.Engine))), kit.Int("line_number", s.Line),
 			kit.Text("state", map[bool]string{true: "steady", false: "left out"}[s.Steady]),
-			kit.Put("prompt", number(s.Prompt)), kit.Put("generation", number(s.Generation)),
-			kit.Put("running", number(s.Running)), kit.Put("waiting", number(s.Waiting)),
-			kit.Put("usage", number(s.Usage)), kit.Put("prefix_hits", number(s.PrefixHits)))
+			kit.Maybe("prompt", notNaN(s.Prompt)), kit.Maybe("generation", notNaN(s.Generation)),
+			kit.Maybe("running", notNaN(s.Running)), kit.Maybe("waiting", notNaN(s.Waiting)),
+			kit.Maybe("usage", notNaN(s.Usage)), kit.Maybe("prefix_hits", notNaN(s.PrefixHits)))
 	}
 	t := r.out.Table("serving_samples")
 	for i := range min(len(r.list), maxLogRows) {
@@ -341,12 +323,7 @@ func (r *servingRun) charts() {
 
 // share is the share of the run's samples, 0..1, for which a condition holds.
 func (r *servingRun) share(is func(s *serverlog.Sample) bool) *report.Worth {
-	n := 0
-	for i := range r.list {
-		if is(&r.list[i]) {
-			n++
-		}
-	}
+	n := lists.Count(r.list, func(s serverlog.Sample) bool { return is(&s) })
 	return kit.WorthOf(report.OfRun, float64(n), float64(len(r.list)))
 }
 
