@@ -124,6 +124,9 @@ var named = func() map[string][]name {
 	return m
 }()
 
+// Column is the name of the field in the raw page.
+func (f Field) Column() string { return quantities[f].names[0] }
+
 // fit is the scale for values of a field whose unit is s, and whether that unit fits the field. A percentage may lack
 // its unit if the name of the metric says that it is one.
 func (f Field) fit(s scale, metric string) (scale, bool) {

@@ -121,7 +121,7 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 	say(o.noUnits, "ncu_no_units", "the raw page has no units row: durations and bytes are unknown; percentages are read")
 	const unit = " in a unit that explain does not know, left out"
 	for _, f := range slices.Sorted(maps.Keys(o.units)) {
-		say(true, "ncu_units", wording.Count(o.units[f], "value")+" of "+quantities[f].names[0]+unit)
+		say(true, "ncu_units", wording.Count(o.units[f], "value")+" of "+f.Column()+unit)
 	}
 	say(o.counters > 0, "ncu_units", wording.Count(o.counters, "count")+" of operations"+unit)
 	say(o.against > 0, "ncu_numbers", wording.Count(o.against, "number")+

@@ -105,8 +105,8 @@ func TestServingSGLang(t *testing.T) {
 
 // Logs of two engines: vLLM states a hit rate, and SGLang's tokens give none beside it.
 func TestServingHitRateOnce(t *testing.T) {
-	r := logOf(t, stats+"Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 9.0 tokens/s, Running: 1 reqs, "+
-		"Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 40.0%",
+	r := logOf(t, stats+"Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 9.0 tokens/s, "+
+		"Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 40.0%",
 		"[2026-08-01 23:43:42] Prefill batch, #new-seq: 1, #new-token: 50, #cached-token: 50, token usage: 0.00, "+
 			"#running-req: 0, #queue-req: 0")
 	sectiontest.Metric(t, r, 0.4, "serve.prefix_cache_hit_rate")

@@ -141,7 +141,7 @@ func nsightCompute(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, noLaunches)
 		return
 	}
-	s := &ncuRun{in: in, out: out, data: d, total: ncuTotal(d)}
+	s := &ncuRun{in: in, out: out, data: d, all: ncu.All(d), boundTime: map[ncu.Bound]float64{}}
 	s.whole()
 	s.kernels()
 	s.bounds()
@@ -162,59 +162,33 @@ type ncuRun struct {
 	in      *kit.Input
 	out     *kit.Output
 	data    *ncu.Data
-	total   *float64 // ns of all kernels, nil if no launch has a duration
-	emitted int      // kernels, the first ones, that have metrics of their own
+	all     *ncu.Kernel // all launches together
+	emitted int         // kernels, the first ones, that have metrics of their own
+	// boundTime is the time of kernels by what limits them, ns
+	boundTime map[ncu.Bound]float64
 	// shares are of the trace's kernel time, times the same in ns; nil without a trace
 	shares, times map[*ncu.Kernel]float64
 }
 
-func ncuTotal(d *ncu.Data) *float64 {
-	var sum *float64
-	for _, k := range d.Kernels {
-		sum = plus(sum, k.Duration)
-	}
-	return sum
-}
-
-// plus adds what is known.
-func plus(a, b *float64) *float64 {
-	if a == nil || b == nil {
-		if b == nil {
-			return a
-		}
-		return new(*b)
-	}
-	return new(*a + *b)
-}
-
-// ncuSources are the fields behind a metric, and their columns in the words of the raw page.
-var ncuSources = map[string]ncuSource{
-	"ncu.duration":        {ncu.Duration, "gpu__time_duration.sum"},
-	"ncu.dram_ratio":      {ncu.DRAMRatio, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
-	"ncu.sm_ratio":        {ncu.SMRatio, "sm__throughput.avg.pct_of_peak_sustained_elapsed"},
-	"ncu.memory_ratio":    {ncu.MemoryRatio, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"},
-	"ncu.occupancy":       {ncu.Occupancy, "sm__warps_active.avg.pct_of_peak_sustained_active"},
-	"ncu.occupancy_limit": {ncu.OccupancyPossible, "sm__maximum_warps_per_active_cycle_pct"},
-	"ncu.registers":       {ncu.Registers, "launch__registers_per_thread"},
-}
-
-type ncuSource struct {
-	field  ncu.Field
-	column string
+// metricFields are the fields behind the metrics.
+var metricFields = map[string]ncu.Field{
+	"ncu.duration": ncu.Duration, "ncu.dram_ratio": ncu.DRAMRatio, "ncu.sm_ratio": ncu.SMRatio,
+	"ncu.memory_ratio": ncu.MemoryRatio, "ncu.occupancy": ncu.Occupancy, "ncu.occupancy_limit": ncu.OccupancyPossible,
+	"ncu.registers": ncu.Registers,
 }
 
 // details are metrics of a kernel by a label of their own: hit rates of caches, and how well accesses to global memory
 // use the bytes that they move.
 var details = []struct {
 	id, label, value string
-	from             ncuSource
+	field            ncu.Field
 }{
-	{"ncu.cache_hit_ratio", "cache", "l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}},
-	{"ncu.cache_hit_ratio", "cache", "l2", ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}},
-	{"ncu.sector_use_ratio", "access", "load", ncuSource{ncu.LoadUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"}},
-	{"ncu.sector_use_ratio", "access", "store", ncuSource{ncu.StoreUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct"}},
-	{"ncu.sectors_per_request", "access", "load", ncuSource{ncu.LoadSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"}},
-	{"ncu.sectors_per_request", "access", "store", ncuSource{ncu.StoreSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"}},
+	{"ncu.cache_hit_ratio", "cache", "l1", ncu.L1Hits},
+	{"ncu.cache_hit_ratio", "cache", "l2", ncu.L2Hits},
+	{"ncu.sector_use_ratio", "access", "load", ncu.LoadUse},
+	{"ncu.sector_use_ratio", "access", "store", ncu.StoreUse},
+	{"ncu.sectors_per_request", "access", "load", ncu.LoadSectors},
+	{"ncu.sectors_per_request", "access", "store", ncu.StoreSectors},
 }
 
 var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum",
@@ -222,19 +196,17 @@ var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum"
 
 // whole emits the metrics over all launches together.
 func (s *ncuRun) whole() {
-	all := ncu.All(s.data)
-	s.field("ncu.duration", nil, s.total, all)
-	s.throughput(nil, all)
+	s.field("ncu.duration", nil, s.all.Duration, s.all)
+	s.throughput(nil, s.all)
 	for _, id := range []string{"ncu.dram_ratio", "ncu.sm_ratio", "ncu.memory_ratio", "ncu.occupancy"} {
-		s.field(id, nil, all.Get(ncuSources[id].field), all)
+		s.field(id, nil, s.all.Get(metricFields[id]), s.all)
 	}
 }
 
 // field emits a metric of the launches of a kernel, or of all; its n is how many launches have the field.
 func (s *ncuRun) field(id string, labels report.Labels, value *float64, k *ncu.Kernel) *report.Metric {
-	src := ncuSources[id]
-	values := k.Values(src.field)
-	s.out.FromEvidence(file.NCU, len(values), src.column)
+	values := k.Values(metricFields[id])
+	s.out.FromEvidence(file.NCU, len(values), metricFields[id].Column())
 	m := s.out.Metric(id, labels, value)
 	if labels != nil || id == "ncu.duration" {
 		m.Summary = stat.Summarize(values)
@@ -271,7 +243,7 @@ func (s *ncuRun) kernels() {
 			continue
 		}
 		for _, id := range []string{"ncu.memory_ratio", "ncu.occupancy", "ncu.occupancy_limit", "ncu.registers"} {
-			if v := k.Get(ncuSources[id].field); v != nil {
+			if v := k.Get(metricFields[id]); v != nil {
 				s.field(id, l, v, k).Summary = nil
 			}
 		}
@@ -280,8 +252,8 @@ func (s *ncuRun) kernels() {
 			s.out.Metric("ncu.dram_bytes", l, k.Bytes)
 		}
 		for _, x := range details {
-			if v := k.Get(x.from.field); v != nil {
-				s.out.FromEvidence(file.NCU, len(k.Values(x.from.field)), x.from.column)
+			if v := k.Get(x.field); v != nil {
+				s.out.FromEvidence(file.NCU, len(k.Values(x.field)), x.field.Column())
 				s.out.Metric(x.id, kit.Labels("kernel", k.Name, x.label, x.value), v)
 			}
 		}
@@ -290,36 +262,28 @@ func (s *ncuRun) kernels() {
 
 // bounds adds up kernels and their time by limit.
 func (s *ncuRun) bounds() {
-	count, time := map[ncu.Bound]int64{}, map[ncu.Bound]*float64{}
+	count := map[ncu.Bound]int64{}
 	for _, k := range s.data.Kernels {
 		count[k.Bound()]++
-		time[k.Bound()] = plus(time[k.Bound()], k.Duration)
+		s.boundTime[k.Bound()] += report.ValueOr(k.Duration, 0)
 	}
-	chart := report.Chart{ID: "ncu_bounds", Title: "Measured time by what limits the kernel", Kind: "bar",
-		Unit: report.Nanoseconds}
 	series := report.Series{Name: "time", Labels: []string{}, Values: []float64{}}
 	for _, b := range ncu.Bounds {
 		if count[b] == 0 && b == ncu.Unknown {
 			continue
 		}
 		l := kit.Labels("bound", string(b))
-		s.out.FromEvidence(file.NCU, int(count[b]), ncuSources["ncu.duration"].column,
-			ncuSources["ncu.sm_ratio"].column, ncuSources["ncu.dram_ratio"].column)
+		s.out.FromEvidence(file.NCU, int(count[b]), ncu.Duration.Column(), ncu.SMRatio.Column(), ncu.DRAMRatio.Column())
 		s.out.Int("ncu.bound_kernels", l, count[b])
-		if s.total == nil {
-			continue
+		if s.all.Duration != nil {
+			s.out.Float("ncu.bound_time", l, s.boundTime[b])
+			series.Labels, series.Values = append(series.Labels, string(b)), append(series.Values, s.boundTime[b])
 		}
-		v := plus(new(0.0), time[b])
-		s.out.Metric("ncu.bound_time", l, v)
-		series.Labels, series.Values = append(series.Labels, string(b)), append(series.Values, *v)
 	}
-	if len(series.Labels) > 0 {
-		chart.Series = []report.Series{series}
-		s.out.Chart(chart)
-	}
-	if s.total != nil {
-		known := *s.total - report.ValueOr(time[ncu.Unknown], 0)
-		s.out.Coverage(stat.Ratio(known, *s.total))
+	if total := s.all.Duration; total != nil {
+		s.out.Chart(report.Chart{ID: "ncu_bounds", Title: "Measured time by what limits the kernel", Kind: "bar",
+			Unit: report.Nanoseconds, Series: []report.Series{series}})
+		s.out.Coverage(stat.Ratio(*total-s.boundTime[ncu.Unknown], *total))
 	}
 	if n := count[ncu.Unknown]; n == int64(len(s.data.Kernels)) {
 		s.out.Status(report.Partial, "no kernel has both SM and DRAM throughput, so what limits them is unknown: profile with --set full, or the sections SpeedOfLight and MemoryWorkloadAnalysis")
@@ -336,7 +300,9 @@ func (s *ncuRun) experts() {
 			continue
 		}
 		n++
-		time = plus(time, k.Duration)
+		if k.Duration != nil {
+			time = new(report.ValueOr(time, 0) + *k.Duration)
+		}
 		t.Row(
 			kit.Text("kernel_name", k.Name), kit.Text("bound", string(k.Bound())),
 			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration),

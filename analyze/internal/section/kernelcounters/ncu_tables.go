@@ -7,30 +7,48 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
+
+// columnFields are the columns of the tables that hold a field of a launch or of a kernel.
+var columnFields = map[string]ncu.Field{
+	"dram_ratio": ncu.DRAMRatio, "dram_throughput_pct": ncu.DRAMRatio,
+	"sm_ratio": ncu.SMRatio, "sm_throughput_pct": ncu.SMRatio,
+	"memory_ratio": ncu.MemoryRatio, "mem_throughput_pct": ncu.MemoryRatio,
+	"occupancy": ncu.Occupancy, "achieved_occupancy_pct": ncu.Occupancy,
+	"occupancy_limit": ncu.OccupancyPossible, "theoretical_occupancy_pct": ncu.OccupancyPossible,
+	"l1_hit_ratio": ncu.L1Hits, "l1tex_hit_rate_pct": ncu.L1Hits,
+	"l2_hit_ratio": ncu.L2Hits, "l2_hit_rate_pct": ncu.L2Hits,
+	"l1tex_throughput_pct": ncu.L1Ratio, "l2_throughput_pct": ncu.L2Ratio,
+	"load_use": ncu.LoadUse, "store_use": ncu.StoreUse, "registers": ncu.Registers,
+	"dram_read_bytes": ncu.DRAMRead, "dram_write_bytes": ncu.DRAMWrite,
+	"mem_busy_pct": ncu.MemBusy, "max_bandwidth_pct": ncu.MaxBandwidth,
+}
+
+// measured fills the columns of a table that hold a field.
+func measured(t *kit.Table, get func(f ncu.Field) *float64) (row []kit.Field) {
+	for _, c := range t.Columns {
+		if f, ok := columnFields[c.ID]; ok {
+			row = append(row, kit.Maybe(c.ID, get(f)))
+		}
+	}
+	return row
+}
 
 // table ranks the kernels by measured time.
 func (s *ncuRun) table() {
 	s.match()
 	t := s.out.Table("ncu_kernels")
 	for _, k := range s.data.Kernels {
-		row := []kit.Field{
+		row := append(measured(t, k.Get),
 			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
 			kit.Text("category", string(k.Info.Category)), kit.Text("bound", string(k.Bound())),
-			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration), kit.Maybe("dram_ratio", k.Get(ncu.DRAMRatio)),
-			kit.Maybe("sm_ratio", k.Get(ncu.SMRatio)), kit.Maybe("memory_ratio", k.Get(ncu.MemoryRatio)),
-			kit.Maybe("dram_throughput", k.Throughput), kit.Maybe("occupancy", k.Get(ncu.Occupancy)),
-			kit.Maybe("dram_bytes", k.Bytes), kit.Maybe("occupancy_limit", k.Get(ncu.OccupancyPossible)),
-			kit.Maybe("l1_hit_ratio", k.Get(ncu.L1Hits)), kit.Maybe("l2_hit_ratio", k.Get(ncu.L2Hits)),
-			kit.Maybe("load_use", k.Get(ncu.LoadUse)), kit.Maybe("store_use", k.Get(ncu.StoreUse)),
-			kit.Maybe("registers", k.Get(ncu.Registers)), kit.Put("grid", kit.OptionalCell(k.Grid)),
-			kit.Put("block", kit.OptionalCell(k.Block)),
-		}
+			kit.Int("launches", int64(len(k.Launches))),
+			kit.Maybe("total", k.Duration), kit.Maybe("mean", meanDuration(k)),
+			kit.Maybe("dram_throughput", k.Throughput), kit.Maybe("dram_bytes", k.Bytes),
+			kit.Put("grid", kit.OptionalCell(k.Grid)), kit.Put("block", kit.OptionalCell(k.Block)))
 		if k.Duration != nil {
-			row = append(row, kit.Float("mean", *k.Duration/float64(max(1, len(k.Values(ncu.Duration))))),
-				kit.Maybe("share", stat.Ratio(*k.Duration, *s.total)))
+			row = append(row, kit.Maybe("share", stat.Ratio(*k.Duration, *s.all.Duration)))
 		}
 		if s.shares != nil {
 			row = append(row, kit.Float("trace_time", s.times[k]), kit.Float("trace_share", s.shares[k]))
@@ -76,62 +94,41 @@ func scaledCol(name, unit string, exp10 int) report.Column {
 func (s *ncuRun) details() {
 	launches := s.out.Table("ncu_launches")
 	for _, l := range s.data.Launches {
-		launches.Row(
+		launches.Row(append(measured(launches, l.Get),
 			kit.Text("kernel_name", l.Kernel.Name), kit.Int("id", l.ID),
 			kit.Put("device_id", kit.Known(int64(l.Device))), kit.Put("grid", kit.OptionalCell(l.Grid)), kit.Put("block", kit.OptionalCell(l.Block)),
-			kit.Maybe("duration", l.Get(ncu.Duration)), kit.Maybe("dram_throughput", l.DRAMThroughput()),
-			kit.Maybe("dram_ratio", l.Get(ncu.DRAMRatio)), kit.Maybe("sm_ratio", l.Get(ncu.SMRatio)),
-			kit.Maybe("memory_ratio", l.Get(ncu.MemoryRatio)), kit.Maybe("occupancy", l.Get(ncu.Occupancy)),
-			kit.Maybe("registers", l.Get(ncu.Registers)))
+			kit.Maybe("duration", l.Get(ncu.Duration)), kit.Maybe("dram_throughput", l.DRAMThroughput()))...)
 	}
 	launches.Cut(s.in.Options.DetailRows, "duration").Attach()
 	bandwidth, metrics, classes := s.out.Table("kernel_bandwidth_metrics"), s.out.Table("metrics_summary"),
 		s.out.Table("classification_summary")
 	for _, k := range s.data.Kernels {
 		first := k.Launches[0]
-		duration := meanOf(k.Values(ncu.Duration))
-		bandwidth.Row(
-			kit.Text("kernel_name", k.Name), kit.Maybe("dram_read_bytes", k.Get(ncu.DRAMRead)),
-			kit.Maybe("dram_write_bytes", k.Get(ncu.DRAMWrite)),
-			kit.Maybe("dram_throughput_pct", k.Get(ncu.DRAMRatio)),
-			kit.Maybe("sm_throughput_pct", k.Get(ncu.SMRatio)), kit.Put("duration_ns", duration),
-			kit.Maybe("bandwidth_gbps", k.Throughput))
+		duration := meanDuration(k)
+		bandwidth.Row(append(measured(bandwidth, k.Get),
+			kit.Text("kernel_name", k.Name), kit.Maybe("duration_ns", duration),
+			kit.Maybe("bandwidth_gbps", k.Throughput))...)
 		pid := first.PID
 		if pid == 0 {
 			pid = -1
 		}
-		metrics.Row(
-			kit.Put("kernel_id", kit.OptionalCell(k.ID)), kit.Text("kernel_name", k.Name),
+		id, class := kit.Text("kernel_id", k.ID), kit.Text("classification", k.Classification())
+		metrics.Row(append(measured(metrics, k.Get), id, class, kit.Text("kernel_name", k.Name),
 			kit.Put("display_name", kit.OptionalCell(displayName(k.Name))), kit.Put("grid_size", kit.OptionalCell(k.Grid)),
 			kit.Put("block_size", kit.OptionalCell(k.Block)), kit.Put("device", kit.Known(int64(first.Device))), kit.Put("cc", kit.OptionalCell(first.CC)),
 			kit.Put("process", kit.OptionalCell(first.Process)), kit.Put("process_id", kit.Known(pid)),
-			kit.Maybe("sm_throughput_pct", k.Get(ncu.SMRatio)),
-			kit.Maybe("dram_throughput_pct", k.Get(ncu.DRAMRatio)),
-			kit.Maybe("mem_throughput_pct", k.Get(ncu.MemoryRatio)),
-			kit.Maybe("l1tex_throughput_pct", k.Get(ncu.L1Ratio)),
-			kit.Maybe("l2_throughput_pct", k.Get(ncu.L2Ratio)), kit.Put("duration_us", duration),
-			kit.Maybe("mem_busy_pct", k.Get(ncu.MemBusy)),
-			kit.Maybe("max_bandwidth_pct", k.Get(ncu.MaxBandwidth)),
-			kit.Maybe("memory_throughput_gbs", k.Throughput), kit.Maybe("l1tex_hit_rate_pct", k.Get(ncu.L1Hits)),
-			kit.Maybe("l2_hit_rate_pct", k.Get(ncu.L2Hits)),
-			kit.Maybe("achieved_occupancy_pct", k.Get(ncu.Occupancy)),
-			kit.Maybe("theoretical_occupancy_pct", k.Get(ncu.OccupancyPossible)),
-			kit.Put("classification", kit.OptionalCell(k.Classification())),
-			kit.Maybe("roofline_ai_flops_per_byte", k.Intensity), kit.Maybe("roofline_flops_per_s", k.FlopRate))
-		classes.Row(kit.Put("kernel_id", kit.OptionalCell(k.ID)), kit.Put("classification", kit.OptionalCell(k.Classification())))
+			kit.Maybe("duration_us", duration), kit.Maybe("memory_throughput_gbs", k.Throughput),
+			kit.Maybe("roofline_ai_flops_per_byte", k.Intensity), kit.Maybe("roofline_flops_per_s", k.FlopRate))...)
+		classes.Row(id, class)
 	}
 	bandwidth.Attach()
 	metrics.Attach()
 	classes.Attach()
 }
 
-// meanOf is the mean of values, unknown if there are none.
-func meanOf(values []float64) report.Cell {
-	if len(values) == 0 {
-		return report.Null
-	}
-	sum := lists.Total(values)
-	return report.F(sum / float64(len(values)))
+// meanDuration is the mean of the durations of a kernel's launches, unknown if there are none.
+func meanDuration(k *ncu.Kernel) *float64 {
+	return stat.Ratio(report.ValueOr(k.Duration, 0), float64(len(k.Values(ncu.Duration))))
 }
 
 // displayName is llm-perf-opt's: letters, digits and underscores, all else one underscore, 80 characters at most.
@@ -159,8 +156,7 @@ func displayName(name string) string {
 
 // findings name the limits of the measured kernels, and the advice for them.
 func (s *ncuRun) findings(coverage *float64) {
-	all := ncu.All(s.data)
-	if v := all.Get(ncu.DRAMRatio); v != nil {
+	if v := s.all.Get(ncu.DRAMRatio); v != nil {
 		switch ref := []report.MetricRef{kit.Ref("ncu.dram_ratio"), kit.Ref("ncu.sm_ratio")}; {
 		case *v > highDRAM:
 			s.out.Find("high_dram", ref,
@@ -171,13 +167,13 @@ func (s *ncuRun) findings(coverage *float64) {
 				"Memory is not what limits them on average: see which are bound by compute and which by latency, and whether a larger batch fills the GPU.")
 		}
 	}
-	if s.total != nil && *s.total > 0 {
-		if m := s.boundTime(ncu.Latency); m/(*s.total) >= latencyShare {
-			s.out.Find("latency_bound",
-				[]report.MetricRef{kit.Ref("ncu.bound_time", "bound", string(ncu.Latency)), kit.Ref("ncu.duration")},
-				"Neither SMs nor memory are busy in them: give a launch more work (a larger batch, split-K, more blocks), or have fewer of them (fusion).",
-				"If the possible occupancy is low, registers or shared memory limit it; the sections Warp State Statistics and Scheduler Statistics say what warps wait for.")
-		}
+	if total := report.ValueOr(s.all.Duration, 0); total > 0 && s.boundTime[ncu.Latency]/total >= latencyShare {
+		s.out.Find("latency_bound",
+			[]report.MetricRef{kit.Ref("ncu.bound_time", "bound", string(ncu.Latency)), kit.Ref("ncu.duration")},
+			"Neither SMs nor memory are busy in them: give a launch more work (a larger batch, split-K, more blocks), "+
+				"or have fewer of them (fusion).",
+			"If the possible occupancy is low, registers or shared memory limit it; the sections Warp State "+
+				"Statistics and Scheduler Statistics say what warps wait for.")
 	}
 	s.topFinding()
 	if coverage != nil && *coverage < fewMeasuredShare {
@@ -185,16 +181,6 @@ func (s *ncuRun) findings(coverage *float64) {
 			[]report.MetricRef{kit.Ref("ncu.trace_coverage")},
 			"`explain report TRACE --ncu-targets kernels.yaml` lists the kernels that take the time, and writes the command that measures them.")
 	}
-}
-
-func (s *ncuRun) boundTime(b ncu.Bound) float64 {
-	var sum float64
-	for _, k := range s.data.Kernels {
-		if k.Bound() == b {
-			sum += report.ValueOr(k.Duration, 0)
-		}
-	}
-	return sum
 }
 
 // boundAdvice is the advice for a kernel, by its limit.
@@ -216,8 +202,8 @@ func (s *ncuRun) topFinding() {
 		switch {
 		case s.shares != nil:
 			v = s.shares[k]
-		case s.total != nil && *s.total > 0:
-			v = report.ValueOr(k.Duration, 0) / *s.total
+		case report.ValueOr(s.all.Duration, 0) > 0:
+			v = report.ValueOr(k.Duration, 0) / *s.all.Duration
 		}
 		if v > share {
 			top, share = i, v
@@ -261,7 +247,7 @@ const fewUsed = 0.80
 func worstAccess(k *ncu.Kernel) (access string, use float64) {
 	use = 1
 	for _, x := range details {
-		if v := k.Get(x.from.field); x.id == "ncu.sector_use_ratio" && v != nil && *v > 0 && *v < use {
+		if v := k.Get(x.field); x.id == "ncu.sector_use_ratio" && v != nil && *v > 0 && *v < use {
 			access, use = x.value, *v
 		}
 	}

@@ -109,7 +109,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 		return
 	}
 	t.Cut(in.Options.Top, "flop").Add()
-	out.Coverage(stat.Ratio(known, report.ValueOr(ncuTotal(d), 0)))
+	out.Coverage(stat.Ratio(known, report.ValueOr(ncu.All(d).Duration, 0)))
 	rooflineChart(points, roofs, out)
 	out.Note("Peaks are dense and at the device's highest clock. Nsight Compute locks the clock to its base unless told otherwise (--clock-control none), which keeps compute-bound kernels below the roof.")
 }
