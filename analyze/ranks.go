@@ -42,7 +42,7 @@ func tracks(in *kit.Input) []*ranks.Track {
 			}
 		}
 	}
-	for _, p := range mpiProcesses(t) {
+	for _, p := range t.MPIProcesses() {
 		if tr := mpiTrack(in, p); len(tr.Calls) > 0 {
 			add(p, tr)
 		}

@@ -31,18 +31,6 @@ var mpiBlocking = map[string]string{
 	"MPI_Alltoallw": kernelname.CollAllToAll,
 }
 
-// mpiProcesses are the processes that call MPI, by their number.
-func mpiProcesses(t *trace.Trace) []int64 {
-	var list []int64
-	for i := range t.MPI {
-		if p := t.MPI[i].Thread &^ tidBits; len(list) == 0 || list[len(list)-1] != p {
-			list = append(list, p)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // What the host does between two collectives besides calls that are traced.
 const (
 	ownCode        = "its own code"
@@ -165,7 +153,7 @@ type handles struct {
 func mpiComms(t *trace.Trace, proc int64) *handles {
 	h := &handles{of: map[int64]trace.MPIComm{}}
 	rank, ok := t.Ranks[proc]
-	one := len(mpiProcesses(t)) == 1
+	one := len(t.MPIProcesses()) == 1
 	twice := map[int64]bool{}
 	for _, c := range t.MPIComms {
 		if !one && (!ok || rank.Rank != c.Rank) {

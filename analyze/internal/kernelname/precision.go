@@ -46,10 +46,6 @@ func FP64Math(name string, info *Info) bool {
 // ConvertsLayout reports whether a name says that a kernel only changes a tensor's layout.
 func ConvertsLayout(name string) bool {
 	name = strings.ToLower(name[:min(len(name), maxRead)])
-	for _, w := range []string{"nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "nchw_to_nhwc", "nhwc_to_nchw", "convert_layout"} {
-		if strings.Contains(name, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "nchw_to_nhwc",
+		"nhwc_to_nchw", "convert_layout"}, func(w string) bool { return strings.Contains(name, w) })
 }

@@ -138,8 +138,15 @@ func (l *descriptions) working() []int64 {
 			list = append(list, t.Procs[t.Threads[p.thread.index].Proc].Global)
 		}
 	}
-	for i := range t.MPI {
-		if p := t.MPI[i].Thread &^ tidBits; len(list) == 0 || list[len(list)-1] != p {
+	list = append(list, t.MPIProcesses()...)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// MPIProcesses are the processes that call MPI, by their number.
+func (t *Trace) MPIProcesses() (list []int64) {
+	for _, c := range t.MPI {
+		if p := c.Thread &^ tidBits; len(list) == 0 || list[len(list)-1] != p {
 			list = append(list, p)
 		}
 	}

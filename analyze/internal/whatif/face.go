@@ -102,12 +102,7 @@ func (f *facing) pieces(d *timeline.Device) (lo, hi int) {
 func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 	sum := make([]int64, len(f.r.Units))
 	for index := range f.graph.Timeline.Devices {
-		var units []int32
-		for _, u := range f.list {
-			if int(f.r.Units[u].Index) == index {
-				units = append(units, u)
-			}
-		}
+		units := lists.Filter(f.list, func(u int32) bool { return int(f.r.Units[u].Index) == index })
 		if len(units) == 0 {
 			continue
 		}

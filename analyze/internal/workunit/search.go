@@ -99,12 +99,7 @@ func (l *line) searchAll() (best *fit, others []*fit) {
 			best = x
 		}
 	}
-	for _, x := range believed {
-		if x != best {
-			others = append(others, x)
-		}
-	}
-	return s.start(best), others
+	return s.start(best), lists.Filter(believed, func(x *fit) bool { return x != best })
 }
 
 // try examines the best candidates: for each number of units the best one, and the best one before which the GPU waits.

@@ -69,12 +69,7 @@ func closeLast(units []*Unit) {
 }
 
 func warmups(units []*Unit) {
-	list := make([]*Unit, 0, len(units))
-	for _, u := range units {
-		if u.State == Kept {
-			list = append(list, u)
-		}
-	}
+	list := lists.Filter(units, func(u *Unit) bool { return u.State == Kept })
 	times := lists.Map(list, func(u *Unit) float64 { return float64(u.Time()) })
 	for _, u := range list[:stat.Warmup(times)] {
 		u.State = Warmup

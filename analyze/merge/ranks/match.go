@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Member is a track with the host on whose clock its times are.
@@ -51,12 +53,7 @@ func Match(members []Member) (sets []Set, alone []int) {
 			sets = append(sets, s)
 		}
 	}
-	for i, ok := range matched {
-		if !ok {
-			alone = append(alone, i)
-		}
-	}
-	return sets, alone
+	return sets, lists.Where(len(matched), func(m int) bool { return !matched[m] })
 }
 
 // numberClocks gives members of one host one clock.

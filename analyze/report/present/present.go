@@ -136,12 +136,8 @@ func (v *View) ranked(id, label string) []*report.Metric {
 }
 
 // largestFirst returns the metrics above zero of which keep is true, largest first.
-func largestFirst(all []*report.Metric, keep func(*report.Metric) bool) (list []*report.Metric) {
-	for _, m := range all {
-		if m.Value != nil && *m.Value > 0 && keep(m) {
-			list = append(list, m)
-		}
-	}
+func largestFirst(all []*report.Metric, keep func(*report.Metric) bool) []*report.Metric {
+	list := lists.Filter(all, func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 && keep(m) })
 	lists.Sort(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
 	return list
 }

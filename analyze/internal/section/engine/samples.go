@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Helpers of sections that use logged statistics: samples over time, some of which are steady.
@@ -87,12 +88,7 @@ func notNaN(v float64) *float64 {
 // lineOf is a line of a chart over at most maxChartPoints of the points, evenly chosen; x is negative if unknown.
 func lineOf(name string, n int, x func(i int) int64, y func(i int) float64) report.Series {
 	s := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
-	var at []int
-	for i := range n {
-		if x(i) >= 0 && !math.IsNaN(y(i)) {
-			at = append(at, i)
-		}
-	}
+	at := lists.Where(n, func(i int) bool { return x(i) >= 0 && !math.IsNaN(y(i)) })
 	points := min(len(at), maxChartPoints)
 	for k := range points {
 		i := at[k*len(at)/points]

@@ -322,9 +322,8 @@ func (r *servingRun) charts() {
 }
 
 // share is the share of the run's samples, 0..1, for which a condition holds.
-func (r *servingRun) share(is func(s *serverlog.Sample) bool) *report.Worth {
-	n := lists.Count(r.list, func(s serverlog.Sample) bool { return is(&s) })
-	return kit.WorthOf(report.OfRun, float64(n), float64(len(r.list)))
+func (r *servingRun) share(is func(s serverlog.Sample) bool) *report.Worth {
+	return kit.WorthOf(report.OfRun, float64(lists.Count(r.list, is)), float64(len(r.list)))
 }
 
 func (r *servingRun) findings() {
@@ -353,12 +352,12 @@ func (r *servingRun) findings() {
 			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"),
 				kit.Ref("serve.requests_running")},
 			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower --max-model-len if requests are shorter, or add replicas.").
-			Costs(r.share(func(s *serverlog.Sample) bool { return s.Waiting > 0 && s.Usage >= kvFull }))
+			Costs(r.share(func(s serverlog.Sample) bool { return s.Waiting > 0 && s.Usage >= kvFull }))
 	case queue && usage.P90 < kvRoom:
 		r.out.Find("queue_with_room",
 			[]report.MetricRef{kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running"),
 				kit.Ref("serve.kv_cache_usage")},
 			"Something else limits how many requests run: --max-num-seqs (SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (--max-num-batched-tokens; SGLang: --chunked-prefill-size).").
-			Costs(r.share(func(s *serverlog.Sample) bool { return s.Waiting > 0 && s.Usage < kvRoom }))
+			Costs(r.share(func(s serverlog.Sample) bool { return s.Waiting > 0 && s.Usage < kvRoom }))
 	}
 }

@@ -297,12 +297,7 @@ func setGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 
 // ranked are the groups that have rows, by total time.
 func ranked(groups []amount) []int {
-	var list []int
-	for k := range groups {
-		if groups[k].rows > 0 {
-			list = append(list, k)
-		}
-	}
+	list := lists.Where(len(groups), func(k int) bool { return groups[k].rows > 0 })
 	lists.Sort(list, func(a, b int) int { return cmp.Compare(groups[b].total, groups[a].total) })
 	return list
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -335,7 +334,7 @@ func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.
 
 func tinyKernels(in *kit.Input, out *kit.Output) {
 	k := &in.Trace.Kernels
-	list := slices.DeleteFunc(slices.Clone(in.KernelStats().Tiny), func(e kit.Totals) bool { return e.Count == 0 })
+	list := lists.Filter(in.KernelStats().Tiny, func(e kit.Totals) bool { return e.Count > 0 })
 	lists.Sort(list, func(a, b kit.Totals) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.Total, a.Total),
 			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))

@@ -185,12 +185,7 @@ func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
 }
 
 func (b *blockedTimes) threadTable(in *kit.Input, out *kit.Output) {
-	var order []int
-	for th := range b.threads {
-		if b.threads[th].count > 0 {
-			order = append(order, th)
-		}
-	}
+	order := lists.Where(len(b.threads), func(th int) bool { return b.threads[th].count > 0 })
 	lists.Sort(order, func(x, y int) int { return cmp.Compare(b.threads[y].total, b.threads[x].total) })
 	t := out.Table("sync_threads")
 	for _, th := range order {

@@ -1,6 +1,7 @@
 package kernelcounters
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -8,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Roofline = kit.Section{
@@ -171,12 +173,7 @@ func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 
 // roofOf is the ceiling of the device that a kernel ran on first.
 func roofOf(roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
-	for i := range roofs {
-		if roofs[i].Device == k.Launches[0].Device {
-			return &roofs[i]
-		}
-	}
-	return &ncu.Roof{}
+	return cmp.Or(lists.Find(roofs, func(r *ncu.Roof) bool { return r.Device == k.Launches[0].Device }), &ncu.Roof{})
 }
 
 // rooflineChart draws operations per second over operations per byte: a point per kernel under the device's ceilings.

@@ -266,11 +266,8 @@ func (s *callStats) Rows(chosen func(n *trace.APIName) bool) []int {
 }
 
 // InWindow is how many API calls of the window have a chosen name.
-func (s *callStats) InWindow(chosen func(n *trace.APIName) bool) (count int64) {
-	for _, e := range s.Chosen(chosen) {
-		count += e.Count
-	}
-	return count
+func (s *callStats) InWindow(chosen func(n *trace.APIName) bool) int64 {
+	return lists.Sum(s.Chosen(chosen), func(e Totals) int64 { return e.Count })
 }
 
 // Chosen are the sums of the calls of the window whose name is chosen, by total time.

@@ -154,11 +154,7 @@ const shapeCategory = "geometry"
 
 // workOf is the work of the device between two moments, and the gaps in it.
 func workOf(d *timeline.Device, from, to int64) (work []int, gaps []report.UnitGap) {
-	for i := range d.From(to) {
-		if d.End(i) > from {
-			work = append(work, i)
-		}
-	}
+	work = lists.Where(d.From(to), func(i int) bool { return d.End(i) > from })
 	d.Stretches().Visit(interval.Interval{Start: from, End: to}, func(g *timeline.Gap, _ *[timeline.Idle]int64) {
 		gaps = append(gaps, report.UnitGap{Start: max(g.Start, from) - from, Causes: g.Within(from, to)})
 	}, func(int, int64, int64, *[timeline.Idle]int64) {})

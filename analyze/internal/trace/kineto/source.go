@@ -111,12 +111,8 @@ func (s *Source) plain(name string, cells ...cell) {
 
 // Empty reports whether the trace holds no event that is read.
 func (s *Source) Empty() bool {
-	for _, name := range []string{kernels, copies, sets, apiCalls, ranges} {
-		if s.tables[name] != nil {
-			return false
-		}
-	}
-	return true
+	read := []string{kernels, copies, sets, apiCalls, ranges}
+	return !slices.ContainsFunc(read, func(name string) bool { return s.tables[name] != nil })
 }
 
 // Tables lists the tables by name.
