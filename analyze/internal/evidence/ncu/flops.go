@@ -89,33 +89,22 @@ func (f *Flops) main() int {
 	return most
 }
 
-// counters gathers the metrics that count operations, in instructions or operations, by form and counter.
-type counters [3]map[string]float64
+// counters are the metrics that count operations, in instructions or operations.
+type counters map[counter]float64
 
-// Forms of a counter.
+type counter struct {
+	name string // empty: it is none
+	form form
+}
+
+// form is what a counter is counted over.
+type form int
+
 const (
-	total      = iota // over the launch
-	everyCycle        // per cycle of the SMs
+	total      form = iota // the launch
+	everyCycle             // of the SMs
 	everySecond
 )
-
-// merge adds the counters that c lacks.
-func (c *counters) merge(o *counters) {
-	for form := range o {
-		for counter, v := range o[form] {
-			if _, ok := c[form][counter]; !ok {
-				c.put(form, counter, v)
-			}
-		}
-	}
-}
-
-func (c *counters) put(form int, counter string, v float64) {
-	if c[form] == nil {
-		c[form] = map[string]float64{}
-	}
-	c[form][counter] = v
-}
 
 // Counters of operations, without the suffix that ncu appends for their form. An instruction of a thread counts only if
 // its predicate holds.
@@ -125,47 +114,42 @@ var (
 	chartLabel  = pattern.New(`^Predicated-On ([FDH](?:ADD|MUL|FMA)) Thread Instructions Executed Per Cycle$`)
 )
 
-// counterOf splits a metric into its counter and its form; the counter is empty if the metric is not a counter.
-func counterOf(metric string) (counter string, form int) {
+// forms are the ends of metrics that are counters.
+var forms = map[string]form{"sum": total, "sum.per_cycle_elapsed": everyCycle, "sum.per_second": everySecond}
+
+// counterOf is the counter that a metric is.
+func counterOf(metric string) counter {
 	if m := chartLabel().FindStringSubmatch(metric); m != nil {
-		return strings.ToLower(m[1]), everyCycle
+		return counter{strings.ToLower(m[1]), everyCycle}
 	}
-	if !strings.HasPrefix(metric, "sm") {
-		return "", 0
-	}
-	base, suffix, _ := strings.Cut(metric, ".")
-	switch suffix {
-	case "sum":
-	case "sum.per_cycle_elapsed":
-		form = everyCycle
-	case "sum.per_second":
-		form = everySecond
-	default:
-		return "", 0
+	base, end, _ := strings.Cut(metric, ".")
+	form, ok := forms[end]
+	if !ok || !strings.HasPrefix(metric, "sm") {
+		return counter{}
 	}
 	if m := instruction().FindStringSubmatch(base); m != nil {
-		return m[1], form
+		return counter{m[1], form}
 	}
 	if tensorPath().MatchString(base) {
-		return base, form
+		return counter{base, form}
 	}
-	return "", 0
+	return counter{}
 }
 
 // count is the value of a counter over the launch.
-func (c *counters) count(counter string, l *Launch) (float64, bool) {
-	if v, ok := c[total][counter]; ok {
+func (c counters) count(name string, l *Launch) (float64, bool) {
+	if v, ok := c[counter{name, total}]; ok {
 		return v, true
 	}
 	d := l.Get(Duration)
 	if d == nil {
 		return 0, false
 	}
-	if v, ok := c[everySecond][counter]; ok {
+	if v, ok := c[counter{name, everySecond}]; ok {
 		return v * *d * 1e-9, true
 	}
 	clock := cmp.Or(l.Get(SMClockAchieved), l.Get(SMClock))
-	if v, ok := c[everyCycle][counter]; ok && clock != nil {
+	if v, ok := c[counter{name, everyCycle}]; ok && clock != nil {
 		return v * *clock * *d * 1e-9, true
 	}
 	return 0, false
@@ -173,7 +157,7 @@ func (c *counters) count(counter string, l *Launch) (float64, bool) {
 
 // flops adds the counters up. For the ordinary pipelines a type is known only if additions, multiplications and fused
 // ones all are.
-func (c *counters) flops(l *Launch) Flops {
+func (c counters) flops(l *Launch) Flops {
 	var f Flops
 	for t, letter := range map[int]string{fp64: "d", fp32: "f", fp16: "h"} {
 		add, ok1 := c.count(letter+"add", l)
@@ -184,15 +168,13 @@ func (c *counters) flops(l *Launch) Flops {
 		}
 	}
 	var paths []path
-	for _, m := range c {
-		for counter := range m {
-			if p, ok := parsePath(counter); ok &&
-				!slices.ContainsFunc(paths, func(q path) bool { return q.counter == p.counter }) {
-				if n, ok := c.count(counter, l); ok {
-					p.n = n
-					paths = append(paths, p)
-				}
-			}
+	for k := range c {
+		p, ok := parsePath(k.name)
+		if !ok || slices.ContainsFunc(paths, func(q path) bool { return q.counter == p.counter }) {
+			continue
+		}
+		if p.n, ok = c.count(k.name, l); ok {
+			paths = append(paths, p)
 		}
 	}
 	lists.Sort(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })

@@ -2,6 +2,7 @@ package ncu
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -25,7 +26,7 @@ type header struct {
 	unitsRead bool
 	used      []int // columns of a raw page that a launch takes something from
 
-	id, pid, process, kernel, block, grid, device, cc int // columns, -1 if absent
+	id, pid, program, kernel, block, grid, device, cc int // columns, -1 if absent
 	section, item, metric, unit, value                int // of a details page
 }
 
@@ -70,7 +71,7 @@ func (h *header) find() bool {
 		}
 		return -1
 	}
-	h.id, h.pid, h.process, h.kernel = column("ID"), column("Process ID"), column("Process Name"),
+	h.id, h.pid, h.program, h.kernel = column("ID"), column("Process ID"), column("Process Name"),
 		column("Kernel Name", "Name")
 	h.block, h.grid, h.device, h.cc = column("Block Size"), column("Grid Size"), column("Device"), column("CC")
 	h.section, h.item = column("Section Name"), column("Body Item Label")
@@ -117,8 +118,8 @@ func isMetric(s string) bool {
 
 // isUsed reports whether a launch takes something from a column of a raw page.
 func isUsed(metric string) bool {
-	counter, _ := counterOf(metric)
-	return counter != "" || len(named[metric]) > 0 || metric == "launch__grid_dim_x" || metric == "launch__block_dim_x"
+	return counterOf(metric).name != "" || len(named[metric]) > 0 || metric == "launch__grid_dim_x" ||
+		metric == "launch__block_dim_x"
 }
 
 // isPercent reports whether a metric's name says that it is a percentage.
@@ -155,6 +156,15 @@ func cell(fields []string, i int) string {
 		return ""
 	}
 	return strings.TrimSpace(fields[i])
+}
+
+// process is the number of the process of a row; 0 if the page does not say.
+func (h *header) process(fields []string) int64 {
+	pid, err := strconv.ParseInt(cell(fields, h.pid), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 // maxJoin is how many lines one record with line breaks in quotes may span.

@@ -28,7 +28,7 @@ type Launch struct {
 	digit [numFields]float64 // one unit of the last printed digit
 	rank  [numFields]uint8   // of the name that the value has on its page
 	seen  map[string]bool    // metrics, on a page without IDs
-	page  int                // the last one it was found on
+	page  *header            // the last one it was found on
 }
 
 // Get is the value of a field; nil if no page has it.
@@ -61,20 +61,18 @@ func (l *Launch) both(f, g Field) *float64 {
 }
 
 func newLaunch(h *header, fields []string, id int64, folder string, keep func(string) string) *Launch {
-	b := &Launch{ID: id, Device: -1, folder: folder, name: keep(cell(fields, h.kernel))}
+	b := &Launch{ID: id, PID: h.process(fields), Device: -1, folder: folder, name: keep(cell(fields, h.kernel)),
+		page: h, counts: counters{}}
 	if h.id < 0 {
 		b.seen = map[string]bool{}
 	}
 	for f := range b.value {
 		b.value[f] = math.NaN()
 	}
-	if pid, err := strconv.ParseInt(cell(fields, h.pid), 10, 64); err == nil {
-		b.PID = pid
-	}
 	if d, err := strconv.Atoi(cell(fields, h.device)); err == nil && d >= 0 && d < 1<<16 {
 		b.Device = d
 	}
-	b.Process = keep(programs().FindString(cell(fields, h.process)))
+	b.Process = keep(programs().FindString(cell(fields, h.program)))
 	b.Grid, b.Block = keep(triple(cell(fields, h.grid))), keep(triple(cell(fields, h.block)))
 	b.CC = keep(capability().FindString(cell(fields, h.cc)))
 	return b
@@ -103,9 +101,9 @@ func (b *Launch) set(metric string, s scale, cell string, st style) (taken, badU
 	if !ok || v.value != 0 && !(v.value > tiniest && v.value < largest) { // n/a; or a value that no GPU can reach
 		return false, false
 	}
-	if counter, form := counterOf(metric); counter != "" {
+	if c := counterOf(metric); c.name != "" {
 		if s.counts() {
-			b.counts.put(form, counter, v.value)
+			b.counts[c] = v.value
 		}
 		return s.counts(), !s.counts()
 	}
@@ -168,7 +166,11 @@ func (l *Launch) merge(o *Launch) {
 			l.value[f], l.digit[f] = o.value[f], o.digit[f]
 		}
 	}
-	l.counts.merge(&o.counts)
+	for c, v := range o.counts {
+		if _, ok := l.counts[c]; !ok {
+			l.counts[c] = v
+		}
+	}
 	l.Grid, l.Block, l.CC = cmp.Or(l.Grid, o.Grid), cmp.Or(l.Block, o.Block), cmp.Or(l.CC, o.CC)
 	l.Process, l.folder = cmp.Or(l.Process, o.Process), cmp.Or(l.folder, o.folder)
 	if l.Device < 0 {
@@ -194,10 +196,9 @@ type merger struct {
 	at        map[key][]*Launch
 	canonical map[string]string // of the names met
 	pages     int64
-	block     int
 }
 
-// key is equal for the same launch on several pages of one report. It is empty if the process is not known.
+// key is equal for the same launch on several pages of one report.
 type key struct {
 	id, pid int64
 	kernel  string
@@ -207,12 +208,11 @@ type key struct {
 // launch 0 of the same process number.
 const maxSame = 64
 
-// add takes the launches of a page. A launch that another page holds with the same values is the same one: two runs
+// add takes the launches of a file. A launch that another page holds with the same values is the same one: two runs
 // never agree to the last digit.
-func (m *merger) add(pg *page) {
-	m.block++
-	for _, l := range pg.launches {
-		if l.page = m.block; l.PID == 0 {
+func (m *merger) add(launches []*Launch) {
+	for _, l := range launches {
+		if l.PID == 0 {
 			m.launches = append(m.launches, l)
 			continue
 		}
@@ -224,7 +224,7 @@ func (m *merger) add(pg *page) {
 		k := key{l.ID, l.PID, name}
 		if h := m.find(k, l); h != nil {
 			h.merge(l)
-			h.page = m.block
+			h.page = l.page
 			m.pages++
 			continue
 		}
@@ -236,7 +236,7 @@ func (m *merger) add(pg *page) {
 func (m *merger) find(k key, l *Launch) *Launch {
 	list := m.at[k]
 	for _, h := range list[:min(len(list), maxSame)] {
-		if h.page != m.block && h.agrees(l) {
+		if h.page != l.page && h.agrees(l) {
 			return h
 		}
 	}
@@ -247,7 +247,7 @@ func (m *merger) find(k key, l *Launch) *Launch {
 func (m *merger) finish() ([]*Launch, int64) {
 	for _, l := range m.launches {
 		l.Flops = l.counts.flops(l)
-		l.counts, l.seen = counters{}, nil
+		l.counts, l.seen, l.page = nil, nil, nil
 	}
 	return m.launches, m.pages
 }

@@ -78,11 +78,9 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		if err := r.each(ctx, p.row); err != nil {
 			return nil, err
 		}
-		for _, pg := range p.pages {
-			m.add(pg)
-		}
+		m.add(p.launches)
 		in.Tally.Format = p.format(s)
-		d.warn(in.Name, odd, r.header != nil, len(p.pages) > 0)
+		d.warn(in.Name, odd, r.header != nil, p.page != nil)
 	}
 	d.Launches, d.Pages = m.finish()
 	for _, id := range slices.Sorted(maps.Keys(gpus)) {

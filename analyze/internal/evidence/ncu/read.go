@@ -34,14 +34,13 @@ type reader struct {
 	tally  *file.Tally
 	odd    *oddities
 	header *header
-	blocks int // headers met
 	queue  []string
 	lines  *file.Lines
 	fields []string
 }
 
-// row is called for each row of a page that is not its units.
-type row func(h *header, block int, fields []string)
+// row is called for each row of a page that is not its units. Each page has a header of its own.
+type row func(h *header, fields []string)
 
 // each reads the file once. Every line that is not a row of a page is counted.
 func (r *reader) each(ctx context.Context, f row) error {
@@ -92,7 +91,6 @@ func (r *reader) line(line string, f row) {
 	}
 	if h := parseHeader(trimmed); h != nil {
 		r.header = h
-		r.blocks++
 		r.tally.Known++
 		return
 	}
@@ -128,7 +126,7 @@ func (r *reader) line(line string, f row) {
 		r.odd.broken++ // the last line of a file that was cut: its last number may be cut too
 		r.tally.Unknown++
 	default:
-		f(h, r.blocks, fields)
+		f(h, fields)
 	}
 }
 
@@ -184,7 +182,7 @@ func (r *reader) message(line string) {
 func styleOf(ctx context.Context, in *file.Input, odd *oddities) (style, error) {
 	r := reader{in: in, tally: &file.Tally{}, odd: &oddities{}}
 	var v votes
-	err := r.each(ctx, func(h *header, _ int, fields []string) {
+	err := r.each(ctx, func(h *header, fields []string) {
 		if h.layout == details {
 			metric := cell(fields, h.metric)
 			v.add(cell(fields, h.value), isWhole(metric, cell(fields, h.unit)))
@@ -206,29 +204,19 @@ func isWhole(metric, unit string) bool {
 	return strings.HasSuffix(metric, ".sum") && (unit == "byte" || unit == "inst")
 }
 
-// page gathers the launches of one page of a file.
-type page struct {
-	block    int
-	launches []*Launch
-	at       map[rowKey]*Launch
-}
-
-// rowKey identifies the launch of a row of a details page.
-type rowKey struct {
-	id, pid, kernel string
-}
-
 // parser turns the rows of a file into launches.
 type parser struct {
-	in     *file.Input
-	style  style
-	odd    *oddities
-	folder string
-	room   int // launches that may still be added
-	pages  []*page
-	gpus   map[int]*Device
-	layout map[layout]bool
-	kept   map[string]string
+	in       *file.Input
+	style    style
+	odd      *oddities
+	folder   string
+	room     int // launches that may still be added
+	launches []*Launch
+	page     *header         // that the row is on
+	at       map[key]*Launch // launches of this page, if it is a details page
+	gpus     map[int]*Device
+	layout   map[layout]bool
+	kept     map[string]string
 }
 
 // keep is one copy of a text that many launches share: a substring would keep its whole line in memory.
@@ -241,26 +229,23 @@ func (p *parser) keep(s string) string {
 	return s
 }
 
-// rows of the file are read into p.pages.
-func (p *parser) row(h *header, block int, fields []string) {
+// row reads a row of the file into p.launches.
+func (p *parser) row(h *header, fields []string) {
 	t := p.in.Tally
-	if n := len(p.pages); n == 0 || p.pages[n-1].block != block {
-		p.pages = append(p.pages, &page{block: block, at: map[rowKey]*Launch{}})
+	if p.page != h {
+		p.page, p.at = h, map[key]*Launch{}
 		p.layout[h.layout] = true
 	}
-	pg := p.pages[len(p.pages)-1]
 	id, err := strconv.ParseInt(strings.NewReplacer(",", "", ".", "").Replace(ungrouped(cell(fields, h.id))), 10, 64)
 	if err != nil && h.id >= 0 || cell(fields, h.kernel) == "" {
 		t.Unknown++
 		return
 	}
-	var taken bool
+	read := p.long
 	if h.layout == raw {
-		taken = p.wide(pg, h, fields, id)
-	} else {
-		taken = p.long(pg, h, fields, id)
+		read = p.wide
 	}
-	if taken {
+	if read(h, fields, id) {
 		t.Understood++
 	} else {
 		t.Known++
@@ -268,8 +253,8 @@ func (p *parser) row(h *header, block int, fields []string) {
 }
 
 // wide reads a row of a raw page: a launch with all its metrics.
-func (p *parser) wide(pg *page, h *header, fields []string, id int64) bool {
-	b := p.launch(pg, h, fields, id)
+func (p *parser) wide(h *header, fields []string, id int64) bool {
+	b := p.launch(h, fields, id)
 	if b == nil {
 		return false
 	}
@@ -318,22 +303,21 @@ func (p *parser) triple(have string, fields []string, i int) string {
 }
 
 // long reads a row of a details page: one metric of a launch, or the text of a rule.
-func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
+func (p *parser) long(h *header, fields []string, id int64) bool {
 	metric := cell(fields, h.metric)
 	if metric == "" || len(metric) > maxName {
 		return false
 	}
-	k := rowKey{cell(fields, h.id), cell(fields, h.pid), cell(fields, h.kernel)}
-	b := pg.at[k]
+	b := p.at[key{id, h.process(fields), cell(fields, h.kernel)}]
 	what := cell(fields, h.section) + "\n" + metric
 	if h.id < 0 && b != nil && b.seen[what] { // without an ID, a repeated metric begins another launch
 		b = nil
 	}
 	if b == nil {
-		if b = p.launch(pg, h, fields, id); b == nil {
+		if b = p.launch(h, fields, id); b == nil {
 			return false
 		}
-		pg.at[rowKey{strings.Clone(k.id), p.keep(k.pid), b.name}] = b
+		p.at[key{id, b.PID, b.name}] = b
 	}
 	if h.id < 0 {
 		b.seen[what] = true
@@ -361,15 +345,15 @@ func (h *header) names(fields []string, metric string) []string {
 	return []string{rooflineAchieved + metric, rooflinePeak + metric}
 }
 
-// launch adds a launch to the page; nil if there are too many.
-func (p *parser) launch(pg *page, h *header, fields []string, id int64) *Launch {
+// launch adds a launch; nil if there are too many.
+func (p *parser) launch(h *header, fields []string, id int64) *Launch {
 	if p.room <= 0 {
 		p.odd.tooMany++
 		return nil
 	}
 	p.room--
 	b := newLaunch(h, fields, id, p.folder, p.keep)
-	pg.launches = append(pg.launches, b)
+	p.launches = append(p.launches, b)
 	return b
 }
 

@@ -24,25 +24,22 @@ const (
 
 // dump is one answer of /metrics.
 type dump struct {
-	name     string
-	engine   string
-	triton   bool            // of Triton Inference Server
-	started  float64         // when the process started, in seconds; 0 unknown
-	series   int             // lines that a value was taken from
-	used     map[string]bool // names of samples
-	mixed    int
-	models   map[string]bool
-	hists    map[string]*Histogram
-	counters map[string]float64
-	gauges   map[string]float64
-	finished map[string]float64
+	Numbers
+	name    string
+	triton  bool            // of Triton Inference Server
+	started float64         // when the process started, in seconds; 0 unknown
+	series  int             // lines that a value was taken from
+	used    map[string]bool // names of samples
+	mixed   int
+	models  map[string]bool
 
 	watts, joules map[string]float64 // by GPU
 }
 
 func newDump(name string) *dump {
-	return &dump{name: name, used: map[string]bool{}, models: map[string]bool{}, hists: map[string]*Histogram{},
-		counters: map[string]float64{}, gauges: map[string]float64{}, finished: map[string]float64{}}
+	return &dump{name: name, used: map[string]bool{}, models: map[string]bool{}, Numbers: Numbers{
+		Hists: map[string]*Histogram{}, Counters: map[string]float64{}, Gauges: map[string]float64{},
+		Finished: map[string]float64{}}}
 }
 
 // readFile reads the dumps of one file: usually one, several where somebody appended them.
@@ -67,7 +64,7 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		x := newDump(in.Name)
 		bad += x.read(part, in.Tally)
 		list = append(list, x)
-		in.Tally.Format, in.Tally.Version = x.engine, ""
+		in.Tally.Format, in.Tally.Version = x.Engine, ""
 	}
 	if bad > 0 {
 		d.warn("prometheus_malformed", "%s: left out, because not samples of Prometheus' text format: %s", in.Name,
@@ -185,10 +182,10 @@ func (x *dump) take(byName map[string][]sample) {
 	for _, e := range engines {
 		for fullName, list := range byName {
 			name, ok := strings.CutPrefix(fullName, e.prefix)
-			if !ok || own[name] != nil || x.engine != "" && x.engine != e.name {
+			if !ok || own[name] != nil || x.Engine != "" && x.Engine != e.name {
 				continue
 			}
-			x.engine, own[name] = e.name, oncePerEngine(list)
+			x.Engine, own[name] = e.name, oncePerEngine(list)
 			for _, s := range list {
 				for _, of := range modelLabels {
 					if m := s.get(of); m != "" && m != "undefined" && len(x.models) < maxModels {
@@ -199,44 +196,40 @@ func (x *dump) take(byName map[string][]sample) {
 		}
 	}
 	for _, n := range histograms {
-		perRequest := n.of == ITL && x.engine == "TensorRT-LLM" // which has no times between tokens
-		if perRequest || x.hists[n.of] != nil && x.hists[n.of].Count > 0 {
+		perRequest := n.of == ITL && x.Engine == "TensorRT-LLM" // which has no times between tokens
+		if perRequest || x.Hists[n.of] != nil && x.Hists[n.of].Count > 0 {
 			continue
 		}
 		if h := x.histogram(own, n.family); h != nil {
 			h.Family = n.family
-			x.hists[n.of] = h
+			x.Hists[n.of] = h
 			x.use(own[n.family+"_bucket"], own[n.family+"_sum"], own[n.family+"_count"])
 		}
 	}
 	for _, n := range counters {
-		x.first(x.counters, n, own, func(sum, _ float64) float64 { return sum })
+		x.first(x.Counters, n, own, true)
 	}
 	for _, n := range gauges {
-		x.first(x.gauges, n, own, func(sum, most float64) float64 {
-			if summed[n.of] {
-				return sum
-			}
-			return most
-		})
+		x.first(x.Gauges, n, own, summed[n.of])
 	}
 	x.more(own)
 }
 
-// first takes a value of the samples of a family, unless another family had it.
-func (x *dump) first(to map[string]float64, n name, own map[string][]sample, of func(sum, most float64) float64) {
+// first takes the sum of the samples of a family, or the largest, unless another family had a value.
+func (x *dump) first(to map[string]float64, n name, own map[string][]sample, summed bool) {
 	if _, taken := to[n.of]; taken {
 		return
 	}
-	var sum, most float64
-	valid := false
 	for _, s := range own[n.family] {
-		if v, counts := value(s); counts {
-			sum, most, valid = sum+v, max(most, v), true
+		v, ok := value(s)
+		switch {
+		case !ok:
+			continue
+		case summed:
+			to[n.of] += v
+		default:
+			to[n.of] = max(to[n.of], v)
 		}
-	}
-	if valid {
-		to[n.of] = of(sum, most)
 		x.use(own[n.family])
 	}
 }
@@ -256,7 +249,7 @@ func (x *dump) more(own map[string][]sample) {
 	for _, s := range finished {
 		if r := s.get("finished_reason"); r != "" {
 			v, _ := value(s)
-			x.finished[cmp.Or(reasons[r], "other")] += v
+			x.Finished[cmp.Or(reasons[r], "other")] += v
 		}
 	}
 	x.use(finished)
@@ -269,7 +262,7 @@ func (x *dump) more(own map[string][]sample) {
 		sum += cmp.Or(tokens, blocks*size)
 	}
 	if sum > 0 && sum < 1e15 {
-		x.gauges[KVTokens] = sum
+		x.Gauges[KVTokens] = sum
 		x.use(cache)
 	}
 }
@@ -338,23 +331,23 @@ func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 
 // since is the difference to an earlier dump; nil if a counter went down, or if the process is another one.
 func (x *dump) since(earlier *dump) *dump {
-	if x.engine != earlier.engine || x.started != earlier.started && x.started*earlier.started != 0 {
+	if x.Engine != earlier.Engine || x.started != earlier.started && x.started*earlier.started != 0 {
 		return nil
 	}
 	d := *x
-	d.hists = map[string]*Histogram{}
-	for name, h := range x.hists {
-		if o := earlier.hists[name]; o != nil && o.Count > 0 {
+	d.Hists = map[string]*Histogram{}
+	for name, h := range x.Hists {
+		if o := earlier.Hists[name]; o != nil && o.Count > 0 {
 			if h = h.minus(o); h == nil {
 				return nil
 			}
 		}
-		d.hists[name] = h
+		d.Hists[name] = h
 	}
-	if d.counters = minus(x.counters, earlier.counters); d.counters == nil {
+	if d.Counters = minus(x.Counters, earlier.Counters); d.Counters == nil {
 		return nil
 	}
-	if d.finished = minus(x.finished, earlier.finished); d.finished == nil {
+	if d.Finished = minus(x.Finished, earlier.Finished); d.Finished == nil {
 		return nil
 	}
 	return &d

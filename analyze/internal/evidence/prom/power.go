@@ -3,6 +3,7 @@ package prom
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -58,7 +59,7 @@ func (x *dump) takePower(byName map[string][]sample) {
 	x.watts, x.joules = byGPU(powerNames), byGPU(energyNames)
 }
 
-// powerOf sums up the power in dumps, in their order; for energy, over the GPUs that both the first and the last have.
+// powerOf sums up the power in dumps, in their order; for energy, if the first and the last have the same GPUs.
 func powerOf(dumps []*dump) (p Power) {
 	var watts, n float64
 	var first, last *dump
@@ -75,27 +76,22 @@ func powerOf(dumps []*dump) (p Power) {
 		}
 	}
 	p.Watts = stat.Ratio(watts, n)
-	if first == last {
+	if first == last || len(first.joules) != len(last.joules) {
 		return p
 	}
-	between, rises := 0.0, 0
+	between, falls := 0.0, 0
 	for _, gpu := range slices.Sorted(maps.Keys(last.joules)) {
-		joules := last.joules[gpu]
-		if was, ok := first.joules[gpu]; ok {
-			if joules < was {
-				rises--
-			} else {
-				rises++
-			}
-			between += joules - was
+		was, ok := first.joules[gpu]
+		if !ok {
+			return p
 		}
+		if last.joules[gpu] < was {
+			falls++
+		}
+		between += last.joules[gpu] - was
 	}
-	switch { // the dumps may come in either order; if GPUs disagree, a driver was reloaded
-	case rises == len(last.joules) && len(last.joules) == len(first.joules):
-		p.Joules = &between
-	case -rises == len(last.joules) && len(last.joules) == len(first.joules):
-		between = -between
-		p.Joules = &between
+	if falls == 0 || falls == len(last.joules) { // the dumps may come in either order; else a driver was reloaded
+		p.Joules = new(math.Abs(between))
 	}
 	return p
 }

@@ -13,20 +13,25 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Data is the content of one dump, or the difference of two. Values that the dumps lack are nil.
+// Data is the content of one dump, or the difference of two.
 type Data struct {
-	Engine   string // vLLM, SGLang, TensorRT-LLM; empty if none
-	Delta    bool   // the difference of two dumps: what happened between them
-	Model    string // by a strict pattern; empty if not known or if there are several
-	Models   int    // different values of the model's label
-	Series   int    // lines that a number was taken from
-	Hists    map[string]*Histogram
-	Counters map[string]float64 // by the names of this package, see names.go
-	Gauges   map[string]float64 // of the later dump
-	Finished map[string]float64 // requests by the reason for which they ended
-	Power    Power
+	Numbers
+	Delta  bool   // the difference of two dumps: what happened between them
+	Model  string // by a strict pattern; empty if not known or if there are several
+	Models int    // different values of the model's label
+	Series int    // lines that a number was taken from
+	Power  Power
 
 	warnings []report.Warning
+}
+
+// Numbers are what the metrics of an engine state, by the names of this package. Values that a dump lacks are missing.
+type Numbers struct {
+	Engine   string // vLLM, SGLang, TensorRT-LLM; empty if none
+	Hists    map[string]*Histogram
+	Counters map[string]float64
+	Gauges   map[string]float64 // of the later dump
+	Finished map[string]float64 // requests by the reason for which they ended
 }
 
 // maxOther is how many lines of something else may stand before a dump: what curl -i shows, a prompt.
@@ -78,7 +83,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	}
 	d.Power = powerOf(dumps)
 	triton := slices.ContainsFunc(dumps, func(x *dump) bool { return x.triton })
-	dumps = slices.DeleteFunc(dumps, func(x *dump) bool { return x.engine == "" }) // of another program
+	dumps = slices.DeleteFunc(dumps, func(x *dump) bool { return x.Engine == "" }) // of another program
 	if len(dumps) == 0 {
 		if triton {
 			d.warn("prometheus_triton", "Triton adds up the times of its requests and states no distribution: no "+
@@ -94,8 +99,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	if len(dumps) == 2 {
 		last = d.difference(dumps[0], dumps[1])
 	}
-	d.Hists, d.Counters, d.Gauges, d.Finished, d.Engine = last.hists, last.counters, last.gauges, last.finished,
-		last.engine
+	d.Numbers = last.Numbers
 	for _, x := range dumps {
 		d.Series += x.series
 	}

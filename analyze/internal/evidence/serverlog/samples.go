@@ -20,31 +20,22 @@ type Sample struct {
 	Steady     bool  // see steady.go
 	early      bool  // before the server was ready
 
-	Prompt, Generation                  float64        // tokens per second
-	Running, Waiting                    float64        // requests
-	Deferred                            float64        // requests of Waiting that wait for something else than a place
-	Usage                               float64        // of the KV cache, 0..1
-	CPUUsage                            float64        // of the KV cache in host memory, 0..1
-	PrefixHits, ExternalHits, MediaHits float64        // 0..1
-	Flops, Bytes                        float64        // per second and GPU, estimated by the engine
-	NewTokens, CachedTokens             float64        // SGLang: of a prefill batch
-	AcceptLength, AcceptRate            float64        // SGLang: speculative decoding
-	Pools                               [Pools]float64 // SGLang: usage of each pool, 0..1; Usage is the fullest's
+	Prompt, Generation                  float64 // tokens per second
+	Running, Waiting                    float64 // requests
+	Deferred                            float64 // requests of Waiting that wait for something else than a place
+	Usage                               float64 // of the KV cache, 0..1
+	CPUUsage                            float64 // of the KV cache in host memory, 0..1
+	PrefixHits, ExternalHits, MediaHits float64 // 0..1
+	Flops, Bytes                        float64 // per second and GPU, estimated by the engine
+	NewTokens, CachedTokens             float64 // SGLang: of a prefill batch
+	AcceptLength, AcceptRate            float64 // SGLang: speculative decoding
+	// SGLang: usage of each pool, 0..1; Usage is the fullest's
+	Pools [len(PoolNames)]float64
 }
 
-// Pool of the KV cache, if a model has several.
-type Pool int
-
-// Pools of SGLang: layers with full attention, layers with a sliding window, and the states of Mamba layers.
-const (
-	FullPool Pool = iota
-	WindowPool
-	MambaPool
-	Pools
-)
-
-// PoolNames are the labels of the pools, as SGLang calls them.
-var PoolNames = [Pools]string{"full", "swa", "mamba"}
+// PoolNames are the pools of the KV cache, if a model has several, as SGLang calls them: layers with full attention,
+// layers with a sliding window, and the states of Mamba layers.
+var PoolNames = [...]string{"full", "swa", "mamba"}
 
 // maxSamples are kept: one every ten seconds for two thirds of a year.
 const maxSamples = 1 << 21
@@ -54,7 +45,7 @@ func newSample() Sample {
 	return Sample{Clock: NoClock, Engine: -1, Prompt: n, Generation: n, Running: n, Waiting: n, Usage: n,
 		CPUUsage: n, PrefixHits: n, ExternalHits: n, MediaHits: n,
 		Flops: n, Bytes: n, NewTokens: n, CachedTokens: n, AcceptLength: n, AcceptRate: n, Deferred: n,
-		Pools: [Pools]float64{n, n, n}}
+		Pools: [len(PoolNames)]float64{n, n, n}}
 }
 
 // stated is a number that a line of statistics may state.

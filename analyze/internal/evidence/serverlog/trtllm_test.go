@@ -83,7 +83,7 @@ func TestFurtherFields(t *testing.T) {
 	if s := d.Samples[0]; s.Deferred != 2 || s.MediaHits != 0.125 || s.Waiting != 6 {
 		t.Errorf("%+v", s)
 	}
-	if s := d.Samples[1]; s.Pools != [Pools]float64{0.1, 0.3, 0.2} || s.Usage != 0.3 {
+	if s := d.Samples[1]; s.Pools != [len(PoolNames)]float64{0.1, 0.3, 0.2} || s.Usage != 0.3 {
 		t.Errorf("%+v", s)
 	}
 }

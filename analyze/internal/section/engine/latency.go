@@ -60,21 +60,15 @@ var Latency = kit.Section{
 
 // bucketedTime declares a latency for which the server keeps a histogram.
 func bucketedTime(id, meaning string) report.MetricDef {
-	return report.MetricDef{
-		ID: id, Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-		Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "quantile"},
-		Meaning: meaning + " (interpolated median; the summary is of the histogram, and missing where part of it is " +
-			"unknown)",
-	}
+	return kit.EventTime(id, report.Lower, report.Leave, meaning+
+		" (interpolated median; the summary is of the histogram, and missing where part of it is unknown)").
+		Summarised().By("", "quantile")
 }
 
 // bucketedTokens declares a number of tokens for which the server keeps a histogram.
 func bucketedTokens(id, meaning string) report.MetricDef {
-	return report.MetricDef{
-		ID: id, Unit: report.Count, Better: report.None, Assume: report.Noisy,
-		Scale: report.Event, Merge: report.Leave, Stats: true,
-		Meaning: meaning + " (interpolated median; the summary is of the histogram)",
-	}
+	return report.Define(id, report.Count, report.None, report.Noisy, report.Event, report.Leave,
+		meaning+" (interpolated median; the summary is of the histogram)").Summarised()
 }
 
 // histogram is one of the server: its metric, and its name in a table.

@@ -66,11 +66,8 @@ var Serving = kit.Section{
 
 // perLine declares the statistics that every line states.
 func perLine(id, unit string, better report.Direction, meaning string) report.MetricDef {
-	return report.MetricDef{
-		ID: id, Unit: unit, Better: better, Assume: report.Noisy,
-		Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "engine"},
-		Meaning: meaning + " (median; the summary is over steady lines, n over all)",
-	}
+	return report.Define(id, unit, better, report.Noisy, report.Level, report.Leave,
+		meaning+" (median; the summary is over steady lines, n over all)").Summarised().By("", "engine")
 }
 
 // Bounds from which a log gives a finding.
