@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/gitfile"
 )
@@ -95,13 +96,12 @@ var roles = []string{"read", "triage", "write", "maintain", "admin"}
 
 // may reports whether somebody may accept; why says who may.
 func (a *Acceptance) may(ctx context.Context, s *Session, login string) (ok bool, why string) {
-	by := slices.DeleteFunc(slices.Clone(a.By), func(who string) bool { return strings.TrimSpace(who) == "" })
+	by := lists.Filter(lists.Map(a.By, strings.TrimSpace), func(who string) bool { return who != "" })
 	if len(by) == 0 {
 		by = []string{"write"}
 	}
 	var missing []string
 	for _, who := range by {
-		who = strings.TrimSpace(who)
 		ok, err := false, error(nil)
 		switch {
 		case slices.Contains(roles, who):

@@ -28,7 +28,6 @@ type Baseline struct {
 	Files    []File // the .json files of the artifact, by name
 	SHA      string // commit that was measured
 	RunID    int64
-	Nearness string   // to the head: "merge base", "2 commits before the merge base abc1234", "newest of main"
 	Source   string   // "artifact explain-baseline of run 123 at abc1234 (merge base)"
 	Warnings []string // not the merge base, artifacts that could not be used, …: one line each
 }
@@ -86,8 +85,7 @@ type search struct {
 	others    []candidate // not of the merge base, and not tried yet
 	expired   []string    // runs whose artifact has expired
 	elsewhere []string    // other branches of the repository that have an artifact of that name
-	page      int         // the next page of the list; 0: none
-	pages     int         // read so far
+	page      int         // the next page of the list, from 1; 0: none
 }
 
 // baseline finds the artifact that is nearest to the head: that of the merge base, else of its nearest ancestor among
@@ -109,7 +107,7 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 		}
 	}
 	// The list has the newest first. Artifacts of the merge base are tried in that order.
-	for s.page != 0 && s.pages < maxArtifactPages && (s.mergeBase != "" || len(s.others) == 0) {
+	for s.page != 0 && s.page <= maxArtifactPages && (s.mergeBase != "" || len(s.others) == 0) {
 		some, err := s.next(ctx)
 		if err != nil {
 			return nil, err
@@ -241,9 +239,8 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		}
 		run := cand.artifact.GetWorkflowRun()
 		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
-		s.result.Nearness = cand.nearness(s.mergeBase, s.q)
 		s.result.Source = fmt.Sprintf("artifact %s of run %d (%s) at %s (%s), sha256 %s", oneLine(s.q.Artifact, 80),
-			run.GetID(), event, ShortRef(run.GetHeadSHA()), s.result.Nearness, fingerprint(files))
+			run.GetID(), event, ShortRef(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q), fingerprint(files))
 		if cand.distance == notAncestor {
 			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: other changes merged there count as this change's", oneLine(s.q.Branch, 80)))
 		}
@@ -262,7 +259,8 @@ func fingerprint(files []File) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// nearness describes where the baseline stands relative to the head.
+// nearness describes where the baseline stands relative to the head: "merge base", "2 commits before the merge base
+// abc1234", "newest of main".
 func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
 	from := "the merge base " + ShortRef(mergeBase)
 	if mergeBase == q.HeadSHA { // a push to the branch itself
@@ -304,7 +302,7 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 	if err == nil {
 		var resp *github.Response
 		if resp, err = s.c.api.Do(ctx, req, &list); err == nil {
-			s.page, s.pages = resp.NextPage, s.pages+1
+			s.page = resp.NextPage
 		}
 	}
 	if err != nil {

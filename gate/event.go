@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
@@ -58,12 +59,9 @@ type branchPayload struct {
 // readEvent fills in what the payload of the event says. Missing fields stay empty; the others must be what GitHub
 // writes.
 func (r *Run) readEvent(from io.Reader) error {
-	b, err := io.ReadAll(io.LimitReader(from, maxPayload+1))
+	b, err := io.ReadAll(limit.Limit{Bytes: maxPayload}.Reader(from))
 	if err != nil {
 		return err
-	}
-	if len(b) > maxPayload {
-		return fmt.Errorf("is larger than %d bytes", maxPayload)
 	}
 	var p payload
 	if err := json.Unmarshal(b, &p); err != nil {

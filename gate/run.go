@@ -122,11 +122,8 @@ func readRun(getenv func(string) string) (*Run, error) {
 	if r.ID, err = strconv.ParseInt(getenv("GITHUB_RUN_ID"), 10, 64); err != nil || r.ID < 1 {
 		return nil, errors.New("GITHUB_RUN_ID is not a positive number")
 	}
-	r.Attempt = 1
-	if a := getenv("GITHUB_RUN_ATTEMPT"); a != "" {
-		if r.Attempt, err = strconv.Atoi(a); err != nil || r.Attempt < 1 {
-			return nil, errors.New("GITHUB_RUN_ATTEMPT is not a positive number")
-		}
+	if r.Attempt, err = strconv.Atoi(cmp.Or(getenv("GITHUB_RUN_ATTEMPT"), "1")); err != nil || r.Attempt < 1 {
+		return nil, errors.New("GITHUB_RUN_ATTEMPT is not a positive number")
 	}
 	if name := getenv("GITHUB_EVENT_PATH"); name != "" {
 		f, err := os.Open(name)

@@ -112,7 +112,7 @@ func (t *transport) once(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, unanswered(err)
 	}
-	resp.Body = &answer{ReadCloser: resp.Body, left: maxAnswer, done: cancel}
+	resp.Body = &answer{limit.Limit{Bytes: maxAnswer}.Reader(resp.Body), resp.Body, cancel}
 	if resp.StatusCode < 400 {
 		return resp, nil
 	}
@@ -126,22 +126,14 @@ func (t *transport) once(req *http.Request) (*http.Response, error) {
 
 // answer is a body that ends in an error if it is too long, and stops its time limit when closed.
 type answer struct {
-	io.ReadCloser
-	left int64
+	io.Reader
+	body io.Closer
 	done context.CancelFunc
-}
-
-func (a *answer) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
-	if a.left -= int64(n); a.left < 0 {
-		return 0, fmt.Errorf("answer is larger than %d bytes", int64(maxAnswer))
-	}
-	return n, err
 }
 
 func (a *answer) Close() error {
 	defer a.done()
-	return a.ReadCloser.Close()
+	return a.body.Close()
 }
 
 // unanswered is the lack of an answer; the error of a context that somebody ended stays as it is.

@@ -121,10 +121,9 @@ type Commit struct {
 // CheckOptions are the choices of [Store.Check].
 type CheckOptions struct {
 	Filter  Filter
-	Metrics []string // empty: StepTime
-	Change  change.Options
+	Metrics []string  // empty: StepTime
+	Least   float64   // smallest change of a level to report, ln; 0: change.Least
 	Today   time.Time // the day on which acknowledgements must be valid
-	Causes  bool      // compare the reports around each change, which is slow
 }
 
 // Check looks for changes in the series of the runs that a filter selects.
@@ -148,7 +147,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 		}
 		first := len(out.Series)
 		for _, x := range list {
-			checked := x.checked(o.Change)
+			checked := x.checked(o.Least)
 			out.Series = append(out.Series, checked)
 			out.Borders = append(out.Borders, checked.borders(out.epochs)...)
 			if c := checked.Creep; c != nil && x.Worse(c.PerYear) {
@@ -159,10 +158,8 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 				found := x.found(checked.told, k)
 				found.acknowledge(acks)
 				found.Open = found.Worse && !found.Gone && (found.Ack == nil || !found.Ack.Holds(o.Today))
-				if o.Causes {
-					if err := x.explain(ctx, s, changes, k, found); err != nil {
-						return nil, err
-					}
+				if err := x.explain(ctx, s, changes, k, found); err != nil {
+					return nil, err
 				}
 				if found.Bisect != "" {
 					found.Bisect += " --history " + strconv.Quote(s.name)
@@ -191,9 +188,9 @@ const (
 )
 
 // checked analyses a series.
-func (s *Series) checked(o change.Options) *Checked {
-	c := &Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights, told: s.Read(o),
-		least: o.Least}
+func (s *Series) checked(least float64) *Checked {
+	c := &Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights,
+		told: s.Read(change.Options{Least: least}), least: least}
 	c.Noise, c.Flips, c.Creep = c.told.Noise, append([]change.Flips{}, c.told.Flips...), c.told.Creep
 	if x := c.told.Sees; x > 0 {
 		if s.Better == report.Higher {

@@ -16,7 +16,6 @@ import (
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/history"
-	"github.com/nsys-llm/explain/gate/history/change"
 	"github.com/nsys-llm/explain/gate/history/historytest"
 )
 
@@ -54,7 +53,7 @@ func TestCheck(t *testing.T) {
 			}
 			return c
 		})
-		got := check(t, s, history.CheckOptions{Causes: true})
+		got := check(t, s, history.CheckOptions{})
 		if len(got.Changes) != 1 || got.Open != 1 || len(got.Series) != 1 || got.Series[0].Nights != 20 {
 			t.Fatalf("%+v", got)
 		}
@@ -358,7 +357,7 @@ func TestTenThousandRuns(t *testing.T) {
 		"list": func() error { _, err := s.Runs(ctx, history.Filter{Limit: 30}); return err },
 		"show": func() error { _, err := s.Runs(ctx, history.Filter{Commit: historytest.Commit(runs - 1)}); return err },
 		"check": func() error {
-			c, err := s.Check(ctx, history.CheckOptions{Today: now, Change: change.Options{}})
+			c, err := s.Check(ctx, history.CheckOptions{Today: now})
 			if err == nil && c.Series[0].Nights != runs {
 				t.Errorf("%d nights", c.Series[0].Nights)
 			}

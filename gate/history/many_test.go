@@ -42,7 +42,7 @@ func TestPageOfManyRuns(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	c, err := s.Check(ctx, history.CheckOptions{Today: now, Causes: true})
+	c, err := s.Check(ctx, history.CheckOptions{Today: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -291,7 +291,7 @@ type Level struct {
 }
 
 // Level returns the level up to a time; nil if there are no nights.
-func (s *Series) Level(until time.Time, o change.Options) *Level {
+func (s *Series) Level(until time.Time) *Level {
 	upTo := *s
 	upTo.Nights = slices.DeleteFunc(slices.Clone(s.Nights), func(n Night) bool { return n.Time.After(until) })
 	if len(upTo.Nights) == 0 {
@@ -300,7 +300,7 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 	last := len(upTo.Nights) - 1
 	epoch := upTo.Nights[last].Epoch
 	from := 0
-	for _, c := range upTo.Read(o).Changes {
+	for _, c := range upTo.Read(change.Options{}).Changes {
 		if !c.Gone && upTo.comparable(c.At, last) {
 			from = max(from, c.At)
 		}

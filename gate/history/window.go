@@ -18,7 +18,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
-	"github.com/nsys-llm/explain/gate/history/change"
 )
 
 // Window holds the newest runs of a branch, for judging a change: the runs of one workload in one environment since the
@@ -61,7 +60,7 @@ func NewWindow(ctx context.Context, s *Store, repository, branch string, head *r
 	epoch := epochOf(head, nil)
 	same.Nights = slices.DeleteFunc(slices.Clone(same.Nights), func(n Night) bool { return !epoch.agrees(epochs[n.Epoch]) })
 	if len(same.Nights) > 0 {
-		w.level = same.Level(same.Nights[len(same.Nights)-1].Time, change.Options{})
+		w.level = same.Level(same.Nights[len(same.Nights)-1].Time)
 	}
 	return w, nil
 }
@@ -141,18 +140,15 @@ type Base struct {
 // staleAfter is the age of a baseline, relative to the newest run of the branch, beyond which a note mentions it.
 const staleAfter = 14 * 24 * time.Hour
 
-// Base returns the runs of a commit. If the history has none, it returns those of the newest night up to at, the time
-// of the commit (zero: unknown). Only runs of the head's workload count.
-func (w *Window) Base(commit string, at time.Time) (*Base, error) {
+// Base returns the runs of a commit. If the history has none, it returns those of the newest night. Only runs of the
+// head's workload count.
+func (w *Window) Base(commit string) *Base {
 	nights := w.main.Nights
+	newest := &nights[len(nights)-1]
 	of := lists.Filter(nights, func(n Night) bool { return n.Commit == commit })
 	b := &Base{Exact: len(of) > 0}
 	if !b.Exact {
-		of = lists.Filter(nights, func(n Night) bool { return at.IsZero() || !n.Time.After(at) })
-		if len(of) == 0 {
-			return nil, errors.New("the history has no run from before the base of the change")
-		}
-		of = of[len(of)-1:]
+		of = []Night{*newest}
 	}
 	night := &of[len(of)-1]
 	for _, n := range of {
@@ -162,11 +158,10 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 		b.Notes = append(b.Notes, fmt.Sprintf("The history has no run of the base %s; compared with %s of %s.", Short(commit), Short(night.Commit),
 			night.Time.Format(time.DateOnly)))
 	}
-	newest := &nights[len(nights)-1]
 	if old := newest.Time.Sub(night.Time); old > staleAfter {
 		b.Notes = append(b.Notes, fmt.Sprintf("The baseline is %d days older than the newest run of the branch.", int(old.Hours()/24)))
 	}
-	if l := w.main.Level(night.Time, change.Options{}); l != nil && len(l.Nights) >= leastForNoise {
+	if l := w.main.Level(night.Time); l != nil && len(l.Nights) >= leastForNoise {
 		off := night.followed()/l.Value - 1
 		text := fmt.Sprintf("The base lies %s from the median of its window of %s", unit.Change(off), wording.Count(len(l.Nights), "run"))
 		if l.Spread > 0 && math.Abs(math.Log1p(off)) > 3*l.Spread {
@@ -174,7 +169,7 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 		}
 		b.Notes = append(b.Notes, text+".")
 	}
-	return b, nil
+	return b
 }
 
 // Spent sets, for each rule with an anchor, what was used up at the base: a commit, or empty for the newest run.

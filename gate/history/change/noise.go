@@ -72,7 +72,6 @@ func (f *finder) learn(t, split int) {
 	}
 	l.excursions(f)
 	l.spread()
-	l.correlate()
 	l.recent()
 	f.take(f.starts[len(f.starts)-1], t)
 }
@@ -150,10 +149,10 @@ func (l *learner) factor(effect []float64, least float64, fewest int, of func(k 
 	n, sum := make([]float64, len(effect)), make([]float64, len(effect))
 	within, nights := 0.0, 0.0
 	for k := range l.res {
-		if m := of(k); m >= 0 {
-			n[m], sum[m] = n[m]+1, sum[m]+effect[m]+l.clip(l.res[k])
-		}
 		c := l.clip(l.res[k])
+		if m := of(k); m >= 0 {
+			n[m], sum[m] = n[m]+1, sum[m]+effect[m]+c
+		}
 		within, nights = within+c*c, nights+1
 	}
 	total, all, squares := 0.0, 0.0, 0.0
@@ -190,42 +189,32 @@ func (l *learner) factor(effect []float64, least float64, fewest int, of func(k 
 	return values, math.Sqrt(variance)
 }
 
-// spread sets the variance from clipped residuals, the share of odd nights, and the degrees of freedom.
+// spread sets the share of odd nights, the degrees of freedom and, from clipped residuals, the variance and the
+// correlation of neighbours.
 func (l *learner) spread() {
-	odd, sq, n := 0, 0.0, 0.0
-	for _, r := range l.res {
+	odd, n, sq, cross, pairs := 0, 0.0, 0.0, 0.0, 0.0
+	for k, r := range l.res {
 		if math.IsNaN(r) {
 			continue
 		}
 		if n++; math.Abs(r) > oddBeyond*l.scale {
 			odd++
 		}
-		sq += l.clip(r) * l.clip(r)
-	}
-	l.df = max(1, n-1-float64(l.group[len(l.group)-1]))
-	l.noise.Nights, l.noise.Odd = len(l.res), float64(odd)/max(n, 1)
-	l.noise.SD = math.Sqrt(sq / l.df)
-}
-
-// correlate estimates the correlation of neighbours from clipped residuals, corrected for the fitted levels and shrunk
-// towards the prior.
-func (l *learner) correlate() {
-	cross, sq, pairs, n := 0.0, 0.0, 0.0, 0.0
-	for k := range l.res {
-		c := l.clip(l.res[k])
-		if math.IsNaN(c) {
-			continue
-		}
-		sq, n = sq+c*c, n+1
+		c := l.clip(r)
+		sq += c * c
 		if k > 0 && l.group[k] == l.group[k-1] && !math.IsNaN(l.res[k-1]) {
 			cross, pairs = cross+c*l.clip(l.res[k-1]), pairs+1
 		}
 	}
-	l.noise.Correlation = correlation(cross, sq, pairs, n, float64(l.group[len(l.group)-1]+1))
+	levels := float64(l.group[len(l.group)-1] + 1)
+	l.df = max(1, n-levels)
+	l.noise.Nights, l.noise.Odd = len(l.res), float64(odd)/max(n, 1)
+	l.noise.SD = math.Sqrt(sq / l.df)
+	l.noise.Correlation = correlation(cross, sq, pairs, n, levels)
 }
 
 // correlation returns that of neighbours from the sums of their products and of all squares, and from the numbers of
-// pairs, of nights and of levels.
+// pairs, of nights and of levels. It is corrected for the fitted levels and shrunk towards the prior.
 func correlation(cross, sq, pairs, n, levels float64) float64 {
 	rho := 0.0
 	if sq > 0 && pairs > 0 {

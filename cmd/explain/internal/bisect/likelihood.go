@@ -62,7 +62,7 @@ func (s *Search) fitPrior(shape func(commit int) float64, counts func(commit int
 	}
 	variance := s.noise * s.noise
 	known := priorCount * variance
-	residuals := s.start(rows, y, changes)
+	residuals := start(rows, y, changes)
 	var h [][]float64
 	theta := make([]float64, d)
 	for range 25 {
@@ -124,23 +124,21 @@ func (s *Search) fitPrior(shape func(commit int) float64, counts func(commit int
 }
 
 // start returns initial residuals from the median of each side of the change, since means would follow outliers.
-func (s *Search) start(rows [][]float64, y []float64, changes int) []float64 {
-	side := func(k int) bool { return changes > 0 && rows[k][1] > 0.5 }
+func start(rows [][]float64, y []float64, changes int) []float64 {
+	side := func(k int) int {
+		if changes > 0 && rows[k][1] > 0.5 {
+			return 1
+		}
+		return 0
+	}
 	var sides [2][]float64
 	for k := range y {
-		if side(k) {
-			sides[1] = append(sides[1], y[k])
-		} else {
-			sides[0] = append(sides[0], y[k])
-		}
+		sides[side(k)] = append(sides[side(k)], y[k])
 	}
 	level := [2]float64{order.Median(sides[0]), order.Median(sides[1])}
 	out := make([]float64, len(y))
 	for k := range y {
-		out[k] = y[k] - level[0]
-		if side(k) {
-			out[k] = y[k] - level[1]
-		}
+		out[k] = y[k] - level[side(k)]
 	}
 	return out
 }

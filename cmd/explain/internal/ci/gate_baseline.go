@@ -85,23 +85,21 @@ func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 	if s == nil {
 		return nil
 	}
-	want, attempt, first := s.Of.Measures(), int64(0), true
+	want, first := s.Of.Measures(), reports[0].Trace.Run
 	for _, r := range reports {
 		by := r.Trace.Run
 		switch {
-		case by == nil && attempt != 0, by != nil && attempt == 0 && !first:
+		case (by == nil) != (first == nil):
 			return fmt.Errorf("some of the reports name this run and others name none: empty the folder that they are in before measuring")
-		case by != nil && s.Of.Pull != nil && by.Base != "" && by.Base != s.Of.Pull.BaseRef:
+		case by == nil:
+		case s.Of.Pull != nil && by.Base != "" && by.Base != s.Of.Pull.BaseRef:
 			return fmt.Errorf("the report of %s was measured for the base %s, and the base is %s now", render.Visible(r.Trace.Name), render.Visible(by.Base), render.Visible(s.Of.Pull.BaseRef))
-		case by != nil && by.ID != want:
+		case by.ID != want:
 			return fmt.Errorf("the report of %s was made by run %d, and run %d is judged: measuring failed, or left reports of an "+
 				"earlier run where its own should be. What another run measured is a baseline-artifact", render.Visible(r.Trace.Name), by.ID, want)
-		case by != nil && attempt != 0 && by.Attempt != attempt:
-			return fmt.Errorf("the reports come from attempts %d and %d of the run: empty the folder that they are in before measuring", attempt, by.Attempt)
-		case by != nil:
-			attempt = by.Attempt
+		case by.Attempt != first.Attempt:
+			return fmt.Errorf("the reports come from attempts %d and %d of the run: empty the folder that they are in before measuring", first.Attempt, by.Attempt)
 		}
-		first = false
 	}
 	return nil
 }
@@ -192,7 +190,7 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 		return said, err
 	}
 	*b = baseline{reports: said.Base, source: "the history", sha: commit}
-	if said.Near != "merge base" {
+	if !said.Exact {
 		b.sha = ""
 	}
 	opt.NoBase = b.none

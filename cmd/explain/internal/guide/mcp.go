@@ -85,7 +85,7 @@ func (c captures) History(ctx context.Context, path string) (changes []mcp.Level
 	if err != nil {
 		return nil, "", err
 	}
-	checks, err := store.Check(ctx, history.CheckOptions{Today: day, Causes: true})
+	checks, err := store.Check(ctx, history.CheckOptions{Today: day})
 	if err != nil {
 		return nil, "", err
 	}

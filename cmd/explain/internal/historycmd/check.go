@@ -42,9 +42,9 @@ func (f *checkFlags) register(e *cmdenv.Env, cmd *cobra.Command) {
 
 // check finds the changes and the commits that caused them.
 func (f *checkFlags) check(cmd *cobra.Command, e *cmdenv.Env, s *history.Store) (*history.Checks, error) {
-	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
+	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics}
 	var err error
-	if o.Change.Least, err = cmdenv.Share(f.least); err != nil {
+	if o.Least, err = cmdenv.Share(f.least); err != nil {
 		return nil, usage.Errorf("--least %s: a share such as 2%%", f.least)
 	}
 	if o.Today, err = e.Today(); err != nil {

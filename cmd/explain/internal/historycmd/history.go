@@ -330,7 +330,7 @@ func (f *Flags) Name() string { return history.Name(f.Store) }
 type Said struct {
 	Notes []string // for people
 	Base  []*report.Report
-	Near  string // relation of Base to the requested commit
+	Exact bool // Base is of the requested commit
 }
 
 // Apply adds to the options of a comparison what the history knows. base is the commit that head is compared with,
@@ -376,16 +376,8 @@ func (f *Flags) from(
 	if !want {
 		return nil
 	}
-	b, err := w.Base(base, time.Time{})
-	if err != nil {
-		p.Notes = append(p.Notes, "History: "+err.Error()+".")
-		return nil
-	}
-	p.Notes = append(p.Notes, b.Notes...)
-	p.Near = "nearest run"
-	if b.Exact {
-		p.Near = "merge base"
-	}
+	b := w.Base(base)
+	p.Notes, p.Exact = append(p.Notes, b.Notes...), b.Exact
 	p.Base, err = s.Reports(ctx, b.Runs)
 	return err
 }
