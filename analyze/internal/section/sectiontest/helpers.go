@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -44,11 +46,7 @@ func ReportOf(tb testing.TB, path string) *report.Report {
 // Analyse writes the trace and runs the analyzer on it.
 func Analyse(tb testing.TB, b *tracetest.Builder, opt analyze.Options) *analyze.Result {
 	tb.Helper()
-	res, err := analyze.Run(context.Background(), b.WriteTB(tb), opt)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return res
+	return AnalyseFile(tb, b.WriteTB(tb), opt)
 }
 
 // Steps is a capture of n steps of 1 ms of one thread, the first of which begins after 1 ms. step adds one that begins
@@ -71,10 +69,7 @@ func FindingOfSteps(tb testing.TB, id string, step func(th *tracetest.Thread, at
 // Metric checks one metric; labels come as key, value pairs.
 func Metric(tb testing.TB, r *report.Report, want float64, id string, pairs ...string) {
 	tb.Helper()
-	l := report.Labels{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		l[pairs[i]] = pairs[i+1]
-	}
+	l := kit.Labels(pairs...)
 	switch m := r.Find(id, l); {
 	case m == nil:
 		tb.Errorf("%s{%s}: missing, want %v", id, l, want)
@@ -89,10 +84,7 @@ func Metric(tb testing.TB, r *report.Report, want float64, id string, pairs ...s
 // NoMetric checks that a metric is absent.
 func NoMetric(tb testing.TB, r *report.Report, id string, pairs ...string) {
 	tb.Helper()
-	l := report.Labels{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		l[pairs[i]] = pairs[i+1]
-	}
+	l := kit.Labels(pairs...)
 	if m := r.Find(id, l); m != nil {
 		tb.Errorf("%s{%s} is there, want none", id, l)
 	}
@@ -181,32 +173,17 @@ func (l Looker) Cell(t *report.Table, row int, column string) string {
 
 func (l Looker) Table(section, id string) *report.Table {
 	l.Helper()
-	s := l.Section(section)
-	for i := range s.Tables {
-		if s.Tables[i].ID == id {
-			return &s.Tables[i]
-		}
-	}
-	l.Fatalf("no table %s in section %s", id, section)
-	return nil
+	return FindTable(l, l.Report, section, id)
 }
 
 func (l Looker) Status(id string, want report.Status) {
 	l.Helper()
-	if s := l.Section(id); s.Status != want {
-		l.Errorf("section %s is %s (%s), want %s", id, s.Status, s.Reason, want)
-	}
+	WantStatus(l, l.Report, id, want, "")
 }
 
 func (l Looker) Section(id string) *report.Section {
 	l.Helper()
-	for i := range l.Sections {
-		if l.Sections[i].ID == id {
-			return &l.Sections[i]
-		}
-	}
-	l.Fatalf("no section %s", id)
-	return nil
+	return SectionOf(l, l.Report, id)
 }
 
 // Looker looks things up in a report.
@@ -224,11 +201,7 @@ func RealReport(t *testing.T, name string) *report.Report {
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("no shared/traces: the real traces are not part of the project")
 	}
-	res, err := analyze.Run(context.Background(), path, analyze.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.Report
+	return AnalyseFile(t, path, analyze.Options{}).Report
 }
 
 func Near(got, want, within float64) bool {
@@ -277,27 +250,20 @@ func EachOracle(t *testing.T, summary string, test func(t *testing.T, r *report.
 	for _, file := range files {
 		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
-			res, err := analyze.Run(context.Background(), filepath.Join(root, "traces", name+".sqlite"),
-				analyze.Options{Top: 1000})
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, res.Report, readOracle(t, file))
+			path := filepath.Join(root, "traces", name+".sqlite")
+			test(t, AnalyseFile(t, path, analyze.Options{Top: 1000}).Report, readOracle(t, file))
 		})
 	}
 }
 
 // FindTable is a table of a section.
-func FindTable(t *testing.T, r *report.Report, section, table string) *report.Table {
-	t.Helper()
-	s := SectionOf(t, r, section)
-	for i := range s.Tables {
-		if s.Tables[i].ID == table {
-			return &s.Tables[i]
-		}
+func FindTable(tb testing.TB, r *report.Report, section, table string) *report.Table {
+	tb.Helper()
+	found := lists.Find(SectionOf(tb, r, section).Tables, func(t *report.Table) bool { return t.ID == table })
+	if found == nil {
+		tb.Fatalf("section %s has no table %s", section, table)
 	}
-	t.Fatalf("section %s has no table %s", section, table)
-	return nil
+	return found
 }
 
 // Remark is the severity by which tests ask for a remark, which has none.
@@ -305,10 +271,8 @@ const Remark report.Severity = "remark"
 
 // FindingOf is a finding, or a remark as one of severity [Remark]; nil where the report has neither.
 func FindingOf(r *report.Report, id string) *report.Finding {
-	for i := range r.Findings {
-		if r.Findings[i].ID == id {
-			return &r.Findings[i]
-		}
+	if f := lists.Find(r.Findings, func(f *report.Finding) bool { return f.ID == id }); f != nil {
+		return f
 	}
 	for _, m := range r.Remarks {
 		if m.ID == id {
@@ -327,13 +291,11 @@ func WantStatus(tb testing.TB, r *report.Report, id string, status report.Status
 
 func SectionOf(tb testing.TB, r *report.Report, id string) *report.Section {
 	tb.Helper()
-	for i := range r.Sections {
-		if r.Sections[i].ID == id {
-			return &r.Sections[i]
-		}
+	found := lists.Find(r.Sections, func(s *report.Section) bool { return s.ID == id })
+	if found == nil {
+		tb.Fatalf("no section %s", id)
 	}
-	tb.Fatalf("no section %s", id)
-	return nil
+	return found
 }
 
 func ShownValue(m *report.Metric) any {
