@@ -3,6 +3,7 @@ package diffdoc
 import (
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -18,14 +19,14 @@ func notes(c *comparison.Comparison) []string {
 
 // sidesOf states both values of the answer, what they measure, and in how many steps the change is.
 func sidesOf(a *comparison.Answer) []doc.Span {
-	text := a.Sides()
-	if a.Of != nil {
-		text += ", in " + comparison.Value(a.Of)
+	if text := sidesText(a); text != "" {
+		return doc.Spans(doc.Strong(text))
 	}
-	if text == "" {
-		return nil
-	}
-	return doc.Spans(doc.Strong(text))
+	return nil
+}
+
+func sidesText(a *comparison.Answer) string {
+	return a.Sides() + report.Of(a.Of, func(steps string) string { return ", in " + steps }, "")
 }
 
 // causeList has a line for each cause, of at most so many words, and one for the rest.

@@ -195,11 +195,7 @@ func symbol(v comparison.Verdict) doc.Span {
 func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if a := &p.c.Answer; a.Sides() != "" && a.Size() != "" && strings.HasSuffix(spans[len(spans)-1].Text, a.Size()) {
-		text := ", " + a.Sides()
-		if a.Of != nil {
-			text += ", in " + comparison.Value(a.Of)
-		}
-		spans = append(spans, doc.Text(text))
+		spans = append(spans, doc.Text(", "+sidesText(a)))
 	}
 	return p.heading(p.c.Verdict, append(spans, p.acceptedBy()...))
 }

@@ -19,7 +19,7 @@ func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
 	})
 	p := mergedPage{legs: legs, o: &o}
 	return fit(o.Limit, p.document(p.folded()), p.document(leftOut()),
-		doc.Document{p.title()}, doc.Document{doc.P(p.verdict())})
+		doc.Document{p.title()}, doc.Document{doc.P(verdictWord(p.worst()))})
 }
 
 // Worst returns the comparison with the worst verdict, the first one if there are several. legs must not be empty.
@@ -41,10 +41,6 @@ func (p mergedPage) worst() comparison.Verdict {
 	return p.legs[0].Comparison.Verdict
 }
 
-func (p mergedPage) verdict() doc.Span {
-	return verdictWord(p.worst())
-}
-
 // title counts the legs by their verdicts, the worst first: "2 failed, 1 error of 7".
 func (p mergedPage) title() doc.Block {
 	words := []verdictCount{{comparison.Fail, "failed"}, {comparison.Error, "error"},
@@ -53,7 +49,7 @@ func (p mergedPage) title() doc.Block {
 	if len(parts) == 0 {
 		parts = []string{"all passed"}
 	}
-	spans := doc.Spans(p.verdict(), " "+strings.Join(parts, ", ")+" of "+unit.Int(len(p.legs)))
+	spans := doc.Spans(verdictWord(p.worst()), " "+strings.Join(parts, ", ")+" of "+unit.Int(len(p.legs)))
 	return commentPage{o: p.o}.heading(p.worst(), spans)
 }
 

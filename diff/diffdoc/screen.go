@@ -129,27 +129,17 @@ func limitText(threshold string) string {
 
 // next says how to accept a verdict and when that takes effect, and how to repeat the comparison.
 func (p commentPage) next() (accept, reproduce doc.Paragraph) {
-	label := doc.Spans("the label ", doc.Name(p.o.AcceptLabel), " (at once)")
 	var spans []doc.Span
-	switch {
-	case p.c.Verdict == comparison.Inconclusive && p.o.AcceptLabel != "":
-		spans = label
-	case p.c.Verdict == comparison.Fail:
-		if p.o.AcceptLabel != "" {
-			spans = label
-		}
-		for i, w := range p.waivers() {
-			switch {
-			case i > 0:
-				spans = append(spans, doc.Text(" and "))
-			case len(spans) > 0:
-				spans = doc.Spans(spans, ", or under ", doc.Code("waivers:"), " of the base's policy (once merged) ")
-			default:
-				spans = doc.Spans("under ", doc.Code("waivers:"), " of the base's policy (once merged) ")
-			}
-			spans = append(spans, doc.Code(w)) // unshortened: a name would be cut in its middle
-		}
-		if p.o.Provenance.Policy == DefaultRules && len(p.waivers()) > 0 {
+	under := "under "
+	if failed := p.c.Verdict == comparison.Fail; p.o.AcceptLabel != "" && (failed || p.c.Verdict == comparison.Inconclusive) {
+		spans = doc.Spans("the label ", doc.Name(p.o.AcceptLabel), " (at once)")
+		under = ", or under "
+	}
+	if waivers := p.waivers(); p.c.Verdict == comparison.Fail && len(waivers) > 0 {
+		unshortened := func(w string) any { return doc.Code(w) } // a name would be cut in its middle
+		spans = doc.Spans(spans, under, doc.Code("waivers:"), " of the base's policy (once merged) ",
+			doc.Joined(" and ", waivers, unshortened))
+		if p.o.Provenance.Policy == DefaultRules {
 			spans = doc.Spans(spans, "; a new policy begins with ", doc.Code("version: 1"), " and ", doc.Code("preset: llm-serving"))
 		}
 	}

@@ -54,18 +54,16 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 		if r.Category != "" {
 			used[r.Category] = true
 		}
-		baseTime, headTime := r.BaseKernel, r.HeadKernel
-		if r.Kind != comparison.RowFolded { // concurrent work is drawn in the row of its stream
-			baseTime, headTime = baseTime+r.BaseHidden, headTime+r.HeadHidden
+		add := func(l *doc.Lane, name *int, position *int64, start, kernel, hidden float64) {
+			if r.Kind != comparison.RowFolded { // concurrent work is drawn in the row of its stream
+				kernel += hidden
+			}
+			if position != nil && kernel > 0 {
+				l.Marks = append(l.Marks, stepMark(&r, shownName(s, short, name), *position, start, kernel))
+			}
 		}
-		if r.BasePosition != nil && baseTime > 0 {
-			name := shownName(s, short, r.Name)
-			base.Marks = append(base.Marks, stepMark(&r, name, comparison.Value(r.BasePosition), r.BaseStart, baseTime))
-		}
-		if r.HeadPosition != nil && headTime > 0 {
-			name := shownName(s, short, cmp.Or(r.HeadName, r.Name))
-			head.Marks = append(head.Marks, stepMark(&r, name, comparison.Value(r.HeadPosition), r.HeadStart, headTime))
-		}
+		add(&base, r.Name, r.BasePosition, r.BaseStart, r.BaseKernel, r.BaseHidden)
+		add(&head, cmp.Or(r.HeadName, r.Name), r.HeadPosition, r.HeadStart, r.HeadKernel, r.HeadHidden)
 		if r.BasePosition != nil && r.HeadPosition != nil && i%every == 0 {
 			joins.Joins = append(joins.Joins, doc.Join{From: r.BaseStart, To: r.HeadStart})
 		}
@@ -93,12 +91,12 @@ func stepMark(r *comparison.StepRow, name string, position int64, start, length 
 	m := doc.Mark{Start: start, Length: length, Row: min(r.Stream, drawnStreams-1), Name: "#" +
 		strconv.FormatInt(position, 10) + " " + name,
 		Colour: r.Category, Text: "Δ " + delta(r.HeadKernel-r.BaseKernel)}
-	if r.Kind != comparison.RowPaired {
-		m.Text = r.Kind
-	}
-	if r.Kind == comparison.RowFolded {
+	switch r.Kind {
+	case comparison.RowPaired:
+	case comparison.RowFolded:
 		m.Name = unit.Int(r.Positions) + " kernels from #" + strconv.FormatInt(position, 10)
-		m.Text = "Δ " + delta(r.HeadKernel-r.BaseKernel)
+	default:
+		m.Text = r.Kind
 	}
 	return m
 }
@@ -230,10 +228,7 @@ func shortNames(c *comparison.Comparison) map[string]string {
 // shownName is a name of the step as shown in tables.
 func shownName(s *comparison.Step, short map[string]string, n *int) string {
 	full := s.NameOf(n)
-	if text, ok := short[full]; ok {
-		return text
-	}
-	return full
+	return cmp.Or(short[full], full)
 }
 
 // pageRows bounds the positions that the page lists.

@@ -19,7 +19,7 @@ const servingKinds = 3
 // the GPU's peaks. It returns nothing if no step has a phase and a batch.
 func servingSteps(v *View) []doc.Block {
 	t := v.Table("unit", "unit_groups")
-	rows := lists.Filter(lists.Indexes[int](t.Entries()), func(i int) bool {
+	rows := lists.Where(t.Entries(), func(i int) bool {
 		_, ok := t.Int(i, "batch")
 		return ok && t.Str(i, "phase") != "" && t.Str(i, "phase") != "step"
 	})

@@ -175,7 +175,7 @@ func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.La
 	}
 	l := doc.Lane{Title: "GPU idle, by cause", Rows: 1}
 	for i, g := range gaps {
-		causes := lists.Filter(lists.Indexes[int](len(g.Causes)), func(c int) bool { return g.Causes[c] > 0 })
+		causes := lists.Where(len(g.Causes), func(c int) bool { return g.Causes[c] > 0 })
 		parts := lists.Map(causes, func(c int) string {
 			return report.StepCauses[c] + " " + unit.Format(float64(g.Causes[c]), report.Nanoseconds)
 		})

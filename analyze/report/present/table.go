@@ -180,7 +180,7 @@ func (l layout) others(t *report.Table, show []int, scale []cellScale) []doc.Cel
 // columns chooses the columns to show. The display name of a kernel replaces its full name.
 func (l layout) columns(t *report.Table) []int {
 	full := t.Column("kernel_name")
-	return lists.Filter(lists.Indexes[int](len(t.Columns)), func(i int) bool {
+	return lists.Where(len(t.Columns), func(i int) bool {
 		c := &t.Columns[i]
 		return (l.wide || !c.Wide) && (c.ID != "short" || full < 0)
 	})
