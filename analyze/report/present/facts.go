@@ -242,16 +242,16 @@ func loadFact(v *View) fact {
 // loadShare is the smallest share of the window, 0 to 1, for which copies before the first kernel are reported.
 const loadShare = 0.01
 
-// mainGroup returns the group that the metrics without labels describe or, if unknown, the one with the most units.
-func (v *View) mainGroup() report.UnitGroup {
-	best := v.Unit.Groups[0]
+// mainGroup returns the group that the metrics without labels describe or, if unknown, the one with the most units; an
+// empty one if there is none.
+func (v *View) mainGroup() (best report.UnitGroup) {
 	all := v.Metric("unit.time")
-	for _, g := range v.Unit.Groups {
+	for i, g := range v.Unit.Groups {
 		if m := v.groupTime(g); m != nil && m != all && all != nil && m.Value != nil &&
 			all.Value != nil && *m.Value == *all.Value && m.N == all.N {
 			return g
 		}
-		if g.Count > best.Count {
+		if i == 0 || g.Count > best.Count {
 			best = g
 		}
 	}

@@ -138,6 +138,7 @@ func TestNothingIsRequired(t *testing.T) {
 	full := serve().r
 	try := func(r *report.Report) {
 		markdown(t, present.Full(r, ""))
+		markdown(t, present.Page(r, ""))
 		terminal(t, present.Terminal(r, wrote), 80)
 		markdown(t, export.KernelsMD(r))
 		markdown(t, export.StakeholderMD(r))
@@ -349,6 +350,11 @@ func TestPageAnswersFirst(t *testing.T) {
 	bar, ok := blocks[2].(doc.Chart)
 	if !ok || bar.Kind != "stacked" || !slices.Equal(bar.Series[0].Values, []float64{15e6, 1e6, 2e5, 3e6, 8e5}) {
 		t.Errorf("under the answer stands %+v", blocks[2])
+	}
+	r.Unit = report.Unit{} // a foreign report may not say what its steps are
+	text = spansText(present.Page(r, "")[1].(doc.Answer).Spans)
+	if want := "20 ms per step (mean of 8): 75.0 % compute"; !strings.HasPrefix(text, want) {
+		t.Errorf("without kinds of steps the page begins with\n%q, want\n%q", text, want)
 	}
 }
 
