@@ -58,9 +58,10 @@ func (p *UnitParts) Add(kind, name string, times []int64) {
 func (p *UnitParts) Numbers() ([]int64, error) {
 	total := int64(0)
 	for i := 1; i < len(p.Number); i += 2 {
-		if total += p.Number[i]; p.Number[i] < 0 || total > maxPartUnits {
+		if p.Number[i] < 0 || p.Number[i] > maxPartUnits-total {
 			return nil, fmt.Errorf("more than %d units", maxPartUnits)
 		}
+		total += p.Number[i]
 	}
 	x := expander{n: int(total)}
 	list := x.column("number", p.Number, -1<<40, 1<<40)
