@@ -129,6 +129,13 @@ func (m *Metric) validate() error {
 	if len(m.Source.Tables) == 0 {
 		return errors.New("has no source")
 	}
+	last := int64(math.MinInt32 - 1)
+	for _, bin := range ValueOr(m.Histogram, Histogram{}).Bins {
+		if bin[0] <= last || bin[0] > math.MaxInt32 {
+			return errors.New("has a histogram whose bins do not ascend")
+		}
+		last = bin[0]
+	}
 	return nil
 }
 
