@@ -108,7 +108,9 @@ func TestWriteRefusesWhatBreaksTheContract(t *testing.T) {
 		"schema":        func(r *Report) { r.Schema = "other" },
 		"bins":          func(r *Report) { r.Metrics[0].Histogram = &Histogram{Bins: [][2]int64{{5, 1}, {1, 1}}} },
 		"equal bins":    func(r *Report) { r.Metrics[0].Histogram = &Histogram{Bins: [][2]int64{{5, 1}, {5, 1}}} },
-		"distant bins":  func(r *Report) { r.Metrics[0].Histogram = &Histogram{Bins: [][2]int64{{math.MinInt64, 1}, {9, 1}}} },
+		"distant bins": func(r *Report) {
+			r.Metrics[0].Histogram = &Histogram{Bins: [][2]int64{{math.MinInt64, 1}, {9, 1}}}
+		},
 		"chart": func(r *Report) {
 			r.Sections[0].Charts = []Chart{{Series: []Series{{Labels: []string{"a"}, Values: []float64{}}}}}
 		},

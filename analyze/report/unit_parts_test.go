@@ -14,7 +14,8 @@ func TestPartsOfTooManyUnits(t *testing.T) {
 			t.Errorf("runs %d are %d units", runs, len(list))
 		}
 	}
-	if list, err := (&UnitParts{Number: []int64{3, 1, 1, 2}}).Numbers(); err != nil || !slices.Equal(list, []int64{3, 4, 5}) {
+	list, err := (&UnitParts{Number: []int64{3, 1, 1, 2}}).Numbers()
+	if err != nil || !slices.Equal(list, []int64{3, 4, 5}) {
 		t.Errorf("units %v, %v, want 3, 4 and 5", list, err)
 	}
 }

@@ -131,11 +131,12 @@ func limitText(threshold string) string {
 func (p commentPage) next() (accept, reproduce doc.Paragraph) {
 	var spans []doc.Span
 	under := "under "
-	if failed := p.c.Verdict == comparison.Fail; p.o.AcceptLabel != "" && (failed || p.c.Verdict == comparison.Inconclusive) {
+	failed := p.c.Verdict == comparison.Fail
+	if p.o.AcceptLabel != "" && (failed || p.c.Verdict == comparison.Inconclusive) {
 		spans = doc.Spans("the label ", doc.Name(p.o.AcceptLabel), " (at once)")
 		under = ", or under "
 	}
-	if waivers := p.waivers(); p.c.Verdict == comparison.Fail && len(waivers) > 0 {
+	if waivers := p.waivers(); failed && len(waivers) > 0 {
 		unshortened := func(w string) any { return doc.Code(w) } // a name would be cut in its middle
 		spans = doc.Spans(spans, under, doc.Code("waivers:"), " of the base's policy (once merged) ",
 			doc.Joined(" and ", waivers, unshortened))
