@@ -160,11 +160,14 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 		).Costs(s.Worth(ns), s.IdleClaims(ns, timeline.CauseDependency)...)
 	}
 	if s.Share(s.Copy) >= transferBound {
-		out.FindAs("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s).text,
+		most := mostCopied(in, s)
+		out.FindAs("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+
+			" of the time with no kernel beside them"+most.text,
 			append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"), stepRefs(s, "unit.compute_time", "gpu.compute_time")...),
-			"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one step ahead on a stream of its own.",
+			most.advice("Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one "+
+				"step ahead on a stream of its own."),
 			"The section on copies has direction, kind of memory, size and throughput: compare them with the rate of the link.",
-		).Costs(s.Worth(s.Copy), s.CopyClaim())
+		).At(most.place).Costs(s.Worth(s.Copy), s.CopyClaim())
 	}
 	if s.Share(s.Comm) >= exposedCommShare {
 		const slowest = "A communication kernel also waits for the slowest rank: the communication section says which "
@@ -190,7 +193,7 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 
 // copied describes the copies with most of the judged copy time.
 type copied struct {
-	text     string // direction and memory, as the end of a sentence; empty if none dominate
+	text     string // direction and memory, and the place, as the end of a sentence; empty if none dominate
 	pageable bool
 	within   bool   // one device
 	sets     bool   // memsets
@@ -233,11 +236,24 @@ func mostCopied(in *kit.Input, s *kit.Step) (most copied) {
 		}
 	}
 	for rng, ns := range places {
-		if 2*ns > all {
-			most.place = rng
+		if 2*ns > all && rng != "" {
+			most.place, most.text = rng, most.text+", in "+kit.Quoted(rng)
 		}
 	}
 	return most
+}
+
+// advice is what to do about memsets and copies within the GPU; otherwise about others.
+func (c *copied) advice(otherwise string) string {
+	switch {
+	case c.within:
+		return "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or " +
+			"contiguous), or let the kernel before it write the result where it belongs."
+	case c.sets:
+		return "Let the kernel that reads the memory start from zero, or set it once in one piece: each memset is " +
+			"a launch of its own (PyTorch: zero_grad(set_to_none=True), empty instead of zeros)."
+	}
+	return otherwise
 }
 
 // stepRefs point at the metric of a finding: of a unit of work, or of the judged device.

@@ -514,6 +514,29 @@ func TestAnotherThreadIsNamed(t *testing.T) {
 	}
 }
 
+// Steps of 1 ms, of which memsets or copies within the GPU take 600 µs: no weight or cache is moved. The place is said.
+func TestTransferBoundAdvisesOnItsCopies(t *testing.T) {
+	const us = sectiontest.Us
+	for word, copies := range map[string]func(th *tracetest.Thread, at int64){
+		"each memset": func(th *tracetest.Thread, at int64) {
+			th.Memset(at+10*us, at+15*us, tracetest.Memset{Start: at + 205*us, End: at + 805*us, Bytes: 1 << 20})
+		},
+		"A copy within the GPU": func(th *tracetest.Thread, at int64) {
+			th.Memcpy(at+10*us, at+15*us, tracetest.Memcpy{Start: at + 205*us, End: at + 805*us, Bytes: 1 << 20,
+				Kind: tracetest.DtoD})
+		},
+	} {
+		f := sectiontest.FindingOfSteps(t, "transfer_bound", func(th *tracetest.Thread, at int64) {
+			th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 205*us})
+			th.Range("reset", at+8*us, at+20*us)
+			copies(th, at)
+		})
+		if f == nil || !strings.Contains(f.Advice[0], word) || f.Place != "reset" {
+			t.Errorf("%s: %+v", word, f)
+		}
+	}
+}
+
 // Copies hold 60 % of a window without units, and 30: those from pinned memory to the device are most of them.
 func TestTransferBoundSaysWhichCopies(t *testing.T) {
 	for copied, want := range map[int64]report.Severity{600: report.High, 300: ""} {

@@ -156,24 +156,14 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 	most := mostCopied(in, s)
 	title := "Copies run for " + unit.Percent(s.Share(s.Copy)) + " of the " + s.What() +
 		" where kernels could have hidden them" + most.text
-	if most.place != "" {
-		title += ", in " + kit.Quoted(most.place)
-	}
 	advice := "Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: " +
 		"copies on the stream of the kernels run between them by definition."
-	switch {
-	case most.within:
-		advice = "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or " +
-			"contiguous), or let the kernel before it write the result where it belongs."
-	case most.sets:
-		advice = "Let the kernel that reads the memory start from zero, or set it once in one piece: each memset is " +
-			"a launch of its own (PyTorch: zero_grad(set_to_none=True), empty instead of zeros)."
-	case most.pageable:
+	if most.pageable {
 		advice = "Pin the host's side (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True: pageable memory " +
 			"is staged, which is slow and holds the host. Issue copies one step ahead, on a stream of their own."
 	}
 	out.FindAs("serial_copies", title, append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"),
 		kit.Ref("stream.copy_hidden_ratio", "device", strconv.Itoa(int(d.ID)))),
-		advice, "The memcpy section has direction, kind of memory, size and throughput.",
+		most.advice(advice), "The memcpy section has direction, kind of memory, size and throughput.",
 	).At(most.place).Costs(s.Worth(s.Copy), s.CopyClaim())
 }
