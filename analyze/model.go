@@ -44,7 +44,7 @@ func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Op
 	}
 	r.Capture.Overhead = opt.Overhead
 	if in.NoTrace {
-		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]),
+		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Files[0].Kind),
 			in.Evidence.Files[0].Bytes
 		if in.Evidence.Folder != "" {
 			r.Trace.Name, r.Trace.Bytes = in.Evidence.Folder, 0

@@ -27,6 +27,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 //go:embed evidence.md
@@ -38,7 +39,6 @@ func Page() string { return page }
 // Set is all the evidence of one report. Kinds that were not given are nil.
 type Set struct {
 	Files   []file.Input // in the order in which they were read
-	Kinds   []file.Kind  // of Files
 	Folder  string       // name, without its path, of the first folder that was named; empty if none was
 	Skipped []string     // files of a folder or pattern whose kind is unknown, or not the required one
 
@@ -187,18 +187,13 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 			return nil, err
 		}
 		last := i+1 == len(named) || named[i+1].Pattern != n.Pattern || named[i+1].Kind != n.Kind
-		if n.Pattern != "" && last && !s.holds(n.Kind) {
+		if n.Pattern != "" && last && !s.Has(n.Kind) && (n.Kind != "" || len(s.Files) == 0) {
 			return nil, &InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" +
 				s.wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
 		}
 	}
 	for _, r := range s.readers {
-		var files []file.Input
-		for i, k := range s.Kinds {
-			if k == r.Kind {
-				files = append(files, s.Files[i])
-			}
-		}
+		files := lists.Filter(s.Files, func(in file.Input) bool { return in.Kind == r.Kind })
 		if len(files) == 0 {
 			continue
 		}
@@ -210,11 +205,6 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 	}
 	s.NCU, s.Log, s.Prom, s.Load = Of[*ncu.Data](s), Of[*serverlog.Data](s), Of[*prom.Data](s), Of[*loadmetrics.Data](s)
 	return s, ctx.Err()
-}
-
-// holds reports whether some file of the kind was found; of any kind if it is empty.
-func (s *Set) holds(kind file.Kind) bool {
-	return kind == "" && len(s.Kinds) > 0 || slices.Contains(s.Kinds, kind)
 }
 
 // find adds the files that n stands for.
@@ -294,7 +284,8 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 		return &InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind),
 			Do: "give it with --evidence, which takes any kind"}
 	}
-	s.Files, s.Kinds = append(s.Files, in), append(s.Kinds, kind)
+	in.Kind = kind
+	s.Files = append(s.Files, in)
 	return nil
 }
 
@@ -307,16 +298,13 @@ func (s *Set) wanted(k file.Kind) string {
 
 // title names a kind in a sentence.
 func (s *Set) title(k file.Kind) string {
-	for _, r := range s.readers {
-		if r.Kind == k {
-			return r.Title
-		}
-	}
-	return string(k)
+	return lists.Find(s.readers, func(r *Reader) bool { return r.Kind == k }).Title
 }
 
 // Has reports whether the set holds evidence of the kind.
-func (s *Set) Has(k file.Kind) bool { return s != nil && slices.Contains(s.Kinds, k) }
+func (s *Set) Has(k file.Kind) bool {
+	return s != nil && lists.Find(s.Files, func(in *file.Input) bool { return in.Kind == k }) != nil
+}
 
 // Describe writes into the report which files were read, the environment they state, and the warnings.
 func (s *Set) Describe(r *report.Report) {
@@ -327,17 +315,17 @@ func (s *Set) Describe(r *report.Report) {
 		r.Warnings = append(r.Warnings, d.Warnings()...)
 	}
 	empty := map[file.Kind][]string{} // files of a known kind that gave no number
-	for i, f := range s.Files {
+	for _, f := range s.Files {
 		t := f.Tally
 		r.Evidence = append(r.Evidence, report.EvidenceFile{
-			Name: f.Name, Kind: string(s.Kinds[i]), Format: t.Format, Bytes: f.Bytes,
+			Name: f.Name, Kind: string(f.Kind), Format: t.Format, Bytes: f.Bytes,
 			Records: t.Records, Understood: t.Understood, Known: t.Known, Unknown: t.Unknown,
 		})
 		if t.Version != "" {
 			r.Evidence[len(r.Evidence)-1].Version = &t.Version
 		}
 		if t.Understood == 0 {
-			empty[s.Kinds[i]] = append(empty[s.Kinds[i]], fmt.Sprintf("%s (%d records)", f.Name, t.Records))
+			empty[f.Kind] = append(empty[f.Kind], fmt.Sprintf("%s (%d records)", f.Name, t.Records))
 		}
 	}
 	for _, reader := range s.readers {

@@ -5,7 +5,9 @@ package file
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -30,6 +32,7 @@ const (
 // Input is one file of evidence. Name is the file's own name, or its path below the folder that was named, with
 // slashes; never an absolute path.
 type Input struct {
+	Kind  Kind
 	Name  string
 	Path  string // where to open it; never shown
 	Bytes int64  // on disk
@@ -99,6 +102,28 @@ type unpacked struct {
 }
 
 func (u unpacked) Close() error { return u.close() }
+
+// Each opens the files one after the other and calls read with each. An error names its file.
+func Each(ctx context.Context, files []Input, read func(in *Input, r io.Reader) error) error {
+	for i := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := files[i].read(read); err != nil {
+			return fmt.Errorf("%s: %w", files[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func (in *Input) read(read func(in *Input, r io.Reader) error) error {
+	r, err := in.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return read(in, r)
+}
 
 // HeadBytes is how many bytes at the start of a file are read to find its kind.
 const HeadBytes = 64 << 10

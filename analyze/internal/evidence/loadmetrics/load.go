@@ -2,9 +2,10 @@
 package loadmetrics
 
 import (
+	"bufio"
 	"cmp"
 	"context"
-	"fmt"
+	"io"
 	"regexp"
 	"slices"
 
@@ -42,15 +43,12 @@ func Is(_ string, head []byte) bool {
 // warning names the others.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
-	for i := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		r, runs, err := read(&files[i])
+	return d, file.Each(ctx, files, func(in *file.Input, text io.Reader) error {
+		r, runs, err := read(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", files[i].Name, err)
+			return err
 		}
-		t := files[i].Tally
+		t := in.Tally
 		t.Format, t.Version = loadfile.SchemaID, r.Tool.Version
 		if r.Tool.Name != "explain" {
 			t.Format = r.Tool.Name
@@ -58,29 +56,21 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		t.Records, t.Known = r.Counts.Sent, r.Counts.Cancelled
 		t.Understood = t.Records - t.Known
 		if d.Result != nil {
-			d.others = append(d.others, files[i].Name)
-			continue
+			d.others = append(d.others, in.Name)
+			return nil
 		}
-		d.Result, d.Name, d.runs = r, files[i].Name, runs
-	}
-	return d, nil
+		d.Result, d.Name, d.runs = r, in.Name, runs
+		return nil
+	})
 }
 
-func read(in *file.Input) (r *loadfile.Result, runs int, err error) {
-	head, err := in.Head()
-	if err != nil {
-		return nil, 0, err
-	}
-	f, err := in.Open()
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	if own.Match(head) {
-		r, err = loadfile.Read(f)
+func read(text io.Reader) (r *loadfile.Result, runs int, err error) {
+	buffered := bufio.NewReaderSize(text, file.HeadBytes)
+	if head, _ := buffered.Peek(file.HeadBytes); own.Match(head) {
+		r, err = loadfile.Read(buffered)
 		return r, 1, err
 	}
-	return loadfile.ReadGenerator(f)
+	return loadfile.ReadGenerator(buffered)
 }
 
 // Warnings are the facts that limit trust in the numbers.

@@ -68,31 +68,22 @@ const maxSize = 4 << 20
 // Read reads the files; the report describes the first.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{others: len(files) - 1}
-	for i := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		m, err := read(&files[i])
+	return d, file.Each(ctx, files, func(in *file.Input, r io.Reader) error {
+		m, err := read(r)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", files[i].Name, err)
+			return err
 		}
-		t := files[i].Tally
-		t.Format, t.Records, t.Understood = "config.json of a Hugging Face model", 1, 1
-		if i == 0 {
+		in.Tally.Format, in.Tally.Records, in.Tally.Understood = "config.json of a Hugging Face model", 1, 1
+		if in == &files[0] {
 			d.Model = *m
 		}
-	}
-	return d, nil
+		return nil
+	})
 }
 
-func read(in *file.Input) (*Model, error) {
-	f, err := in.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func read(r io.Reader) (*Model, error) {
 	var m Model
-	if err := json.NewDecoder(io.LimitReader(f, maxSize)).Decode(&m); err != nil {
+	if err := json.NewDecoder(io.LimitReader(r, maxSize)).Decode(&m); err != nil {
 		return nil, fmt.Errorf("is not the config.json of a model: %w", err)
 	}
 	if m.Text != nil && m.Hidden == 0 {

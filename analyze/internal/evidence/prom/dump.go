@@ -42,14 +42,9 @@ func newDump(name string) *dump {
 		Finished: map[string]float64{}}}
 }
 
-// readFile reads the dumps of one file: usually one, several where somebody appended them.
-func readFile(in *file.Input, d *Data) ([]*dump, error) {
-	f, err := in.Open()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.Name, err)
-	}
-	defer f.Close()
-	body, err := io.ReadAll(io.LimitReader(file.UTF8(f), maxBytes+1))
+// read reads the dumps of one file: usually one, several where somebody appended them.
+func (d *Data) read(in *file.Input, r io.Reader) []*dump {
+	body, err := io.ReadAll(io.LimitReader(file.UTF8(r), maxBytes+1))
 	if err != nil {
 		d.warn("prometheus_damaged", "%s was read up to where its data ends or is damaged", in.Name)
 	}
@@ -73,7 +68,7 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 	if len(parts) > 1 {
 		in.Tally.Format += fmt.Sprintf(" (%d dumps)", len(parts))
 	}
-	return list, nil
+	return list
 }
 
 // read takes the samples of a dump, and counts its lines by result; bad are lines that are not samples.

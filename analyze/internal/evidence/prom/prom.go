@@ -71,15 +71,12 @@ func Is(name string, head []byte) bool {
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
 	var dumps []*dump
-	for i := range files {
-		list, err := readFile(&files[i], d)
-		if err != nil {
-			return nil, err
-		}
-		dumps = append(dumps, list...)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+	err := file.Each(ctx, files, func(in *file.Input, r io.Reader) error {
+		dumps = append(dumps, d.read(in, r)...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	d.Power = powerOf(dumps)
 	triton := slices.ContainsFunc(dumps, func(x *dump) bool { return x.triton })

@@ -3,7 +3,7 @@ package serverlog
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"io"
 	"math"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -39,12 +39,7 @@ type reader struct {
 }
 
 // readFile reads one log to its end. Damage ends it early, with a warning.
-func readFile(ctx context.Context, d *Data, in *file.Input) error {
-	f, err := in.Open()
-	if err != nil {
-		return fmt.Errorf("%s: %w", in.Name, err)
-	}
-	defer f.Close()
+func readFile(ctx context.Context, d *Data, in *file.Input, f io.Reader) error {
 	r := &reader{d: d, last: NoClock, trtClock: NoClock, times: written{first: NoClock, last: NoClock},
 		origins: origins{}}
 	r.begin()

@@ -23,6 +23,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -110,10 +111,9 @@ func isLine(line []byte) bool {
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{Requests: Requests{byID: map[string]int32{}}, Graphs: Graphs{rows: map[GraphRow]int64{}},
 		Events: Events{Status: map[int64]int64{}}}
-	for i := range files {
-		if err := readFile(ctx, d, &files[i]); err != nil {
-			return nil, err
-		}
+	err := file.Each(ctx, files, func(in *file.Input, r io.Reader) error { return readFile(ctx, d, in, r) })
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range d.Starts {
 		s.ofRanks()
