@@ -79,15 +79,13 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 		r.Failures = append(r.Failures, Failure{kind, n})
 	}
 	r.Failures = merged(r.Failures)
-	if r.Counts.Succeeded > 0 {
-		r.Rates.Requests = perSecond(r.Counts.Succeeded, r.Window)
-		if inputKnown {
-			r.Tokens.Input, r.Rates.InputTokens = &input, perSecond(input, r.Window)
-		}
-		if outputKnown {
-			r.Tokens.Output, r.Rates.OutputTokens = &output, perSecond(output, r.Window)
-		}
+	if r.Counts.Succeeded > 0 && inputKnown {
+		r.Tokens.Input = &input
 	}
+	if r.Counts.Succeeded > 0 && outputKnown {
+		r.Tokens.Output = &output
+	}
+	r.rates()
 	switch {
 	case byUsage && byEvents:
 		r.Tokens.CountedBy = "mixed"
@@ -98,7 +96,7 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 	}
 	if slo != (SLO{}) {
 		r.Goodput = &Goodput{Good: good, Ratio: stat.Ratio(good, r.Counts.Succeeded+r.Counts.Failed),
-			Rate: perSecond(good, r.Window)}
+			Rate: r.perSecond(&good)}
 	}
 	r.Latency = Latency{TTFT: distribution(ttft), TPOT: distribution(tpot), ITL: distribution(gaps),
 		E2E: distribution(e2e), Delay: distribution(delay)}
@@ -125,12 +123,20 @@ func known(v int64) *int64 {
 	return &v
 }
 
-// perSecond is a rate over ns, or nil if no time passed.
-func perSecond(n, ns int64) *float64 {
-	if ns <= 0 {
+// rates are those of the counts, if any request succeeded.
+func (r *Result) rates() {
+	if r.Counts.Succeeded > 0 {
+		r.Rates = Rates{Requests: r.perSecond(&r.Counts.Succeeded), InputTokens: r.perSecond(r.Tokens.Input),
+			OutputTokens: r.perSecond(r.Tokens.Output)}
+	}
+}
+
+// perSecond is a rate over the window; nil if the number is unknown or no time passed.
+func (r *Result) perSecond(n *int64) *float64 {
+	if n == nil {
 		return nil
 	}
-	return new(float64(n) * 1e9 / float64(ns))
+	return stat.Ratio(float64(*n)*1e9, r.Window)
 }
 
 // distribution sorts the sample.
@@ -145,9 +151,7 @@ func distribution(sample []int64) *Distribution {
 // Describe fills in who measured, and what stands for the model: its name without the folders of a path.
 func (r *Result) Describe(version, model string) {
 	r.Tool = report.Tool{Name: "explain", Version: version}
-	if name := modelName(model); name != "" {
-		r.Model = &name
-	}
+	r.Model = modelName(model)
 }
 
 // Text names the options that make two loads different work, each in a part of its own, and the hash of all that was

@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Generators of load that people have: vllm bench serve, SGLang's bench_serving, GuideLLM, GenAI-Perf and AIPerf write
@@ -132,15 +133,7 @@ func ReadGenerator(rd io.Reader) (r *Result, runs int, err error) {
 		r.Failures = []Failure{{Other, c.Failed}}
 	}
 	r.Counts.Sent = r.Counts.Succeeded + r.Counts.Failed + r.Counts.Cancelled
-	if r.Counts.Succeeded > 0 {
-		r.Rates.Requests = perSecond(r.Counts.Succeeded, r.Window)
-		if r.Tokens.Input != nil {
-			r.Rates.InputTokens = perSecond(*r.Tokens.Input, r.Window)
-		}
-		if r.Tokens.Output != nil {
-			r.Rates.OutputTokens = perSecond(*r.Tokens.Output, r.Window)
-		}
-	}
+	r.rates()
 	return r, runs, r.validate()
 }
 
@@ -158,11 +151,7 @@ func (g *generated) bench(r *Result) {
 	case g.NumPrompts != nil:
 		r.Counts.Failed = max(0, *g.NumPrompts-*g.Completed)
 	default:
-		for _, text := range g.Errors {
-			if text != "" {
-				r.Counts.Failed++
-			}
-		}
+		r.Counts.Failed = int64(lists.Count(g.Errors, func(text string) bool { return text != "" }))
 	}
 	if strings.Contains(g.Backend+g.EndpointType, "chat") {
 		r.Workload.API = "chat"
@@ -177,9 +166,7 @@ func (g *generated) bench(r *Result) {
 		r.Workload.Loop = "closed"
 	}
 	r.Workload.Requests = g.NumPrompts
-	if name := modelName(g.ModelID); name != "" {
-		r.Model = &name
-	}
+	r.Model = modelName(g.ModelID)
 	r.Tokens.Input, r.Tokens.Output = g.TotalInput, g.TotalOutput
 	if len(g.TTFTs) > 0 && len(g.TTFTs) == len(g.ITLs) && len(g.TTFTs) == len(g.OutputLens) {
 		g.samples(r)

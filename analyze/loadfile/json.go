@@ -31,11 +31,7 @@ func Read(rd io.Reader) (*Result, error) {
 	}
 	report.Complete(r)
 	if r.Model != nil {
-		name := modelName(*r.Model)
-		r.Model = &name
-		if name == "" {
-			r.Model = nil
-		}
+		r.Model = modelName(*r.Model)
 	}
 	r.Failures = merged(r.Failures)
 	for i := range r.Requests {
@@ -181,13 +177,16 @@ const maxTime = 1e18
 const maxModel = 120
 
 // modelName is a model's name as a hub spells it, or the last part of a path: a folder may name a person. Anything
-// that cannot be printed is left out.
-func modelName(s string) string {
+// that cannot be printed is left out. Nil: nothing is left.
+func modelName(s string) *string {
 	s = strings.TrimRight(strings.ReplaceAll(s, `\`, "/"), "/")
 	if strings.ContainsAny(s[:min(1, len(s))], "/.~") || strings.Count(s, "/") > 1 || strings.Contains(s, ":/") {
 		s = s[strings.LastIndex(s, "/")+1:]
 	}
 	odd := func(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar }
 	name := slices.DeleteFunc([]rune(s), odd)
-	return string(name[:min(len(name), maxModel)])
+	if len(name) == 0 {
+		return nil
+	}
+	return new(string(name[:min(len(name), maxModel)]))
 }

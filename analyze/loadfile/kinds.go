@@ -3,6 +3,7 @@ package loadfile
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -32,9 +33,8 @@ func HTTPStatus(status int) string {
 
 // knownKind is kind, or Other if nobody could have written it.
 func knownKind(kind string) string {
-	s, ok := strings.CutPrefix(kind, "http_")
-	if slices.Contains(Kinds, kind) || ok && len(s) == 3 && s >= "100" && s <= "599" &&
-		strings.Trim(s, "0123456789") == "" {
+	status, _ := strconv.Atoi(strings.TrimPrefix(kind, "http_"))
+	if slices.Contains(Kinds, kind) || kind == HTTPStatus(status) {
 		return kind
 	}
 	return Other

@@ -86,14 +86,6 @@ func (h *Histogram) Range() (low, high float64, ok bool) {
 	return low, h.Bounds[last], !math.IsInf(h.Bounds[last], 1)
 }
 
-// Mean of the observations, exactly; ok is false without any.
-func (h *Histogram) Mean() (float64, bool) {
-	if !(h.Count > 0) {
-		return 0, false
-	}
-	return h.Sum / h.Count, true
-}
-
 // Spread is the standard deviation if observations lie evenly within their buckets: between the middles of the buckets,
 // plus a twelfth of the squared width within each. Observations above the last edge are left out.
 func (h *Histogram) Spread() float64 {

@@ -66,7 +66,6 @@ type Iterations struct {
 	Dropped int64 // beyond maxIterations: read, and not kept
 	first   int64 // clock
 	any     bool
-	Year    bool // timestamps have a year
 }
 
 const (
@@ -90,14 +89,14 @@ func (it *Iterations) Clock(i int) int64 {
 	return it.first + int64(c) - 1
 }
 
-func (it *Iterations) add(row Iteration, clock int64, year bool) {
+func (it *Iterations) add(row Iteration, clock int64) {
 	if it.n == maxIterations {
 		it.Dropped++
 		return
 	}
 	if clock != NoClock {
 		if !it.any {
-			it.first, it.any, it.Year = clock, true, year
+			it.first, it.any = clock, true
 		}
 		if d := clock - it.first; d >= 0 && d < math.MaxUint32 {
 			row.clock = uint32(d) + 1

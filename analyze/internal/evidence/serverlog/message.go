@@ -132,7 +132,7 @@ func (r *reader) step(row Iteration, engine int32) {
 		r.steps++
 	}
 	row.Line = narrow(r.line)
-	r.d.Iterations.add(row, r.last, r.d.Year)
+	r.d.Iterations.add(row, r.last)
 }
 
 func aborted(r *reader, m message) bool {

@@ -117,15 +117,10 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		}
 		return new(v / *most)
 	}
-	value := func(s *report.Summary, of func(s *report.Summary) float64) float64 {
-		if s == nil {
-			return math.NaN()
-		}
-		return of(s)
-	}
-	median := func(s *report.Summary) float64 { return s.P50 }
-	most := 0.0
-	for _, share := range []*float64{over(value(flops, median), peak), over(value(bytes, median), bandwidth)} {
+	median := func(s report.Summary) float64 { return s.P50 }
+	most, unknown := 0.0, math.NaN()
+	for _, share := range []*float64{over(report.Of(flops, median, unknown), peak),
+		over(report.Of(bytes, median, unknown), bandwidth)} {
 		if share != nil {
 			most = max(most, *share)
 		}
@@ -135,8 +130,8 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 			" of this GPU's peak: the log comes from another GPU, or the estimate is wrong. No share of the peak is given.")
 	}
 	t := out.Table("estimated_rates")
-	row := func(name string, of func(s *report.Summary) float64) (f, b *float64) {
-		flops, bytes := value(flops, of), value(bytes, of)
+	row := func(name string, of func(s report.Summary) float64) (f, b *float64) {
+		flops, bytes := report.Of(flops, of, unknown), report.Of(bytes, of, unknown)
 		f, b = believed(over(flops, peak), most), believed(over(bytes, bandwidth), most)
 		row := []kit.Field{kit.Text("statistic", name),
 			kit.Maybe("tflops", notNaN(flops/1e12)), kit.Maybe("flops_share", f),
@@ -152,13 +147,14 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 	}
 	if flops != nil || bytes != nil {
 		f, b := row("median", median)
-		row("p90", func(s *report.Summary) float64 { return s.P90 })
-		row("max", func(s *report.Summary) float64 { return s.Max })
+		row("p90", func(s report.Summary) float64 { return s.P90 })
+		row("max", func(s report.Summary) float64 { return s.Max })
+		lines := func(s report.Summary) int64 { return s.N }
 		if peak != nil {
-			out.Metric("serve.model_flops_ratio", nil, f).N = lines(flops)
+			out.Metric("serve.model_flops_ratio", nil, f).N = report.Of(flops, lines, 0)
 		}
 		if bandwidth != nil {
-			out.Metric("serve.model_bandwidth_ratio", nil, b).N = lines(bytes)
+			out.Metric("serve.model_bandwidth_ratio", nil, b).N = report.Of(bytes, lines, 0)
 		}
 	}
 	t.Add()
@@ -171,14 +167,6 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		out.Note("Peaks are of " + device.Names[0] + " (" + device.Source + "), dense " + dtype + ": the balance is " +
 			strconv.FormatFloat(*peak / *bandwidth, 'f', 0, 64) + " FLOP per byte.")
 	}
-}
-
-// lines is the number of lines that the summary covers.
-func lines(s *report.Summary) int64 {
-	if s == nil {
-		return 0
-	}
-	return s.N
 }
 
 // productType is the type in which the model's products are computed, as far as the server's start tells.

@@ -188,7 +188,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 		out.Summary("serve.iteration_tokens", nil, tokens)
 	}
 	iterationCharts(out, list, &byType)
-	iterationList(out, list)
+	iterationList(out, log)
 	iterationUnits(out, in, log)
 	if share := stat.Ratio(byType[serverlog.Mixed].total, all.total); share != nil && *share >= mixedShare &&
 		mean[serverlog.Decode] > 0 && mean[serverlog.Mixed] >= mixedSlow*mean[serverlog.Decode] {
@@ -256,14 +256,15 @@ func iterationCharts(o *kit.Output, list *serverlog.Iterations, byType *[serverl
 }
 
 // iterationList attaches iterations.csv.
-func iterationList(o *kit.Output, list *serverlog.Iterations) {
+func iterationList(o *kit.Output, log *serverlog.Data) {
 	t := o.Table("iteration_list")
+	list := &log.Iterations
 	n := list.Len()
 	for i := range min(n, maxLogRows) {
 		it := list.At(i)
 		t.Row(
 			kit.Int("iteration", int64(it.Index)),
-			kit.Text("timestamp", serverlog.ClockText(list.Clock(i), list.Year)),
+			kit.Text("timestamp", serverlog.ClockText(list.Clock(i), log.Year)),
 			kit.Int("context_requests", int64(it.Context)), kit.Int("context_tokens", int64(it.ContextTokens)),
 			kit.Int("generation_requests", int64(it.Generation)), kit.Int("generation_tokens", int64(it.Tokens)),
 			kit.Int("elapsed", it.Elapsed().Nanoseconds()), kit.Int("line_number", int64(it.Line)),

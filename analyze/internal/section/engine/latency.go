@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -170,18 +171,19 @@ func bucketed(o *kit.Output, l *histogram, h *prom.Histogram, scale float64) (va
 		}
 		row = append(row, kit.Maybe(q.name, values[i]))
 	}
-	mean, has := h.Mean()
-	if has {
-		row = append(row, kit.Float("mean", mean*scale))
+	mean := stat.Ratio(h.Sum, h.Count)
+	if mean != nil {
+		*mean *= scale
 	}
+	row = append(row, kit.Maybe("mean", mean))
 	if o.In.Evidence.Load != nil && kit.ClientMetrics[l.id] {
 		return values, above, row
 	}
 	m := o.Metric(l.id, nil, values[0])
 	m.N = int64(h.Count)
-	if low, high, ok := h.Range(); ok && has && above == nil {
+	if low, high, ok := h.Range(); ok && mean != nil && above == nil {
 		m.Summary = &report.Summary{N: m.N, Min: low * scale, P50: *values[0], P90: *values[1], P99: *values[2],
-			Max: high * scale, Mean: mean * scale, Stddev: h.Spread() * scale}
+			Max: high * scale, Mean: *mean, Stddev: h.Spread() * scale}
 	}
 	return values, above, row
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -108,28 +107,25 @@ func load(in *kit.Input, out *kit.Output) {
 	}
 	out.Int("load.requests", nil, answered)
 	out.Int("load.failures", nil, c.Failed)
-	if answered > 0 {
-		out.Float("load.failure_ratio", nil, float64(c.Failed)/float64(answered))
-	}
+	out.Known("load.failure_ratio", nil, stat.Ratio(c.Failed, answered))
 	for _, f := range r.Failures {
 		out.Int("load.failures", kit.Labels("kind", f.Kind), f.Count)
 	}
 	out.Int("load.late_sends", nil, c.Late)
 	w := &r.Workload
 	out.Known("load.target_rate", nil, w.Rate)
-	if w.Concurrency != nil {
-		out.Int("load.concurrency", nil, *w.Concurrency)
+	count := func(id string, n *int64) {
+		if n != nil {
+			out.Int(id, nil, *n)
+		}
 	}
+	count("load.concurrency", w.Concurrency)
 	out.FromEvidence(file.Load, int(c.Succeeded), "rates", "tokens", "goodput")
 	out.Known("load.request_rate", nil, r.Rates.Requests)
 	out.Known("load.output_throughput", nil, r.Rates.OutputTokens)
 	out.Known("load.input_throughput", nil, r.Rates.InputTokens)
-	if r.Tokens.Output != nil {
-		out.Int("load.output_tokens", nil, *r.Tokens.Output)
-	}
-	if r.Tokens.Input != nil {
-		out.Int("load.input_tokens", nil, *r.Tokens.Input)
-	}
+	count("load.output_tokens", r.Tokens.Output)
+	count("load.input_tokens", r.Tokens.Input)
 	if g := r.Goodput; g != nil {
 		out.Known("load.goodput_ratio", nil, g.Ratio)
 		out.Known("load.goodput", nil, g.Rate)
@@ -346,7 +342,6 @@ func growing(list []loadfile.Request) bool {
 		return false
 	}
 	quarter := len(times) / 4
-	first, last := stat.Summarize(slices.Clone(times[:quarter])),
-		stat.Summarize(slices.Clone(times[len(times)-quarter:]))
+	first, last := stat.Summarize(times[:quarter]), stat.Summarize(times[len(times)-quarter:])
 	return last.P50 >= growth*first.P50
 }

@@ -133,18 +133,18 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 		}
 		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
 		out.Source.With(trace.RoleNVTX, "text", "textId")
-		flops, bandwidth := u.ofPeak, u.ofBandwidth
-		if flops != nil {
-			out.Metric("model.flops_utilization", l, believed(flops, most)).N = u.units
+		flops, bandwidth := believed(u.ofPeak, most), believed(u.ofBandwidth, most)
+		if u.ofPeak != nil {
+			out.Metric("model.flops_utilization", l, flops).N = u.units
 		}
-		if bandwidth != nil {
-			out.Metric("model.bandwidth_utilization", l, believed(bandwidth, most)).N = u.units
+		if u.ofBandwidth != nil {
+			out.Metric("model.bandwidth_utilization", l, bandwidth).N = u.units
 		}
 		each := float64(u.units)
 		t.Row(kit.Text("phase", u.phase), kit.Put("batch", kit.Known(u.batch)), kit.Int("steps", u.units),
 			kit.Float("tokens", u.tokens/each),
-			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each), kit.Maybe("flops", believed(flops, most)),
-			kit.Maybe("bandwidth", believed(bandwidth, most)))
+			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each),
+			kit.Maybe("flops", flops), kit.Maybe("bandwidth", bandwidth))
 	}
 	t.Cut(in.Options.Top, "steps").Add()
 	modelNCU(in, out, m)

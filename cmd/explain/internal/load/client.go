@@ -91,12 +91,7 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	var conn *arrival
 	ctx = httptrace.WithClientTrace(ctx,
 		&httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = arrivalOf(info.Conn) }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+c.path, bytes.NewReader(body))
-	if err != nil {
-		return o.fail(loadfile.Other, "the request could not be made")
-	}
-	req.Header = c.header
-	res, err := c.http.Do(req)
+	res, err := c.send(ctx, http.MethodPost, c.path, bytes.NewReader(body))
 	if err != nil {
 		return o.broken(ctx, err, loadfile.Reset)
 	}
@@ -110,6 +105,16 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer has another type")
 	}
 	return c.streamed(ctx, o, res.Body, conn)
+}
+
+// send sends one request; the caller closes the body of the answer.
+func (c *client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = c.header
+	return c.http.Do(req)
 }
 
 // errTimeout is the cause of a request that exceeded its time limit.
@@ -356,12 +361,7 @@ func reason(err error) string {
 func (c *client) get(ctx context.Context, path string, timeout time.Duration) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	req.Header = c.header
-	res, err := c.http.Do(req)
+	res, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return 0, nil, err
 	}

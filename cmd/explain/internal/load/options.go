@@ -137,7 +137,7 @@ func (o *Options) fill() (base string, err error) {
 	switch {
 	case o.Mode != "" && !slices.Contains(Modes, o.Mode):
 		return bad("--load-mode %s is unknown; it is prefill, decode or mixed", o.Mode)
-	case o.PromptTokens < 0 || o.PromptTokens > maxTokens || o.OutputTokens < 0 || o.OutputTokens > maxTokens:
+	case min(o.PromptTokens, o.OutputTokens) < 0 || max(o.PromptTokens, o.OutputTokens) > maxTokens:
 		return bad("a number of tokens is between 1 and %d", maxTokens)
 	case !(o.Rate >= 0 && o.Rate <= maxRate): // also refuses NaN
 		return bad("a rate is between 0 and %d requests per second", maxRate)
@@ -147,9 +147,9 @@ func (o *Options) fill() (base string, err error) {
 		return bad("a number of requests is between 1 and %d", maxRequests)
 	case o.Warmup < 0 || o.Warmup > maxRequests:
 		return bad("a number of warm-up requests is between 0 and %d", maxRequests)
-	case o.Duration < 0 || o.Timeout < 0 || o.HealthTimeout < 0:
+	case min(o.Duration, o.Timeout, o.HealthTimeout) < 0:
 		return bad("a time is not negative")
-	case o.SLO.TTFT < 0 || o.SLO.TPOT < 0 || o.SLO.E2E < 0:
+	case min(o.SLO.TTFT, o.SLO.TPOT, o.SLO.E2E) < 0:
 		return bad("a limit on a latency is not negative")
 	case o.Requests == 0 && o.Duration == 0:
 		return bad("a load without an end: give a number of requests or a duration")
