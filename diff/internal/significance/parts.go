@@ -32,6 +32,7 @@ const (
 	alikeHits = 3    // the largest hit is at most this many times the smallest
 	leastHit  = 0.1  // least that a hit adds, as a share of the mean unit
 	carried   = 0.7  // least share of a certain change that hits must explain
+	thinUnits = 5    // from so many units on, a side shows how much its parts vary
 	likeSides = 0.25 // most probability of a certain change's hits if the sides are alike
 )
 
@@ -52,6 +53,9 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 	p := make([]float64, len(parts))
 	for i := range parts {
 		list[i], p[i] = parts[i].byMean(tied, timer, alpha)
+		if parts[i].thin(unit) {
+			p[i] = 1
+		}
 	}
 	for i, adjusted := range Holm(p) {
 		v := &list[i]
@@ -61,9 +65,9 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 		up, down := parts[i].hits(unit, alpha), Part{parts[i].Head, parts[i].Base, parts[i].Waits}.hits(unit, alpha)
 		switch {
 		case len(up.at) > 0 && len(down.at) == 0:
-			v.few(&up, 1, len(parts[i].Head))
+			v.few(&up, 1, len(parts[i].Head), parts[i].thin(unit) && up.chance > alpha)
 		case len(down.at) > 0 && len(up.at) == 0:
-			v.few(&down, -1, len(parts[i].Base))
+			v.few(&down, -1, len(parts[i].Base), parts[i].thin(unit) && down.chance > alpha)
 		}
 	}
 	return list
@@ -79,11 +83,16 @@ func drifts(times []float64) bool {
 	return TrendOf(above).strong(len(times))
 }
 
+// thin reports whether the sides overlap, and one has too few units for that to be certain all the same.
+func (x Part) thin(unit float64) bool {
+	return !math.IsInf(unit, 1) && min(len(x.Base), len(x.Head)) < thinUnits && overlap(x.Base, x.Head)
+}
+
 // few records that single units carry a part. If most units stand apart, the mean gives the size, however units
 // correlate. A certain change that hits explain only in part stays with all units.
-func (v *PartVerdict) few(h *hits, sign float64, n int) {
+func (v *PartVerdict) few(h *hits, sign float64, n int, thin bool) {
 	if 2*len(h.at) > n {
-		v.Certain = true
+		v.Certain = !thin
 		return
 	}
 	delta := sign * h.excess / float64(n)

@@ -63,10 +63,12 @@ func (n *Number) OfShares(kinds []Priced) {
 	n.Trimmed = trimmed(head) / trimmed(base)
 }
 
+func (k Priced) overlap() bool { return overlap(times(k.Base), times(k.Head)) }
+
 // overlap reports whether a unit of the slower side takes no longer than one of the other side.
-func (k Priced) overlap() bool {
-	b, h := times(k.Base), times(k.Head)
-	return len(b) > 0 && len(h) > 0 && slices.Max(b) >= slices.Min(h) && slices.Max(h) >= slices.Min(b)
+func overlap(base, head []float64) bool {
+	return len(base) > 0 && len(head) > 0 &&
+		slices.Max(base) >= slices.Min(head) && slices.Max(head) >= slices.Min(base)
 }
 
 func times(kinds []Share) (list []float64) {
