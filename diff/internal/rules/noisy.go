@@ -120,24 +120,24 @@ func (j *judge) noisy(g *comparison.Gate, q *question) {
 	}
 	more, text := q.exceeds()
 	why := j.x.Why(n, v, s.family)
-	switch v.Outcome {
-	case significance.Holds:
+	wide := v.Outcome == significance.Fails && v.High > significance.Stalled*v.Low
+	switch open := wide || v.Outcome == significance.Undecided; {
+	case open && s.row.Metric == "unit.time.p50" && j.means[s.row.Labels.String()] && twoLengths(n):
+		g.Verdict = comparison.Pass
+		g.Reason = text + "; steps have two lengths, and the median lies between them: the mean is judged"
+	case v.Outcome == significance.Holds:
 		g.Verdict, g.Reason = comparison.Pass, text
 		if g.Resolution != nil && v.Class != significance.Improved {
 			g.Reason += "; would have failed from " + bad(n, s, *g.Resolution) + " on"
 		}
-	case significance.Warns:
+	case v.Outcome == significance.Warns:
 		g.Verdict, g.Reason = comparison.Warn, text+"; "+why
-	case significance.Fails:
+	case v.Outcome == significance.Fails:
 		if !more { // pairs of units and strata are judged by their own ratio, not that of the values
 			text = unit.Change(s.ratio(v.Ratio)-1) + " is more than " + r.Threshold()
 		}
 		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
-	case significance.Undecided:
-		if s.row.Metric == "unit.time.p50" && j.means[s.row.Labels.String()] && twoLengths(n) {
-			g.Verdict, g.Reason = comparison.Pass, text+"; steps have two lengths, and the median lies between them: the mean is judged"
-			break
-		}
+	default:
 		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
 	}
 	if v.Class == significance.Unsettled || v.Few {

@@ -34,6 +34,31 @@ func TestPairsByHand(t *testing.T) {
 	}
 }
 
+// A window of a ramp from 200 down to 160, its eighths 1.22 apart. In another one, from 1000 to 300, no eighth is below
+// 320: 1.6 times as long, which a drift of 2.9 explains, and one of 1.22 would not. Steady units of 1000 are 5 times as
+// long, which it does not explain.
+func TestWindowsOfARamp(t *testing.T) {
+	ramp := func(from, to float64) (list []float64) {
+		for i := range 64 {
+			list = append(list, from*math.Pow(to/from, float64(i)/63))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		head []float64
+		want significance.Outcome
+		code significance.Code
+	}{
+		{ramp(1000, 300), significance.Undecided, significance.Drifting},
+		{ramp(1000, 999), significance.Fails, ""},
+	} {
+		v := judge(significance.Number{Timer: 1e-3, Base: captures(ramp(200, 160)), Head: captures(c.head)})
+		if v.Outcome != c.want || v.Code != c.code {
+			t.Errorf("to %.0f: %+v", c.head[0], v)
+		}
+	}
+}
+
 // Units of 1, 2, … 16: the medians of the eighths are 1.5 to 15.5, the correlation of ln with the place is by hand below.
 func TestTrend(t *testing.T) {
 	var v []float64

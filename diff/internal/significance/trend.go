@@ -59,10 +59,10 @@ func (t Trend) drifts(n int) bool {
 func (t Trend) strong(n int) bool { return t.Range > 1.15 && t.drifts(n) }
 
 // apart reports whether the captures differ by more than their drifts explain: the gap between the largest eighth of
-// the faster one and the smallest of the slower one is more than twice the smaller of the two drifts. A drift alone
+// the faster one and the smallest of the slower one is more than twice the larger of the two drifts. A drift alone
 // would need more than two lengths of a capture between them.
 func (t Trend) apart(u Trend) bool {
-	return max(t.low-u.high, u.low-t.high) > 2*math.Log(min(t.Range, u.Range))
+	return max(t.low-u.high, u.low-t.high) > 2*math.Log(max(t.Range, u.Range))
 }
 
 func logs(values []float64) []float64 {
