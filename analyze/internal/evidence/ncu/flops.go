@@ -2,7 +2,6 @@ package ncu
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -76,17 +75,6 @@ func (f *Flops) Total(tensorRatio *float64, usesTensor bool) *float64 {
 		return nil
 	}
 	return &v
-}
-
-// main is the type with most operations.
-func (f *Flops) main() int {
-	most := fp32
-	for t := range f.count {
-		if f.count[t] > f.count[most] {
-			most = t
-		}
-	}
-	return most
 }
 
 // counters are the metrics that count operations, in instructions or operations.
@@ -231,16 +219,4 @@ func (p path) kind() int {
 		return t.kind
 	}
 	return tensorHalf
-}
-
-// intensity is operations per byte of device memory; nil if either is unknown.
-func intensity(flops, bytes *float64) *float64 {
-	if flops == nil || bytes == nil || *bytes <= 0 {
-		return nil
-	}
-	v := *flops / *bytes
-	if math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }

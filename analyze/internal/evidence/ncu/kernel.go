@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/secret"
@@ -237,7 +238,7 @@ func (k *Kernel) aggregate() {
 	}
 	if counted == len(k.Launches) {
 		k.Flops = &operations
-		k.Intensity = intensity(&flops, &bytes)
+		k.Intensity = stat.Ratio(flops, bytes)
 		if timed == counted && ns > 0 {
 			k.FlopRate = new(operations / ns * 1e9)
 		}
@@ -274,13 +275,19 @@ func (k *Kernel) values(get func(*Launch) *float64) []float64 {
 
 // mainType is the type with most operations over all launches.
 func (k *Kernel) mainType() int {
-	var sum Flops
+	var sum [numTypes]float64
 	for _, l := range k.Launches {
 		for t, n := range l.Flops.count {
-			sum.count[t] += n
+			sum[t] += n
 		}
 	}
-	return sum.main()
+	most := fp32
+	for t := range sum {
+		if sum[t] > sum[most] {
+			most = t
+		}
+	}
+	return most
 }
 
 // weighted accumulates a mean: weighted by time if times are known, plain if not.
