@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -93,7 +92,6 @@ const (
 	growth      = 2.0  // of the median answer, from the first quarter of the load to the last
 	poorGoodput = 0.90
 	fewForTail  = 100 // requests, below which a p99 is hardly more than the largest value
-	loadRows    = 200 // requests that the report itself lists
 	minGrowth   = 40  // requests listed, below which quarters say little
 )
 
@@ -198,17 +196,7 @@ func loadRequests(o *kit.Output, r *loadfile.Result) {
 		}
 		t.Partial(row...)
 	}
-	whole := o.Table("load_requests")
-	for i := range r.Requests {
-		row(whole, i)
-	}
-	whole.TotalRows = r.Counts.Sent
-	if len(r.Requests) <= loadRows && r.Every == 1 {
-		whole.Add()
-		return
-	}
-	addSpaced(o, whole, len(r.Requests), loadRows, row)
-	o.Note("The table lists " + strconv.Itoa(loadRows) + " requests, evenly spaced; load_requests.csv has more.")
+	addSpaced(o, "load_requests", len(r.Requests), r.Counts.Sent, "requests", row)
 }
 
 func loadCharts(o *kit.Output, r *loadfile.Result) {

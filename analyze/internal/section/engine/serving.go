@@ -72,13 +72,13 @@ func perLine(id, unit string, better report.Direction, meaning string) report.Me
 
 // Bounds from which a log gives a finding.
 const (
-	kvFull       = 0.90 // of the KV cache, p90
-	queuePerRun  = 0.5  // requests that wait for each that runs, medians
-	kvRoom       = 0.70 // usage, p90, below which it is not the KV cache that requests wait for
-	fewSteady    = 5    // lines below which their spread says little
-	maxEngines   = 16   // with metrics of their own
-	maxSampleLen = 200  // lines that the report itself lists; serving.csv has more
-	maxLogRows   = 200_000
+	kvFull      = 0.90 // of the KV cache, p90
+	queuePerRun = 0.5  // requests that wait for each that runs, medians
+	kvRoom      = 0.70 // usage, p90, below which it is not the KV cache that requests wait for
+	fewSteady   = 5    // lines below which their spread says little
+	maxEngines  = 16   // with metrics of their own
+	maxShown    = 200  // lines or requests that the report itself lists; the CSV file has more
+	maxLogRows  = 200_000
 )
 
 // servingRun is the state of the section.
@@ -250,20 +250,7 @@ func (r *servingRun) samples() {
 			kit.Maybe("running", notNaN(s.Running)), kit.Maybe("waiting", notNaN(s.Waiting)),
 			kit.Maybe("usage", notNaN(s.Usage)), kit.Maybe("prefix_hits", notNaN(s.PrefixHits)))
 	}
-	t := r.out.Table("serving_samples")
-	for i := range min(len(r.list), maxLogRows) {
-		row(t, i)
-	}
-	t.TotalRows = int64(len(r.list))
-	if len(r.list) > maxLogRows {
-		addOthers(t)
-	}
-	if len(r.list) <= maxSampleLen {
-		t.Add()
-		return
-	}
-	addSpaced(r.out, t, len(r.list), maxSampleLen, row)
-	r.out.Note("The table lists " + strconv.Itoa(maxSampleLen) + " lines, evenly spaced; serving.csv has more.")
+	addSpaced(r.out, "serving_samples", len(r.list), int64(len(r.list)), "lines", row)
 }
 
 // attachFirst writes the CSV file of a table of n rows, of which it holds the first maxLogRows.
@@ -276,17 +263,30 @@ func attachFirst(o *kit.Output, t *kit.Table, n int, what string) {
 	t.Attach()
 }
 
-// addSpaced writes a table as a CSV file, and adds at most shown of its n rows to the report, evenly spaced.
-func addSpaced(o *kit.Output, whole *kit.Table, n, shown int, row func(t *kit.Table, i int)) {
-	whole.Attach()
-	short := o.Table(whole.ID)
-	shown = min(shown, n)
-	for k := range shown {
-		row(short, k*n/shown)
+// addSpaced adds a table of n rows, of total that there are: the first maxLogRows to its CSV file, and at most
+// maxShown, evenly spaced, to the report.
+func addSpaced(o *kit.Output, id string, n int, total int64, what string, row func(t *kit.Table, i int)) {
+	whole := o.Table(id)
+	for i := range min(n, maxLogRows) {
+		row(whole, i)
 	}
-	short.File, short.TotalRows = "", whole.TotalRows
+	whole.TotalRows = total
+	if n > maxLogRows {
+		addOthers(whole)
+	}
+	if n <= maxShown {
+		whole.Add()
+		return
+	}
+	whole.Attach()
+	short := o.Table(id)
+	for k := range maxShown {
+		row(short, k*n/maxShown)
+	}
+	short.File, short.TotalRows = "", total
 	addOthers(short)
 	short.Add()
+	o.Note("The table lists " + strconv.Itoa(maxShown) + " " + what + ", evenly spaced; " + whole.File + " has more.")
 }
 
 // addOthers ends a table that is cut, and in which nothing adds up.
