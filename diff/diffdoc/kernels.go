@@ -27,19 +27,20 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	}
 	shown := kernels[:min(len(kernels), limit)]
 	var values, deltas, changes, oneRun []float64
+	var counts []*float64
 	for _, k := range shown {
+		counts = append(counts, k.BaseCount, k.HeadCount)
 		oneRun = append(oneRun, comparison.Value(perRun(k.Base, k.BaseCount)), comparison.Value(perRun(k.Head, k.HeadCount)))
 		values = append(values, comparison.Value(k.Base), comparison.Value(k.Head))
 		deltas, changes = append(deltas, k.Delta), append(changes, k.Delta, k.CountEffect, k.PerCallEffect)
 	}
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, changes...)
 	run := unit.Common(report.Nanoseconds, oneRun...)
-	counts := countsTitle("runs", shown, func(k comparison.Kernel) [2]*float64 { return [2]*float64{k.BaseCount, k.HeadCount} })
 	t := doc.Table{
 		ID:      "kernels",
 		Caption: doc.Spans("Kernels that changed, or may have"),
 		Columns: doc.Cols("Kernel", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">%",
-			">"+counts, ">"+run.Header("One run"), "Class"),
+			">"+countsTitle("runs", counts), ">"+run.Header("One run"), "Class"),
 	}
 	if detail {
 		t.Columns = append(t.Columns, append(effectColumns(change), doc.Cols("+Paired by")...)...)

@@ -168,16 +168,15 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 	calls = largestChanges(calls, len(calls), callCost)
 	costs := lists.Map(calls, callCost)
 	var values []float64
+	var counts []*float64
 	for _, a := range calls {
 		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
+		counts = append(counts, a.BaseCount, a.HeadCount)
 	}
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, costs...)
-	counts := countsTitle("calls", calls, func(a comparison.API) [2]*float64 {
-		return [2]*float64{a.BaseCount, a.HeadCount}
-	})
 	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls of one unit. " + hostTime), Columns: doc.Cols("Call",
-		">"+counts, ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">% per call",
-		"Class")}
+		">"+countsTitle("calls", counts), ">"+scale.Header("Base"), ">"+scale.Header("Head"),
+		">"+change.Header("Change"), ">% per call", "Class")}
 	if !changed {
 		t.Columns = append(t.Columns, doc.Cols(">Mean of one call")...)
 	}
@@ -195,13 +194,9 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 }
 
 // countsTitle heads a column of counts in a unit: they are means if one of them is not whole.
-func countsTitle[T any](noun string, rows []T, counts func(r T) [2]*float64) string {
-	for _, r := range rows {
-		for _, n := range counts(r) {
-			if n != nil && *n != math.Trunc(*n) {
-				return "Mean " + noun
-			}
-		}
+func countsTitle(noun string, counts []*float64) string {
+	if slices.ContainsFunc(counts, func(n *float64) bool { return n != nil && *n != math.Trunc(*n) }) {
+		return "Mean " + noun
 	}
 	return strings.ToUpper(noun[:1]) + noun[1:]
 }

@@ -35,9 +35,9 @@ func (v *View) stepParts() []stepPart {
 
 // answer is one line: the number, its parts, and the kernel that takes most of it.
 func answer(v *View) []doc.Span {
-	for i := range v.Warnings {
-		if c := v.Warnings[i].Code; c == "no_kernels" || c == "no_gpu_work" { // then nothing else matters
-			return Prose(v.Warnings[i].Text)
+	for _, w := range v.Warnings {
+		if w.Code == "no_kernels" || w.Code == "no_gpu_work" { // then nothing else matters
+			return Prose(w.Text)
 		}
 	}
 	if spans := stepAnswer(v); len(spans) > 0 {

@@ -82,12 +82,12 @@ func serverState(v *View) string {
 	var parts []string
 	for _, n := range serverNow {
 		m := v.Metric(n.id)
-		switch {
-		case ValueOf(m) == "":
-		case m.Summary != nil:
-			parts = append(parts, n.text+unit.Format(m.Summary.P50, m.Unit))
-		default:
-			parts = append(parts, n.text+unit.Format(*m.Value, m.Unit))
+		value := ValueOf(m)
+		if value != "" && m.Summary != nil {
+			value = unit.Format(m.Summary.P50, m.Unit)
+		}
+		if value != "" {
+			parts = append(parts, n.text+value)
 		}
 	}
 	if len(parts) == 0 {

@@ -105,11 +105,8 @@ func stepMark(steps *report.UnitSteps, e report.UnitEvent, used map[string]bool)
 
 // callLane draws the calls of a thread.
 func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, used map[string]bool) doc.Lane {
-	l := doc.Lane{Title: "calls of the " + host, Rows: 1}
-	for _, e := range calls {
-		l.Marks = append(l.Marks, stepMark(steps, e, used))
-	}
-	return l
+	marks := lists.Map(calls, func(e report.UnitEvent) doc.Mark { return stepMark(steps, e, used) })
+	return doc.Lane{Title: "calls of the " + host, Rows: 1, Marks: marks}
 }
 
 // rangeLane draws the NVTX ranges of the thread, nested ones below; only the longest if there are many.

@@ -156,11 +156,7 @@ func (f figure) plot(y axis, yUnit string, height int, role markup, describe str
 // xTicks writes the ticks of a horizontal axis below the drawing.
 func (f figure) xTicks(x axis, u string) {
 	ticks := x.ticks()
-	at := make([]float64, len(ticks))
-	for i, v := range ticks {
-		at[i] = x.at(v)
-	}
-	f.xTexts(at, tickTexts(u, ticks), anchorAt)
+	f.xTexts(lists.Map(ticks, x.at), tickTexts(u, ticks), anchorAt)
 }
 
 // xTexts writes texts below the drawing at places from 0 to 1, aligned by what align says of their place.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -91,13 +92,10 @@ const forestBend = 0.05
 // forest draws changes as points on one axis of relative change, each with its interval, the noise floor around zero,
 // and the limit of its rule. The series have the styles point, low, high, noise and limit; NaN is unknown.
 func forest(f figure) {
-	of, most := byStyle(f), 0.1
+	of, most := byStyle(f), max(0.1, lists.Most(everyValue(f), math.Abs))
 	points := of["point"]
 	if points == nil {
 		return
-	}
-	for _, v := range everyValue(f) {
-		most = max(most, math.Abs(v))
 	}
 	end := math.Asinh(most * 1.05 / forestBend)
 	share := func(v float64) float64 { return (math.Asinh(v/forestBend) + end) / 2 / end }
