@@ -109,7 +109,8 @@ type Found struct {
 	Commits []Commit `json:"commits"`
 	Owners  []string `json:"owners"`
 
-	near []string // commits whose acknowledgement covers the change
+	near   []string // commits whose acknowledgement covers the change
+	series *Checked
 }
 
 // Commit is one commit between two nights.
@@ -155,7 +156,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 			}
 			changes := checked.told.Changes
 			for k := range changes {
-				found := x.found(checked.told, k)
+				found := checked.found(k)
 				found.acknowledge(acks)
 				found.Open = found.Worse && !found.Gone && (found.Ack == nil || !found.Ack.Holds(o.Today))
 				if err := x.explain(ctx, s, changes, k, found); err != nil {
@@ -283,15 +284,15 @@ func (c *Checked) after(was *Checked, workloads map[string]Workload) *Border {
 }
 
 // found returns the k-th change of a series.
-func (s *Series) found(told *change.Told, k int) *Found {
-	changes := told.Changes
+func (s *Checked) found(k int) *Found {
+	changes := s.told.Changes
 	c := changes[k]
 	before := s.before(c.At)
-	f := &Found{Number: s.Number, Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At],
-		FoundAt: s.Nights[c.Found].Time, Ratio: math.Exp(c.Shift), P: c.P, Worse: s.Worse(c.Shift),
+	f := &Found{series: s, Number: s.Number, Pinned: s.Pinned, Before: s.Series.Nights[before], After: s.Series.Nights[c.At],
+		FoundAt: s.Series.Nights[c.Found].Time, Ratio: math.Exp(c.Shift), P: c.P, Worse: s.Worse(c.Shift),
 		Rows: []comparison.AnswerRow{}, Attribution: []comparison.AttributionRow{},
 		Commits: []Commit{}, Owners: []string{}}
-	f.LevelAfter = math.Exp(told.Levels[c.At])
+	f.LevelAfter = math.Exp(s.told.Levels[c.At])
 	f.LevelBefore = f.LevelAfter / f.Ratio
 	if f.Before.Commit != f.After.Commit {
 		f.Bisect = "explain bisect --good " + f.Before.Commit + " --bad " + f.After.Commit
@@ -303,8 +304,8 @@ func (s *Series) found(told *change.Told, k int) *Found {
 		}
 	}
 	f.Gone = c.Gone || math.Abs(c.Shift+rest) < math.Abs(c.Shift)/2 || (c.Shift+rest)*c.Shift < 0
-	for i := max(0, c.At-nearby); i <= min(len(s.Nights)-1, c.At+nearby); i++ {
-		f.near = append(f.near, s.Nights[i].Commit)
+	for i := max(0, c.At-nearby); i <= min(s.Nights-1, c.At+nearby); i++ {
+		f.near = append(f.near, s.Series.Nights[i].Commit)
 	}
 	return f
 }

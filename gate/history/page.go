@@ -212,11 +212,9 @@ func (c *Checks) Page(link func(r *Run) string) doc.Document {
 	shown := map[*Checked]bool{} // series that are drawn with one of their changes
 	for _, f := range c.Changes {
 		d.Add(changeBlocks(f)...)
-		for k, x := range drawn {
-			if f.of(x) && !shown[x] {
-				shown[x] = true
-				d.Add(chart(x, c, "series-"+strconv.Itoa(k+1), link))
-			}
+		if k := slices.Index(drawn, f.series); k >= 0 && !shown[f.series] {
+			shown[f.series] = true
+			d.Add(chart(f.series, c, "series-"+strconv.Itoa(k+1), link))
 		}
 	}
 	d.Add(borderBlocks(c)...)
@@ -274,9 +272,9 @@ func chart(x *Checked, c *Checks, id string, link func(r *Run) string) doc.Chart
 	for i := from; i < len(nights); i++ {
 		n := &nights[i]
 		day := n.Time.Format(time.DateOnly)
-		if f := c.at(x, n); f != nil {
-			tone = map[bool]doc.Tone{true: doc.Bad, false: doc.Good}[f.Worse]
-			at(&changes, i, unit.Change(f.Ratio-1)+" at "+Short(n.Commit)+", "+day)
+		if f := lists.Find(x.told.Changes, func(f *change.Change) bool { return f.At == i }); f != nil {
+			tone = map[bool]doc.Tone{true: doc.Bad, false: doc.Good}[x.Worse(f.Shift)]
+			at(&changes, i, unit.Change(math.Expm1(f.Shift))+" at "+Short(n.Commit)+", "+day)
 		}
 		if i > 0 && !x.comparable(i, i-1) {
 			tone = doc.Plain
@@ -294,21 +292,6 @@ func chart(x *Checked, c *Checks, id string, link func(r *Run) string) doc.Chart
 	}
 	d.Series = slices.DeleteFunc([]doc.Series{points, level, borders, changes}, func(s doc.Series) bool { return len(s.Values) == 0 })
 	return d
-}
-
-// at returns the change of a series that begins at a night; nil if there is none.
-func (c *Checks) at(x *Checked, n *Night) *Found {
-	for _, f := range c.Changes {
-		if f.After.Commit == n.Commit && f.After.Time.Equal(n.Time) && f.of(x) {
-			return f
-		}
-	}
-	return nil
-}
-
-// of reports whether a change is one of the series.
-func (f *Found) of(x *Checked) bool {
-	return f.Repository == x.Repository && f.Branch == x.Branch && f.Workload == x.Workload && f.Of() == x.Of()
 }
 
 // moved describes which fields of the environment changed at a night.
