@@ -22,9 +22,8 @@ type Pinned struct {
 // Added is the result of an Add.
 type Added struct {
 	Merged
-	Workload Workload
-	Pinned   bool // numbers of a reference commit were added
-	Near     bool // the time is the clock's, and the newest run of another commit is of the same minute
+	Pinned bool // numbers of a reference commit were added
+	Near   bool // the time is the clock's, and the newest run of another commit is of the same minute
 }
 
 // Add stores captures of one commit, all of one workload. Existing runs stay as they are: adding twice changes nothing.
@@ -41,19 +40,20 @@ func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinn
 	if err := p.check(now); err != nil {
 		return nil, err
 	}
-	out := &Added{Workload: WorkloadOf(reports[0], p.Workload)}
-	rows, err := rowsOf(&p, reports, out.Workload)
+	workload := WorkloadOf(reports[0], p.Workload)
+	rows, err := rowsOf(&p, reports, workload)
 	if err != nil {
 		return nil, err
 	}
-	beside, err := pinned.points(out.Workload, p.Workload)
+	beside, err := pinned.points(workload, p.Workload)
 	if err != nil {
 		return nil, err
 	}
+	out := &Added{}
 	return out, s.change(ctx, func(c *changes) error {
 		if clock {
 			var err error
-			if out.Near, err = c.clock(ctx, &p, out.Workload.id()); err != nil {
+			if out.Near, err = c.clock(ctx, &p, workload.id()); err != nil {
 				return err
 			}
 			for i := range rows {

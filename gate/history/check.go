@@ -54,8 +54,9 @@ type Checked struct {
 	// Blind reports whether a series has too few nights to show a change of mostUnseen
 	Blind bool `json:"blind"`
 
-	told  *change.Told
-	least float64
+	told    *change.Told
+	least   float64
+	borders []*Border
 }
 
 // Border is a place at which the environment of a series changed, and the change of its level there. The effect of the
@@ -150,16 +151,16 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 		for _, x := range list {
 			checked := x.checked(o.Least)
 			out.Series = append(out.Series, checked)
-			out.Borders = append(out.Borders, checked.borders(out.epochs)...)
+			checked.borders = checked.bordersIn(out.epochs)
+			out.Borders = append(out.Borders, checked.borders...)
 			if c := checked.Creep; c != nil && x.Worse(c.PerYear) {
 				out.Warned++
 			}
-			changes := checked.told.Changes
-			for k := range changes {
+			for k := range checked.told.Changes {
 				found := checked.found(k)
 				found.acknowledge(acks)
 				found.Open = found.Worse && !found.Gone && (found.Ack == nil || !found.Ack.Holds(o.Today))
-				if err := x.explain(ctx, s, changes, k, found); err != nil {
+				if err := x.explain(ctx, s, checked.told.Changes, k, found); err != nil {
 					return nil, err
 				}
 				if found.Bisect != "" {
@@ -210,8 +211,8 @@ func (s *Series) checked(least float64) *Checked {
 	return c
 }
 
-// borders returns the changes of the environment of a series.
-func (c *Checked) borders(epochs map[string]Workload) (list []*Border) {
+// bordersIn returns the changes of the environment of a series; epochs has what each is.
+func (c *Checked) bordersIn(epochs map[string]Workload) (list []*Border) {
 	for _, b := range c.told.Borders {
 		x := c.border(c.Series.Nights[max(0, b.At-1)], c.Series.Nights[b.At], b.Shift, b.SE)
 		x.Night, x.Nights = b.At, b.Nights
@@ -285,11 +286,10 @@ func (c *Checked) after(was *Checked, workloads map[string]Workload) *Border {
 
 // found returns the k-th change of a series.
 func (s *Checked) found(k int) *Found {
-	changes := s.told.Changes
+	changes, nights := s.told.Changes, s.Series.Nights
 	c := changes[k]
-	before := s.before(c.At)
-	f := &Found{series: s, Number: s.Number, Pinned: s.Pinned, Before: s.Series.Nights[before], After: s.Series.Nights[c.At],
-		FoundAt: s.Series.Nights[c.Found].Time, Ratio: math.Exp(c.Shift), P: c.P, Worse: s.Worse(c.Shift),
+	f := &Found{series: s, Number: s.Number, Pinned: s.Pinned, Before: nights[s.before(c.At)], After: nights[c.At],
+		FoundAt: nights[c.Found].Time, Ratio: math.Exp(c.Shift), P: c.P, Worse: s.Worse(c.Shift),
 		Rows: []comparison.AnswerRow{}, Attribution: []comparison.AttributionRow{},
 		Commits: []Commit{}, Owners: []string{}}
 	f.LevelAfter = math.Exp(s.told.Levels[c.At])
@@ -305,7 +305,7 @@ func (s *Checked) found(k int) *Found {
 	}
 	f.Gone = c.Gone || math.Abs(c.Shift+rest) < math.Abs(c.Shift)/2 || (c.Shift+rest)*c.Shift < 0
 	for i := max(0, c.At-nearby); i <= min(s.Nights-1, c.At+nearby); i++ {
-		f.near = append(f.near, s.Series.Nights[i].Commit)
+		f.near = append(f.near, nights[i].Commit)
 	}
 	return f
 }

@@ -214,7 +214,7 @@ func (c *Checks) Page(link func(r *Run) string) doc.Document {
 		d.Add(changeBlocks(f)...)
 		if k := slices.Index(drawn, f.series); k >= 0 && !shown[f.series] {
 			shown[f.series] = true
-			d.Add(chart(f.series, c, "series-"+strconv.Itoa(k+1), link))
+			d.Add(chart(f.series, "series-"+strconv.Itoa(k+1), link))
 		}
 	}
 	d.Add(borderBlocks(c)...)
@@ -240,7 +240,7 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, link func(r *Run) st
 	said = slices.DeleteFunc(said, func(text string) bool { return text == "" })
 	blocks = append(blocks, doc.P(workloadSpans(c.workloads[x.Workload])), doc.P(strings.Join(said, "; ")))
 	if !shown {
-		blocks = append(blocks, chart(x, c, id, link))
+		blocks = append(blocks, chart(x, id, link))
 	}
 	return append(blocks, nightTable(&x.Series, link), doc.Fold("", "Environments", epochList(&x.Series, c.epochs)))
 }
@@ -252,7 +252,7 @@ func workloadSpans(w Workload) []doc.Span {
 
 // chart draws the newest nights: grey dots, red from a change for the worse on; the level as steps, with its noise; the
 // changes with commit and date, and the borders of environments.
-func chart(x *Checked, c *Checks, id string, link func(r *Run) string) doc.Chart {
+func chart(x *Checked, id string, link func(r *Run) string) doc.Chart {
 	nights := x.Series.Nights
 	from := max(0, len(nights)-drawnNights)
 	d := doc.Chart{ID: id, Title: x.Of(), Kind: "trend", Unit: x.Unit, XTitle: "Night"}
@@ -278,7 +278,7 @@ func chart(x *Checked, c *Checks, id string, link func(r *Run) string) doc.Chart
 		}
 		if i > 0 && !x.comparable(i, i-1) {
 			tone = doc.Plain
-			at(&borders, i, c.moved(x, n))
+			at(&borders, i, moved(x.borders, i))
 		}
 		value := unit.Format(n.followed(), d.Unit)
 		points.Add(day, n.followed())
@@ -295,9 +295,9 @@ func chart(x *Checked, c *Checks, id string, link func(r *Run) string) doc.Chart
 }
 
 // moved describes which fields of the environment changed at a night.
-func (c *Checks) moved(x *Checked, n *Night) string {
-	for _, b := range c.Borders {
-		if b.After.Time.Equal(n.Time) && b.Branch == x.Branch && len(b.Fields) > 0 {
+func moved(borders []*Border, night int) string {
+	for _, b := range borders {
+		if b.Night == night && len(b.Fields) > 0 {
 			return strings.Join(lists.Map(b.Fields, func(f Moved) string {
 				return f.Name + " " + cmp.Or(f.Before, "unknown") + " → " + cmp.Or(f.After, "unknown")
 			}), ", ")

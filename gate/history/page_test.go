@@ -1,10 +1,14 @@
 package history_test
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/gate/history"
+	"github.com/nsys-llm/explain/gate/history/historytest"
 )
 
 // TestSparkline: eight bars share the room between the lowest and the highest value alike; where that is less than 2 % of the
@@ -50,5 +54,33 @@ func TestLineHoldsTheNewestNights(t *testing.T) {
 		Nights: []history.Night{{Value: 400_000, Ratio: ratio(1)}, {Value: 1, Ratio: ratio(1.5)}}}
 	if got, want := s.Line(30), "▁█ 1.000 → 1.500 of aaaaaaaaaa (+50.0 %, 2 nights)"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestBordersOfTwoWorkloads: two workloads of one branch run in the same minutes. Each has another driver from night 10
+// on, and the chart of each shows its own.
+func TestBordersOfTwoWorkloads(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "h.db"))
+	for w, drivers := range map[string][2]string{"a": {"1", "2"}, "b": {"3", "4"}} {
+		for i := range 20 {
+			c := historytest.Capture{Noise: 0.004, Steps: 4, Seed: uint64(i) + uint64(w[0])*100, Driver: drivers[i/10]}
+			p := night(i)
+			p.Workload = w
+			add(t, s, p, historytest.Report(t, c))
+		}
+	}
+	var drawn []string
+	for _, b := range check(t, s, history.CheckOptions{}).Page(nil) {
+		if c, ok := b.(doc.Chart); ok {
+			for _, line := range c.Series {
+				if line.Name == "environment" {
+					drawn = append(drawn, line.Words...)
+				}
+			}
+		}
+	}
+	slices.Sort(drawn)
+	if want := []string{"driver 1 → 2", "driver 3 → 4"}; !slices.Equal(drawn, want) {
+		t.Errorf("%q, want %q", drawn, want)
 	}
 }
