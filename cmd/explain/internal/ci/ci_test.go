@@ -54,6 +54,20 @@ func TestExitOn(t *testing.T) {
 	}
 }
 
+// A leg stands for the longest of the expected names that it ends in: explain-long-decode is no decode.
+func TestLegsAndTheirNames(t *testing.T) {
+	legs := []comparison.Leg{{Name: "explain-long-decode"}, {Name: "prefill"}, {Name: "extra"}}
+	missing := nameLegs(legs, []string{"decode", "long-decode", "prefill"})
+	if len(missing) != 1 || missing[0].Name != "decode" || missing[0].Comparison.Verdict != comparison.Error {
+		t.Errorf("%+v", missing)
+	}
+	for i, want := range []string{"long-decode", "prefill", "extra"} {
+		if legs[i].Name != want {
+			t.Errorf("%s, want %s", legs[i].Name, want)
+		}
+	}
+}
+
 // A shell reads the command that repeats a comparison as it was given.
 func TestReproduce(t *testing.T) {
 	f := gateFlags{base: []string{"a.json"}, head: []string{"it's b.json"}, phase: "decode"}

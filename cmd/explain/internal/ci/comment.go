@@ -2,6 +2,7 @@ package ci
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,14 +116,7 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 		}
 		legs = append(legs, leg)
 	}
-	missing := missingLegs(legs, f.expect)
-	for i := range legs { // use the names of --expect as titles
-		for _, name := range f.expect {
-			if strings.HasSuffix(legs[i].Name, "-"+name) {
-				legs[i].Name = name
-			}
-		}
-	}
+	missing := nameLegs(legs, f.expect)
 	legs = append(legs, missing...)
 	if s != nil {
 		if err := s.Accept(ctx, legs, f.github.acceptance("")); err != nil {
@@ -145,19 +139,26 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 	return nil
 }
 
-// missingLegs returns an error comparison for each name of expect that has no comparison.
-func missingLegs(legs []comparison.Leg, expect []string) []comparison.Leg {
-	var list []comparison.Leg
+// nameLegs gives each comparison the name that it stands for: the longest of expect that its own is, or ends in after a
+// dash. It returns an error comparison for each name that none stands for.
+func nameLegs(legs []comparison.Leg, expect []string) (missing []comparison.Leg) {
+	for i := range legs {
+		best := ""
+		for _, name := range expect {
+			if strings.HasSuffix("-"+legs[i].Name, "-"+name) && len(name) > len(best) {
+				best = name
+			}
+		}
+		legs[i].Name = cmp.Or(best, legs[i].Name)
+	}
 	for _, name := range expect {
-		if !slices.ContainsFunc(legs, func(l comparison.Leg) bool {
-			return l.Name == name || strings.HasSuffix(l.Name, "-"+name)
-		}) {
+		if !slices.ContainsFunc(legs, func(l comparison.Leg) bool { return l.Name == name }) {
 			c := &comparison.Comparison{Verdict: comparison.Error,
 				Answer: comparison.Answer{Notes: []string{"it left no comparison: its job failed or never ran"}}}
-			list = append(list, comparison.Leg{Name: name, Comparison: c})
+			missing = append(missing, comparison.Leg{Name: name, Comparison: c})
 		}
 	}
-	return list
+	return missing
 }
 
 // commentText returns the comment on one comparison, as gate writes it, or on several combined.
