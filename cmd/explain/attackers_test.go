@@ -402,7 +402,8 @@ var mends = []struct{ why, with, file, old, without string }{
 	{"D6, a label by an app", "", "../../gate/accept.go", "case l.bot || strings.HasSuffix(l.By, \"[bot]\"):", "case l.bot && l.By == \"\":"},
 	{"D6, a label by who may not", "", "../../gate/accept.go", "if ok, why := a.may(ctx, s, l.By); !ok {", "if ok, why := a.may(ctx, s, l.By); !ok && why == \"\" {"},
 	{"D6, a check of another app", "", "../../gate/record.go", "if app == \"\" || !c.wroteIt(", "if app == \"\" || false && !c.wroteIt("},
-	{"D7, the comment over a matrix", "", "internal/ci/comment.go", "case s != nil && code != cmdenv.OK:", "case s != nil && code > 99:"},
+	{"D7, the comment over a matrix", "", "internal/ci/comment.go",
+		"(s != nil || f.judges) && code != cmdenv.OK:", "f.judges && code > 99:"},
 	{"D13, a success of another base", "", "internal/ci/gate.go", "	s.Pending(cmd.Context())\n", ""},
 	{"D13, two pull requests with one head", "", "../../gate/pull.go", "	if len(match) > 0 {\n		return match, nil", "	if len(match) > 0 {\n		return match[len(match)-1:], nil"},
 }

@@ -45,7 +45,10 @@ unless --exit-on is given, since gate has judged already.`,
 		Example: `  explain gate comment gate/comparison.json > comment.md
   explain gate comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.judges = cmd.Flags().Changed("exit-on")
+			return f.run(cmd.Context(), e, args)
+		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.merge, "merge", false, "combine several comparisons in one comment")
@@ -66,6 +69,7 @@ type commentFlags struct {
 	expect []string
 	files  []string
 	out    string
+	judges bool // --exit-on was given: the exit code is that of the verdict on any CI
 }
 
 func (f *commentFlags) run(ctx context.Context, e *cmdenv.Env, args []string) error {
@@ -133,7 +137,7 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 	switch code := f.github.exitCode(diffdoc.Worst(legs).Verdict); {
 	case len(missing) > 0 && f.github.exitOn != "never":
 		return cmdenv.Exit(cmdenv.Input)
-	case s != nil && code != cmdenv.OK:
+	case (s != nil || f.judges) && code != cmdenv.OK:
 		return cmdenv.Exit(code)
 	}
 	return nil
