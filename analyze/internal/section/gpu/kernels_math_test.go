@@ -10,6 +10,17 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
+// halfOf is a capture of steps of 1 ms on a GPU, half of which a kernel takes.
+func halfOf(kernel string, gpu tracetest.GPU) *tracetest.Builder {
+	const us = sectiontest.Us
+	b := sectiontest.Steps(12, func(th *tracetest.Thread, at int64) {
+		th.Launch(kernel, at/100, at/100+1, tracetest.Kernel{Start: at, End: at + 500*us})
+		th.Launch("softmax", at/100+2, at/100+3, tracetest.Kernel{Start: at + 500*us, End: at + 1000*us})
+	})
+	b.GPU(gpu)
+	return b
+}
+
 // Half of the step is products in FP32 on a GPU of compute capability 8.0. In TF32, or on an older GPU, nothing is
 // said.
 func TestFP32MathIsFound(t *testing.T) {
@@ -22,15 +33,7 @@ func TestFP32MathIsFound(t *testing.T) {
 		{"cutlass_80_tensorop_s1688gemm_128x128", 8, ""},
 		{"maxwell_sgemm_128x64_tn", 6, ""},
 	} {
-		b := tracetest.New()
-		b.GPU(tracetest.GPU{Name: "A GPU", Compute: [2]int64{c.major, 0}})
-		th := b.Process(1, "p").Thread(1, "")
-		for i := range int64(12) {
-			at := i * 1000 * sectiontest.Us
-			th.Launch(c.name, 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3,
-				tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
-		}
+		b := halfOf(c.name, tracetest.GPU{Name: "A GPU", Compute: [2]int64{c.major, 0}})
 		sectiontest.Look(t, b, analyze.Options{}).Finding("fp32_math", c.want)
 	}
 }
@@ -51,15 +54,7 @@ func TestFP32MathIsWorthWhatTheGPUAllows(t *testing.T) {
 		{"Tesla T4", 437_693, "Compute in FP16", "TF32"},
 		{"A GPU", 500_000, "how much faster", ""},
 	} {
-		b := tracetest.New()
-		b.GPU(tracetest.GPU{Name: c.gpu, Compute: [2]int64{8, 0}})
-		th := b.Process(1, "p").Thread(1, "")
-		for i := range int64(12) {
-			at := i * 1000 * sectiontest.Us
-			th.Launch("ampere_sgemm_128x64_tn", 100*i, 100*i+1, tracetest.Kernel{Start: at, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3,
-				tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
-		}
+		b := halfOf("ampere_sgemm_128x64_tn", tracetest.GPU{Name: c.gpu, Compute: [2]int64{8, 0}})
 		f := sectiontest.FindingOf(sectiontest.Look(t, b, analyze.Options{}).Report, "fp32_math")
 		if f == nil || f.Worth == nil {
 			t.Errorf("%s: %+v", c.gpu, f)
@@ -85,15 +80,7 @@ func TestFP64MathIsFound(t *testing.T) {
 		{"volta_dgemm_64x64_nn", [2]int64{8, 0}, ""},
 		{"volta_sgemm_64x64_nn", [2]int64{7, 5}, ""},
 	} {
-		b := tracetest.New()
-		b.GPU(tracetest.GPU{Name: "A GPU", Compute: c.compute})
-		th := b.Process(1, "p").Thread(1, "")
-		for i := range int64(12) {
-			at := i * 1000 * sectiontest.Us
-			th.Launch(c.name, 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 500*sectiontest.Us})
-			th.Launch("softmax", 100*i+2, 100*i+3,
-				tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
-		}
+		b := halfOf(c.name, tracetest.GPU{Name: "A GPU", Compute: c.compute})
 		sectiontest.Look(t, b, analyze.Options{}).Finding("fp64_math", c.want)
 	}
 }
