@@ -37,7 +37,7 @@ type Checks struct {
 	Warned  int         `json:"warned"`  // creeps for the worse, and borders with Warn
 	Tool    report.Tool `json:"tool"`
 
-	workloads, epochs map[string]Workload // by id
+	workloads map[string]Workload // by id
 }
 
 // Checked is a checked series, without its nights.
@@ -139,7 +139,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.workloads, out.epochs, err = s.environments(ctx); err != nil {
+	if out.workloads, err = s.Workloads(ctx); err != nil {
 		return nil, err
 	}
 	for _, metric := range o.Metrics {
@@ -151,7 +151,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 		for _, x := range list {
 			checked := x.checked(o.Least)
 			out.Series = append(out.Series, checked)
-			checked.borders = checked.bordersIn(out.epochs)
+			checked.borders = checked.moves()
 			out.Borders = append(out.Borders, checked.borders...)
 			if c := checked.Creep; c != nil && x.Worse(c.PerYear) {
 				out.Warned++
@@ -211,12 +211,12 @@ func (s *Series) checked(least float64) *Checked {
 	return c
 }
 
-// bordersIn returns the changes of the environment of a series; epochs has what each is.
-func (c *Checked) bordersIn(epochs map[string]Workload) (list []*Border) {
+// moves returns the changes of the environment of a series.
+func (c *Checked) moves() (list []*Border) {
 	for _, b := range c.told.Borders {
 		x := c.border(c.Series.Nights[max(0, b.At-1)], c.Series.Nights[b.At], b.Shift, b.SE)
 		x.Night, x.Nights = b.At, b.Nights
-		was, is := epochs[x.Before.Epoch], epochs[x.After.Epoch]
+		was, is := x.Before.about, x.After.about
 		for _, k := range was.keys(is) {
 			if was[k] != is[k] && k != machineField {
 				x.Fields = append(x.Fields, Moved{k, was[k], is[k]})
@@ -403,7 +403,7 @@ func (s *Series) around(from, at, to int, shared bool) (base, head []Run) {
 	cut, _ := slices.BinarySearch(alike, at)
 	before, after := alike[:cut], alike[cut:]
 	if shared && s.Pinned == nil {
-		machine := func(i int) string { return s.Nights[i].machine }
+		machine := func(i int) string { return s.Nights[i].about[machineField] }
 		was, is := lists.Set(before, machine), lists.Set(after, machine)
 		both := func(i int) bool { return was[machine(i)] && is[machine(i)] }
 		before, after = lists.Filter(before, both), lists.Filter(after, both)

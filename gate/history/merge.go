@@ -17,7 +17,11 @@ type Merged struct{ Runs, Known int }
 // Merge adds everything that another store has. Existing runs stay as they are: merging twice changes nothing, and
 // stores merged in any order have the same content. Merge adds everything or nothing.
 func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
-	workloads, epochs, err := from.environments(ctx)
+	workloads, err := from.Workloads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	epochs, err := about(ctx, from, "epochs")
 	if err != nil {
 		return nil, err
 	}

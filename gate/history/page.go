@@ -242,7 +242,7 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, link func(r *Run) st
 	if !shown {
 		blocks = append(blocks, chart(x, id, link))
 	}
-	return append(blocks, nightTable(&x.Series, link), doc.Fold("", "Environments", epochList(&x.Series, c.epochs)))
+	return append(blocks, nightTable(&x.Series, link), doc.Fold("", "Environments", epochList(&x.Series)))
 }
 
 // workloadSpans are the fields of a workload or of an environment with their values.
@@ -329,11 +329,11 @@ func nightTable(x *Series, link func(r *Run) string) doc.Block {
 }
 
 // epochList lists the environments of a series: when each was first used, and what it is.
-func epochList(x *Series, epochs map[string]Workload) doc.List {
+func epochList(x *Series) doc.List {
 	var l doc.List
 	for _, nights := range lists.Groups(x.Nights, func(n Night) string { return n.Epoch }) {
 		n := nights[0]
-		l.Add("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ", workloadSpans(epochs[n.Epoch]))
+		l.Add("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ", workloadSpans(n.about))
 	}
 	return l
 }

@@ -143,14 +143,6 @@ func (s *Store) Workloads(ctx context.Context) (map[string]Workload, error) {
 	return about(ctx, s, "workloads")
 }
 
-// environments returns all workloads, and all environments, that the store has runs of, by id.
-func (s *Store) environments(ctx context.Context) (workloads, epochs map[string]Workload, err error) {
-	if workloads, err = s.Workloads(ctx); err == nil {
-		epochs, err = about(ctx, s, "epochs")
-	}
-	return workloads, epochs, err
-}
-
 func about(ctx context.Context, s *Store, table string) (map[string]Workload, error) {
 	list, err := all(ctx, s, func(e *[2]string) []any { return []any{&e[0], &e[1]} }, "SELECT id, about FROM "+table)
 	if err != nil {

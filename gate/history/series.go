@@ -46,7 +46,8 @@ type Night struct {
 	Ratio  *float64  `json:"ratio"` // to the reference commit; null if Pinned is
 	Runs   []Run     `json:"-"`
 
-	software, machine string // of the epoch: all fields but the machine, and the machine
+	about    Workload // the fields of the epoch
+	software string   // all of them but the machine
 }
 
 // followed returns the number in which changes are sought: the ratio if the night has one, else the value.
@@ -110,7 +111,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		}))
 		for i := range x.Nights {
 			n := &x.Nights[i]
-			n.software, n.machine = software[n.Epoch], epochs[n.Epoch][machineField]
+			n.about, n.software = epochs[n.Epoch], software[n.Epoch]
 		}
 		out = append(out, x)
 	}
@@ -230,10 +231,11 @@ func (s *Series) Read(o change.Options) *change.Told {
 	for i, at := range order {
 		n := &s.Nights[at]
 		y[i], o.Days[i] = math.Log(n.followed()), int(n.Time.Weekday())
-		if _, ok := numbers[n.machine]; !ok {
-			numbers[n.machine] = len(numbers)
+		machine := n.about[machineField]
+		if _, ok := numbers[machine]; !ok {
+			numbers[machine] = len(numbers)
 		}
-		o.Machines[i] = numbers[n.machine]
+		o.Machines[i] = numbers[machine]
 	}
 	if s.Pinned != nil || len(numbers) < 2 {
 		o.Machines = nil

@@ -53,12 +53,8 @@ func NewWindow(ctx context.Context, s *Store, repository, branch string, head *r
 	}
 	w.main = &of[len(of)-1]
 	same := *w.main
-	epochs, err := about(ctx, s, "epochs")
-	if err != nil {
-		return nil, err
-	}
 	epoch := epochOf(head, nil)
-	same.Nights = slices.DeleteFunc(slices.Clone(same.Nights), func(n Night) bool { return !epoch.agrees(epochs[n.Epoch]) })
+	same.Nights = slices.DeleteFunc(slices.Clone(same.Nights), func(n Night) bool { return !epoch.agrees(n.about) })
 	if len(same.Nights) > 0 {
 		w.level = same.Level(same.Nights[len(same.Nights)-1].Time)
 	}
