@@ -484,3 +484,36 @@ func spansText(spans []doc.Span) (s string) {
 	}
 	return s
 }
+
+// A report that can be read can be shown, whoever wrote it.
+func FuzzShow(f *testing.F) {
+	b := serve()
+	chart := func(kind string, series ...report.Series) report.Chart {
+		return report.Chart{ID: kind, Title: kind, Kind: kind, Unit: "ns", XUnit: "ns", Series: series}
+	}
+	late := report.Series{Name: "late", Labels: []string{"9000000000000000000", "9000000000000001024"},
+		Values: []float64{1, 2}}
+	large := report.Series{Name: "large", Labels: []string{"1"}, Values: []float64{1e308}}
+	none := report.Series{Name: "none", Labels: []string{}, Values: []float64{}}
+	b.r.Sections = append(b.r.Sections, report.Section{ID: "unit", Title: "Unit of work", Group: report.GroupStep,
+		Status: report.OK, Notes: []string{}, Tables: []report.Table{},
+		Charts: []report.Chart{chart("line", late), chart("scatter", large), chart("strip", none, large)}})
+	b.r.Fill()
+	var text bytes.Buffer
+	if err := report.Write(&text, b.r); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text.Bytes())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := report.Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		var page bytes.Buffer
+		if err := render.HTML(&page, present.Page(r, ""), ""); err != nil {
+			t.Fatal(err)
+		}
+		markdown(t, present.Full(r, ""))
+		terminal(t, present.Terminal(r, wrote), 80)
+	})
+}
