@@ -22,14 +22,9 @@ func Terminal(w io.Writer, d doc.Document, o TerminalOptions) error {
 		o.Width = 100
 	}
 	t := terminal{width: max(o.Width, 40), color: o.Color}
-	lines := t.blocks(d)
-	if len(lines) == 0 {
-		return nil
-	}
 	var b strings.Builder
-	for _, l := range lines {
-		b.WriteString(t.line(l))
-		b.WriteByte('\n')
+	for _, l := range t.blocks(d) {
+		b.WriteString(t.line(l) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
