@@ -3,7 +3,6 @@ package export
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -51,11 +50,8 @@ const (
 // files.
 func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	find := func(id string) *report.Table {
-		i := slices.IndexFunc(details, func(t report.Table) bool { return t.ID == id })
-		if i < 0 {
-			return &report.Table{}
-		}
-		return &details[i]
+		named := func(t *report.Table) bool { return t.ID == id }
+		return cmp.Or(lists.Find(details, named), &report.Table{})
 	}
 	t := find("kernel_bandwidth_metrics")
 	s := ncuSummary{TotalKernels: len(t.Rows), Top: []ncuBandwidth{}, MoE: ncuExperts{List: []ncuBandwidth{}}}

@@ -275,24 +275,16 @@ func topOperators(v *present.View) doc.Block {
 
 // legacyTopKernels are the capture's top kernels, or if there are none, those of llm-perf-opt's kernels.md.
 func legacyTopKernels(v *present.View) doc.Block {
-	if t := v.Table("kernels", "kernels"); t.Entries() > 0 {
-		return legacyTable(v, t)
+	stated := v.Table("operators", "stated_kernels")
+	switch {
+	case v.Table("kernels", "kernels").Entries() > 0:
+		return capturedKernels(v)
+	case stated.Entries() > 0:
+		return legacyTable(stated, "kernel", "calls")
+	case v.EvidenceOnly():
+		return doc.P("Not available: no trace was given.")
 	}
-	t := v.Table("operators", "stated_kernels")
-	if t.Entries() == 0 {
-		if v.EvidenceOnly() {
-			return doc.P("Not available: no trace was given.")
-		}
-		return doc.P("None in the capture.")
-	}
-	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms")}
-	for i := range min(t.Entries(), legacyKernels) {
-		total, _ := t.Num(i, "total")
-		calls, _ := t.Int(i, "calls")
-		mean, _ := t.Num(i, "mean")
-		out.Row(doc.Name(t.Str(i, "kernel")), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6))
-	}
-	return out
+	return doc.P("None in the capture.")
 }
 
 func recommendations(v *present.View) doc.Block {
@@ -319,7 +311,7 @@ const legacyKernels = 20
 // KernelsMD is llm-perf-opt's kernels.md: the top kernels with total and mean in milliseconds.
 func KernelsMD(r *report.Report) doc.Document {
 	v := present.NewView(r)
-	return summaryOf("Kernel", legacyTable(v, v.Table("kernels", "kernels")))
+	return summaryOf("Kernel", capturedKernels(v))
 }
 
 // OperatorsMD is llm-perf-opt's operators.md: the PyTorch operators that take most GPU time, from the ranges that
@@ -358,19 +350,29 @@ func operatorTable(v *present.View) doc.Table {
 	return out
 }
 
-func legacyTable(v *present.View, t *report.Table) doc.Table {
-	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms", "device")}
+// capturedKernels are the capture's top kernels with the devices on which each ran.
+func capturedKernels(v *present.View) doc.Table {
+	t := v.Table("kernels", "kernels")
+	out := legacyTable(t, "kernel_name", "count")
+	out.Columns = append(out.Columns, doc.Cols("device")...)
 	devices := kernelDevices(v)
+	for i := range out.Rows {
+		out.Rows[i] = append(out.Rows[i], doc.Row(strings.Join(devices[t.Str(i, "kernel_name")], ", "))...)
+	}
+	return out
+}
+
+// legacyTable lists the first kernels of a table that has their names and calls in these columns.
+func legacyTable(t *report.Table, name, count string) doc.Table {
+	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms")}
 	for i := range min(t.Entries(), legacyKernels) {
-		name := t.Str(i, "kernel_name")
 		total, _ := t.Num(i, "total")
-		calls, _ := t.Int(i, "count")
+		calls, _ := t.Int(i, count)
 		mean, ok := t.Num(i, "mean")
 		if !ok && calls > 0 {
 			mean = total / float64(calls)
 		}
-		out.Row(doc.Name(name), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6),
-			strings.Join(devices[name], ", "))
+		out.Row(doc.Name(t.Str(i, name)), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6))
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"path"
 	"regexp"
@@ -108,25 +107,14 @@ const maxBytes = 8 << 20
 // about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
-	for i := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		in := &files[i]
-		if err := d.read(in); err != nil {
-			return nil, fmt.Errorf("%s: %w", in.Name, err)
-		}
+	if err := file.Each(ctx, files, d.read); err != nil {
+		return nil, err
 	}
 	d.Run = cmp.Or(d.Run, d.summary)
 	return d, nil
 }
 
-func (d *Data) read(in *file.Input) error {
-	r, err := in.Open()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
+func (d *Data) read(in *file.Input, r io.Reader) error {
 	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil || len(b) > maxBytes {
 		d.damaged = append(d.damaged, in.Name)

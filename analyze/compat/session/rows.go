@@ -97,12 +97,7 @@ func roundNs(seconds float64) float64 { return math.Round(seconds*1e6) * 1e3 }
 
 // eachRow takes the rows under the header and counts which are understood. A field with a line break is not: no file of
 // a session has one.
-func (d *Data) eachRow(ctx context.Context, in *file.Input, f *form) error {
-	src, err := in.Open()
-	if err != nil {
-		return err
-	}
-	defer src.Close()
+func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *form) error {
 	l := file.NewLines(src)
 	header, _, ok := l.Next()
 	if !ok || l.Err != nil {

@@ -6,6 +6,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -48,37 +49,38 @@ func Is(name string, head []byte) bool {
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}, Lacks: map[string]string{},
 		MoE: MoE{byIndex: map[int]*Layer{}}, Requests: Requests{waiting: map[uint64]float64{}}}
-	for i := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		in := &files[i]
-		head, err := in.Head()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", in.Name, err)
-		}
-		if f, missing := formOf(in.Name, head); len(missing) > 0 {
-			d.Lacks[f.name] = in.Name + " (" + strings.Join(missing, ", ") + ")"
-			continue
-		} else if f != nil {
-			in.Tally.Format = f.name
-			err = d.eachRow(ctx, in, f)
-		} else {
-			k := kindOf(in.Name, head)
-			in.Tally.Format = string(k)
-			err = d.readSummary(in, k)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", in.Name, err)
-		}
-		d.Had[in.Tally.Format]++
-		d.Rows[in.Tally.Format] += in.Tally.Understood
+	err := file.Each(ctx, files, func(in *file.Input, r io.Reader) error { return d.read(ctx, in, r) })
+	if err != nil {
+		return nil, err
 	}
 	d.Requests.finish()
 	d.Graphs.finish()
 	d.MoE.finish()
 	d.fillIn()
 	return d, nil
+}
+
+func (d *Data) read(ctx context.Context, in *file.Input, r io.Reader) error {
+	head, err := in.Head()
+	if err != nil {
+		return err
+	}
+	f, missing := formOf(in.Name, head)
+	switch {
+	case len(missing) > 0:
+		d.Lacks[f.name] = in.Name + " (" + strings.Join(missing, ", ") + ")"
+		return nil
+	case f != nil:
+		in.Tally.Format = f.name
+		err = d.eachRow(ctx, in, r, f)
+	default:
+		k := kindOf(in.Name, head)
+		in.Tally.Format = string(k)
+		d.readSummary(in, r, k)
+	}
+	d.Had[in.Tally.Format]++
+	d.Rows[in.Tally.Format] += in.Tally.Understood
+	return err
 }
 
 // fillIn takes what a summary states for tables that are missing.

@@ -138,12 +138,7 @@ func (t *timing) sane() bool {
 }
 
 // readSummary reads one file that kindOf knows.
-func (d *Data) readSummary(in *file.Input, k kind) error {
-	r, err := in.Open()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
+func (d *Data) readSummary(in *file.Input, r io.Reader, k kind) {
 	b, err := io.ReadAll(io.LimitReader(r, maxSummary+1))
 	if err != nil {
 		d.broken = append(d.broken, in.Name)
@@ -155,7 +150,7 @@ func (d *Data) readSummary(in *file.Input, k kind) error {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if k == cacheSummary {
 		d.takeCacheSummary(in.Tally, b)
-		return nil
+		return
 	}
 	t := in.Tally
 	t.Records++
@@ -166,16 +161,11 @@ func (d *Data) readSummary(in *file.Input, k kind) error {
 		if len(b) > 0 && err == nil {
 			d.broken = append(d.broken, in.Name)
 		}
-		return nil
-	case k == emptySummary:
-		t.Known++
-		return nil
-	case d.takeSummary(k, top):
+	case k != emptySummary && d.takeSummary(k, top):
 		t.Understood++
 	default:
 		t.Known++
 	}
-	return nil
 }
 
 func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood bool) {
