@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/gate/gitfile"
@@ -52,7 +52,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *cmdenv.Env, s *history.Store) 
 	}
 	owners := ""
 	if f.codeowners != "" {
-		b, err := os.ReadFile(f.codeowners)
+		b, err := input.ReadText(f.codeowners)
 		if err != nil {
 			return nil, usage.Errorf("--codeowners: %w", err)
 		}
