@@ -34,12 +34,17 @@ type dump struct {
 	models  map[string]bool
 
 	watts, joules map[string]float64 // by GPU
+
+	seen    map[string]bool     // series that a value may be taken from
+	samples map[string][]sample // of these, by name
+	lines   map[string]int64    // by name
 }
 
 func newDump(name string) *dump {
-	return &dump{name: name, used: map[string]bool{}, models: map[string]bool{}, Numbers: Numbers{
-		Hists: map[string]*Histogram{}, Counters: map[string]float64{}, Gauges: map[string]float64{},
-		Finished: map[string]float64{}}}
+	return &dump{name: name, seen: map[string]bool{}, samples: map[string][]sample{}, lines: map[string]int64{},
+		used: map[string]bool{}, models: map[string]bool{}, Numbers: Numbers{
+			Hists: map[string]*Histogram{}, Counters: map[string]float64{}, Gauges: map[string]float64{},
+			Finished: map[string]float64{}}}
 }
 
 // read reads the dumps of one file: usually one, several where somebody appended them.
@@ -52,28 +57,8 @@ func (d *Data) read(in *file.Input, r io.Reader) []*dump {
 		d.warn("prometheus_long", "%s is larger than %d MB: only its beginning was read", in.Name, maxBytes>>20)
 		body = body[:bytes.LastIndexByte(body[:maxBytes], '\n')+1]
 	}
-	var list []*dump
-	var bad int64
-	parts := split(body)
-	for _, part := range parts {
-		x := newDump(in.Name)
-		bad += x.read(part, in.Tally)
-		list = append(list, x)
-		in.Tally.Format, in.Tally.Version = x.Engine, ""
-	}
-	if bad > 0 {
-		d.warn("prometheus_malformed", "%s: left out, because not samples of Prometheus' text format: %s", in.Name,
-			wording.Count(bad, "line"))
-	}
-	if len(parts) > 1 {
-		in.Tally.Format += fmt.Sprintf(" (%d dumps)", len(parts))
-	}
-	return list
-}
-
-// read takes the samples of a dump, and counts its lines by result; bad are lines that are not samples.
-func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
-	byName, lines := map[string][]sample{}, map[string]int64{}
+	x, t := newDump(in.Name), in.Tally
+	list, bad := []*dump{x}, int64(0)
 	for line := range bytes.Lines(body) {
 		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
 			continue
@@ -84,15 +69,46 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 			bad++
 			continue
 		}
-		lines[s.name]++
-		if isOurs(s.name) {
-			byName[s.name] = append(byName[s.name], s)
+		if !x.add(s) {
+			x.finish(t)
+			x = newDump(in.Name)
+			list = append(list, x)
+			x.add(s)
 		}
 	}
-	x.take(byName)
-	x.takePower(byName)
-	x.triton = lines["nv_inference_request_success"] > 0
-	for name, n := range lines {
+	x.finish(t)
+	t.Format = x.Engine
+	if t.Unknown += bad; bad > 0 {
+		d.warn("prometheus_malformed", "%s: left out, because not samples of Prometheus' text format: %s", in.Name,
+			wording.Count(bad, "line"))
+	}
+	if len(list) > 1 {
+		t.Format += fmt.Sprintf(" (%d dumps)", len(list))
+	}
+	return list
+}
+
+// add takes a sample. It is false for a series that a value may be taken from and that the dump has already: then
+// another dump begins.
+func (x *dump) add(s sample) bool {
+	if isOurs(s.name) {
+		series := s.name + "{" + s.seriesWithout()
+		if x.seen[series] {
+			return false
+		}
+		x.seen[series] = true
+		x.samples[s.name] = append(x.samples[s.name], s)
+	}
+	x.lines[s.name]++
+	return true
+}
+
+// finish takes the values of the samples, and counts the lines by result.
+func (x *dump) finish(t *file.Tally) {
+	x.take(x.samples)
+	x.takePower(x.samples)
+	x.triton = x.lines["nv_inference_request_success"] > 0
+	for name, n := range x.lines {
 		if x.used[name] {
 			t.Understood += n
 			x.series += int(n)
@@ -100,33 +116,7 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 			t.Known += n
 		}
 	}
-	t.Unknown += bad
-	return bad
-}
-
-// split cuts a file in which several dumps follow each other: where a series comes again that a value is taken from.
-func split(body []byte) (parts [][]byte) {
-	seen, at := map[string]bool{}, 0
-	for line := range bytes.Lines(body) {
-		if name := series(line); name != "" {
-			if seen[name] {
-				parts, body, at = append(parts, body[:at]), body[at:], 0
-				clear(seen)
-			}
-			seen[name] = true
-		}
-		at += len(line)
-	}
-	return append(parts, body)
-}
-
-// series is the name and labels of a sample that a value is taken from; else empty.
-func series(line []byte) string {
-	s, ok := parseSample(bytes.TrimSpace(line))
-	if !ok || !isOurs(s.name) {
-		return ""
-	}
-	return s.name + "{" + s.seriesWithout()
+	x.seen, x.samples, x.lines = nil, nil, nil
 }
 
 // isOurs reports whether values are taken from the samples of a name.
