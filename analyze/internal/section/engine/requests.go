@@ -197,7 +197,7 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	o.Int("serve.responses", nil, all)
 	t := o.Table("responses")
 	var failed []report.MetricRef
-	var broken, answered int64
+	var broken int64
 	for _, code := range slices.Sorted(maps.Keys(log.Events.Status)) {
 		n, status := log.Events.Status[code], strconv.FormatInt(code, 10)
 		o.Int("serve.responses", kit.Labels("status", status), n).N = n
@@ -205,7 +205,6 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 		if code >= 400 {
 			failed = append(failed, kit.Ref("serve.responses", "status", status))
 		}
-		answered += n
 		if code >= 500 {
 			broken += n
 		}
@@ -214,6 +213,6 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	if len(failed) > 0 {
 		o.Find("failed_responses", append(failed, kit.Ref("serve.responses")),
 			"A status below 500 is the client's fault (a wrong model name, a prompt that is too long), one from 500 on the server's. The engine's statistics do not include these requests.").
-			Fails(broken > 0).Costs(kit.WorthOf(report.OfRequests, float64(broken), float64(answered)))
+			Fails(broken > 0).Costs(kit.WorthOf(report.OfRequests, float64(broken), float64(all)))
 	}
 }

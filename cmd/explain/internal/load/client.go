@@ -326,10 +326,8 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 		default:
 			last = fmt.Sprintf("%s answers HTTP %d", path, status)
 		}
-		select {
-		case <-ctx.Done():
+		if !sleepUntil(ctx, time.Now().Add(min(pollEvery, max(time.Until(deadline), time.Millisecond)))) {
 			return context.Cause(ctx)
-		case <-time.After(min(pollEvery, max(time.Until(deadline), time.Millisecond))):
 		}
 	}
 }
@@ -377,7 +375,10 @@ func (c *client) get(ctx context.Context, path string, timeout time.Duration) (s
 
 // firstModel returns the first model that the server lists.
 func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string, error) {
-	const remedy = "name the model with --model"
+	none := func(why string) (string, error) {
+		return "", failf(ErrNotHealthy,
+			"the server does not say which model it serves%s; name the model with --model", why)
+	}
 	status, body, err := c.get(ctx, "/v1/models", min(timeout, 2*pollTimeout))
 	switch {
 	case ctx.Err() != nil:
@@ -385,10 +386,9 @@ func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string,
 	case errors.Is(err, ErrNotHealthy):
 		return "", err
 	case err != nil:
-		return "", failf(ErrNotHealthy, "the server does not say which model it serves: %s; %s", reason(err), remedy)
+		return none(": " + reason(err))
 	case status != http.StatusOK:
-		return "", failf(ErrNotHealthy,
-			"the server does not say which model it serves (/v1/models answers HTTP %d); %s", status, remedy)
+		return none(fmt.Sprintf(" (/v1/models answers HTTP %d)", status))
 	}
 	var list struct {
 		Data []struct {
@@ -396,8 +396,7 @@ func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string,
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil || len(list.Data) == 0 || list.Data[0].ID == "" {
-		return "", failf(ErrNotHealthy, "the server does not say which model it serves (/v1/models lists none); %s",
-			remedy)
+		return none(" (/v1/models lists none)")
 	}
 	return list.Data[0].ID, nil
 }
