@@ -68,7 +68,7 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 	set, err := evidence.Read(ctx, named, looked, compat.Readers...)
 	var wrong *evidence.InputError
 	if errors.As(err, &wrong) {
-		err = &InputError{File: wrong.File, What: wrong.What, Do: wrong.Do, Err: wrong.Err}
+		err = (*InputError)(wrong)
 	}
 	return set, path, err
 }

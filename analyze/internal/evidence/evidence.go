@@ -155,24 +155,14 @@ type Named struct {
 	Pattern string // that the file was found by; empty if the user named it
 }
 
-// InputError says what is wrong with a file of evidence, and what to do.
+// InputError says what is wrong with a file of evidence, and what to do, with the fields of package trace's InputError,
+// as which package analyze returns it.
 type InputError struct {
 	File, What, Do string
 	Err            error
 }
 
-func (e *InputError) Error() string {
-	text := e.File + " " + e.What
-	if e.Err != nil {
-		text += " (" + e.Err.Error() + ")"
-	}
-	if e.Do != "" {
-		text += "; " + e.Do
-	}
-	return text
-}
-
-func (e *InputError) Unwrap() error { return e.Err }
+func (e *InputError) Error() string { return e.File + " " + e.What }
 
 // maxFiles bounds the files that a folder may hold.
 const maxFiles = 5_000
