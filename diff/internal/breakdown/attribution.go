@@ -34,11 +34,8 @@ func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits)
 	a.TotalDelta = a.Head - a.Base
 	fine := 0.0
 	add := func(id, kind, category string, b, h float64, count, perCall *float64) {
-		a.Rows = append(
-			a.Rows,
-			comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b,
-				Head: h, Delta: h - b, CountEffect: count, PerCallEffect: perCall},
-		)
+		a.Rows = append(a.Rows, comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b, Head: h,
+			Delta: h - b, CountEffect: count, PerCallEffect: perCall})
 		if kind == comparison.KindKernel || kind == comparison.KindOthers || kind == comparison.KindCause ||
 			id == comparison.ClassCopy {
 			fine += h - b
@@ -138,8 +135,7 @@ const maxCalls = 12
 
 // sumsTo reports whether parts sum to a total, up to the rounding of means.
 func sumsTo(parts []float64, total float64) bool {
-	sum := lists.Total(parts)
-	return math.Abs(sum-total) <= 1
+	return math.Abs(lists.Total(parts)-total) <= 1
 }
 
 func categoryRows(base, head []side.Work, add adder) {

@@ -15,7 +15,7 @@ const (
 
 // Distribution counts the units that both sides' reports list, in bins of unit.time, ns.
 func Distribution(onBase, onHead *side.Side) (d comparison.Distribution) {
-	base, head := onBase.UnitTimes(), onHead.UnitTimes()
+	base, head := onBase.Series("unit.time"), onHead.Series("unit.time")
 	for i, s := range []*side.Side{onBase, onHead} {
 		for _, v := range s.Views[:min(len(s.Views), maxCaptures)] {
 			if len(v.Units) > 0 {

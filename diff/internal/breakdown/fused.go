@@ -1,6 +1,7 @@
 package breakdown
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -112,10 +113,7 @@ func (f *fused) add(o *comparison.Step, rows []comparison.StepRow) {
 		f.places[id], f.row[0][id] = &x, len(f.rows)
 		f.rows = append(f.rows, comparison.AttributionRow{ID: id, Kind: comparison.KindKernel})
 	}
-	at := rows[0].BasePosition
-	if at == nil {
-		at = rows[0].HeadPosition
-	}
+	at := cmp.Or(rows[0].BasePosition, rows[0].HeadPosition)
 	f.places[id].at = append(f.places[id].at, comparison.Value(at))
 	move(&f.rows[f.row[0][id]], alone[0], alone[1])
 	for i := range rows {

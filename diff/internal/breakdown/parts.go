@@ -132,14 +132,17 @@ var hostWords = map[string]string{
 	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",
 }
 
+// costOf returns by how much the time of a call per unit changed, ns.
+func costOf(a *comparison.API) float64 {
+	return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime)
+}
+
 // blockingCall names the blocking call whose time per unit grew most, or fell most.
 func blockingCall(api []comparison.API, d float64) string {
 	var most *comparison.API
-	cost := func(a *comparison.API) float64 {
-		return math.Abs(comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime))
-	}
 	for i := range api {
-		if a := &api[i]; side.Blocks(a.Name) && (comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime))*d > 0 && (most == nil || cost(a) > cost(most)) {
+		a := &api[i]
+		if side.Blocks(a.Name) && costOf(a)*d > 0 && (most == nil || math.Abs(costOf(a)) > math.Abs(costOf(most))) {
 			most = a
 		}
 	}
@@ -171,17 +174,15 @@ func callText(api []comparison.API, d float64) []string {
 		list = append(list, a)
 	}
 	lists.Sort(list, func(a, b *comparison.API) int {
-		return cmp.Compare(math.Abs(comparison.Value(b.HeadTime)-comparison.Value(b.BaseTime)), math.Abs(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)))
+		return cmp.Compare(math.Abs(costOf(b)), math.Abs(costOf(a)))
 	})
 	var texts []string
 	for _, a := range list[:min(2, len(list))] {
-		if len(texts) > 0 && math.Abs(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)) < math.Abs(comparison.Value(list[0].HeadTime)-comparison.Value(list[0].BaseTime))/2 {
+		if len(texts) > 0 && math.Abs(costOf(a)) < math.Abs(costOf(list[0]))/2 {
 			break
 		}
-		texts = append(
-			texts,
-			fmt.Sprintf("host time in %s %s per unit (%s per call)", a.Name, delta(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)), unit.Change(comparison.Value(a.Ratio)-1)),
-		)
+		texts = append(texts, fmt.Sprintf("host time in %s %s per unit (%s per call)", a.Name, delta(costOf(a)),
+			unit.Change(comparison.Value(a.Ratio)-1)))
 	}
 	return texts
 }

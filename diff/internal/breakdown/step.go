@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
@@ -34,7 +35,7 @@ func Step(onBase, onHead *side.Side) *comparison.Step {
 
 // stepOf is the change between two sequences. of holds, for each position of the head, the base's position, or -1.
 func stepOf(base, head *side.Sequence, of []int32, names *kernelNames) *comparison.Step {
-	s := &stepper{base: base, head: head, kernelNames: names, names: map[string]int{}}
+	s := &stepper{base: base, head: head, kernelNames: names}
 	s.out = &comparison.Step{Device: base.Device, Base: base.Time, Head: head.Time, Delta: head.Time - base.Time,
 		BaseUnits: base.Units, HeadUnits: head.Units}
 	s.rows(of)
@@ -53,16 +54,12 @@ type stepper struct {
 	// The row of each position, and of the end as the last.
 	baseRow, headRow []int
 	kernelNames      *kernelNames
-	names            map[string]int // index in out.Names
+	names            lists.Numbering[string] // of out.Names
 }
 
 func (s *stepper) name(text string) *int {
-	n, ok := s.names[text]
-	if !ok {
-		n = len(s.out.Names)
-		s.names[text] = n
-		s.out.Names = append(s.out.Names, text)
-	}
+	n := int(s.names.Of(text))
+	s.out.Names = s.names.Keys
 	return &n
 }
 
@@ -161,7 +158,7 @@ func between(base, head *side.Position) comparison.StepRow {
 	most := 0.0
 	for c := range head.Gap {
 		if d := (head.Gap[c] - base.Gap[c]) * sign(r.HeadGap-r.BaseGap); d > most {
-			most, r.Cause = d, side.CauseOf(c)
+			most, r.Cause = d, report.StepCauses[c]
 		}
 	}
 	return r

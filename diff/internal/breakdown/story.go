@@ -350,11 +350,7 @@ func times(v *side.View) []float64 {
 			return list
 		}
 	}
-	list := make([]float64, len(v.Units))
-	for i := range list {
-		list[i] = v.Units[i].Time
-	}
-	return list
+	return side.UnitValues(v.Units, "unit.time")
 }
 
 // mixText says that the mix of units changed, which the times of one kind do not show. It needs changed counts: other

@@ -1,6 +1,7 @@
 package breakdown
 
 import (
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/stacks"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -12,8 +13,8 @@ func (s *stepper) tree(of []int32) {
 	var t stacks.Tree
 	add := func(sd stacks.Side, p *side.Position, name string) {
 		for c, ns := range p.Gap {
-			if cause := side.CauseOf(c); ns != 0 {
-				t.Add(sd, p.Ranges, stacks.Box{Kind: stacks.Idle, Category: cause}, ns)
+			if ns != 0 {
+				t.Add(sd, p.Ranges, stacks.Box{Kind: stacks.Idle, Category: report.StepCauses[c]}, ns)
 			}
 		}
 		if p.Copies != 0 {

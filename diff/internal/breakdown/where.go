@@ -83,9 +83,9 @@ func (s *stepper) kernels(from, to int, named bool) string {
 	number := func(r *comparison.StepRow) string {
 		switch {
 		case r.BasePosition != nil && !added:
-			return "#" + strconv.FormatInt(comparison.Value(r.BasePosition), 10)
+			return numbered(comparison.Value(r.BasePosition))
 		case r.HeadPosition != nil:
-			return "#" + strconv.FormatInt(comparison.Value(r.HeadPosition), 10)
+			return numbered(comparison.Value(r.HeadPosition))
 		}
 		return "the end"
 	}
@@ -107,6 +107,8 @@ func (s *stepper) kernels(from, to int, named bool) string {
 	}
 	return text
 }
+
+func numbered(position int64) string { return "#" + strconv.FormatInt(position, 10) }
 
 // single says how many hiccups hold a sporadic change.
 func (s *stepper) single(way float64) string {
@@ -168,11 +170,8 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 	var numbers []int64
 	held := 0.0
 	for _, r := range rows {
-		if held += r.HeadKernel - r.BaseKernel; r.BasePosition != nil {
-			numbers = append(numbers, comparison.Value(r.BasePosition))
-		} else {
-			numbers = append(numbers, comparison.Value(r.HeadPosition))
-		}
+		held += r.HeadKernel - r.BaseKernel
+		numbers = append(numbers, comparison.Value(cmp.Or(r.BasePosition, r.HeadPosition)))
 		if math.Abs(held) >= placed*math.Abs(sum) {
 			break
 		}
@@ -189,14 +188,7 @@ func placesText(numbers []int64) string {
 	if len(numbers) == 0 || len(numbers) > mostPlaces {
 		return ""
 	}
-	text := "at "
-	for i, n := range numbers {
-		if i > 0 {
-			text += ", "
-		}
-		text += "#" + strconv.FormatInt(n, 10)
-	}
-	return text
+	return "at " + strings.Join(lists.Map(numbers, numbered), ", ")
 }
 
 // isOf reports whether a row is of a kernel, or of one side of a replacement, by its id.

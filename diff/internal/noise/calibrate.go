@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -110,10 +111,7 @@ func readings(captures []*report.Report) []reading {
 		}
 	}
 	lists.Sort(list, func(a, b reading) int {
-		if c := strings.Compare(a.metric, b.metric); c != 0 {
-			return c
-		}
-		return strings.Compare(a.labels.String(), b.labels.String())
+		return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.labels.String(), b.labels.String()))
 	})
 	return list
 }
@@ -137,8 +135,8 @@ func MeasureFloors(captures []*report.Report) *Noise {
 		n.Names = append(n.Names, r.Trace.Name)
 	}
 	for _, r := range readings(captures) {
-		lacks, zero := slices.IndexFunc(r.values,
-			math.IsNaN), slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
+		lacks := slices.IndexFunc(r.values, math.IsNaN)
+		zero := slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
 		switch {
 		case r.exact && lacks < 0:
 			if lo, hi := slices.Min(r.values), slices.Max(r.values); lo != hi {
@@ -233,15 +231,7 @@ func (n *Noise) LargestKernels() []*Metric {
 			list = append(list, m)
 		}
 	}
-	lists.Sort(list, func(a, b *Metric) int {
-		switch x, y := slices.Max(a.Values), slices.Max(b.Values); {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	lists.Sort(list, func(a, b *Metric) int { return cmp.Compare(slices.Max(b.Values), slices.Max(a.Values)) })
 	return list[:min(len(list), maxCalibratedRow)]
 }
 

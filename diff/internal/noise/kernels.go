@@ -96,7 +96,8 @@ func kernelOf(s *side.Side, name string) (list []significance.Capture, ok bool) 
 			return nil, false
 		}
 		w := &v.Work[at]
-		list = append(list, significance.Capture{Value: w.Time, N: int(w.Units), SD: max(0, w.Spread), Lag1: significance.Lag1(times(v.Units))})
+		list = append(list, significance.Capture{Value: w.Time, N: int(w.Units), SD: max(0, w.Spread),
+			Lag1: significance.Lag1(side.UnitValues(v.Units, "unit.time"))})
 	}
 	return list, true
 }

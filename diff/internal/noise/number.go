@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -118,19 +117,7 @@ func unitsOf(c *side.Capture, m *report.Metric, stat string) []float64 {
 			return side.SteadyLines(c.Index, n.column)
 		}
 	}
-	rows := c.UnitsBehind(m)
-	list := make([]float64, 0, len(rows))
-	for i := range rows {
-		v, ok := rows[i].Of(m.ID)
-		if !ok {
-			return nil
-		}
-		list = append(list, v)
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return list
+	return side.UnitValues(c.UnitsBehind(m), m.ID)
 }
 
 // summarised takes the count and the spread from the summary if a number's units are not listed. The autocorrelation
@@ -140,11 +127,7 @@ func summarised(c *significance.Capture, s *report.Summary, st significance.Stat
 		return
 	}
 	c.N, c.SD = int(s.N), spread(s, st)
-	c.Lag1 = significance.Lag1(times(units))
-}
-
-func times(units []side.UnitRow) []float64 {
-	return lists.Map(units, func(u side.UnitRow) float64 { return u.Time })
+	c.Lag1 = significance.Lag1(side.UnitValues(units, "unit.time"))
 }
 
 // spread returns the standard deviation over units. For a quantile it is that of a normal distribution as wide as the

@@ -155,7 +155,7 @@ func partMeans(views []*side.View) map[partKey][]float64 {
 		if err != nil || len(n) == 0 {
 			return nil
 		}
-		for key, times := range timesOf(p, upTo(len(n))) {
+		for key, times := range timesOf(p, lists.Indexes[int](len(n))) {
 			if out[key] == nil {
 				out[key] = make([]float64, len(views))
 			}
@@ -163,12 +163,6 @@ func partMeans(views []*side.View) map[partKey][]float64 {
 		}
 	}
 	return out
-}
-
-// upTo returns 0, 1, … n-1.
-func upTo(n int) []int {
-	list := lists.Indexes[int](n)
-	return list
 }
 
 // partUnits returns the indices of the units to compare in the list of each report; if tied, they are pairs.
@@ -185,7 +179,7 @@ func partUnits(onBase, onHead *side.View, tie significance.Tie) (base, head []in
 	from, to := b, h // places
 	switch tie {
 	case significance.TieNone:
-		return upTo(len(b)), upTo(len(h)), false
+		return lists.Indexes[int](len(b)), lists.Indexes[int](len(h)), false
 	case significance.TieNumber:
 		from, to = stepsOf(onBase, b), stepsOf(onHead, h)
 	case significance.TieStart:
@@ -202,7 +196,7 @@ func partUnits(onBase, onHead *side.View, tie significance.Tie) (base, head []in
 	if len(base) >= significance.MinUnits {
 		return base, head, true
 	}
-	return upTo(len(b)), upTo(len(h)), false
+	return lists.Indexes[int](len(b)), lists.Indexes[int](len(h)), false
 }
 
 // stepsOf returns the marker number of each unit in numbers.
@@ -401,7 +395,7 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 			m.times[key] = slices.Concat(m.times[key], make([]float64, before-len(m.times[key])), times)
 		}
 	}
-	order := upTo(len(m.numbers))
+	order := lists.Indexes[int](len(m.numbers))
 	lists.Sort(order, func(i, j int) int { return cmp.Compare(m.numbers[i], m.numbers[j]) })
 	for key, list := range m.times {
 		own := make([]float64, len(order))

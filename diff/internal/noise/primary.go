@@ -54,22 +54,25 @@ func NewDecider(base, head *side.Side, p *policy.Policy, noise *Noise, seed uint
 
 // primary describes one primary row.
 type primary struct {
-	metric string
-	of     func(v *side.View) *report.Summary
-	stat   func(s *report.Summary) float64
-	series func(u *side.UnitRow) float64 // nil if the report has none
-	part   bool                          // a part of the unit: only changes above a share of the unit count
-	exact  bool
-	plain  bool // neither direction is better
+	id, stat string // of a metric with a summary
+	of       func(v *side.View) *report.Summary
+	part     bool // a part of the unit: only changes above a share of the unit count
+	exact    bool // a count, which rows name without its statistic
+	plain    bool // neither direction is better
 }
-
-func median(s *report.Summary) float64 { return s.P50 }
-
-func meanOf(s *report.Summary) float64 { return s.Mean }
 
 func unitTime(v *side.View) *report.Summary { return v.Time }
 
-func timeOf(u *side.UnitRow) float64 { return u.Time }
+// value returns the number of a view whose report has the metric.
+func (p *primary) value(v *side.View) float64 { return report.Statistics[p.stat](p.of(v)) }
+
+// metric returns the name of the row.
+func (p *primary) metric() string {
+	if p.exact {
+		return p.id
+	}
+	return p.id + "." + p.stat
+}
 
 func (p *primary) unit() string {
 	if p.exact {
@@ -82,29 +85,23 @@ func (p *primary) unit() string {
 // does not move it, and its mean, because the breakdown splits it. The other rows show where to look.
 func primaries() []primary {
 	return []primary{
-		{metric: "unit.time.p50", of: unitTime, stat: median, series: timeOf},
-		{metric: "unit.time.mean", of: unitTime, stat: meanOf, series: timeOf},
-		{metric: "unit.gpu_busy.mean", of: func(v *side.View) *report.Summary { return v.Busy }, stat: meanOf,
-			series: func(u *side.UnitRow) float64 { return u.Busy }, part: true},
-		{metric: "unit.gpu_idle.mean", of: func(v *side.View) *report.Summary { return v.Idle }, stat: meanOf,
-			series: func(u *side.UnitRow) float64 { return u.Idle }, part: true},
-		{metric: "unit.launches", of: func(v *side.View) *report.Summary { return v.Launches }, stat: median,
-			exact: true},
-		{metric: "unit.kernels", of: func(v *side.View) *report.Summary { return v.Kernels }, stat: median,
-			exact: true, plain: true},
+		{id: "unit.time", stat: "p50", of: unitTime},
+		{id: "unit.time", stat: "mean", of: unitTime},
+		{id: "unit.gpu_busy", stat: "mean", of: func(v *side.View) *report.Summary { return v.Busy }, part: true},
+		{id: "unit.gpu_idle", stat: "mean", of: func(v *side.View) *report.Summary { return v.Idle }, part: true},
+		{id: "unit.launches", stat: "p50", of: func(v *side.View) *report.Summary { return v.Launches }, exact: true},
+		{id: "unit.kernels", stat: "p50", of: func(v *side.View) *report.Summary { return v.Kernels }, exact: true,
+			plain: true},
 	}
 }
 
 // tail returns the row for a high percentile of unit.time: p99, or p90 with fewer units. ok is false if n units, those of
 // the side with fewer, are too few for either.
 func tail(n int64) (p primary, ok bool) {
-	p = primary{of: unitTime, series: timeOf}
 	st, ok := significance.Tail(int(n))
-	switch st {
-	case significance.P99:
-		p.metric, p.stat = "unit.time.p99", func(s *report.Summary) float64 { return s.P99 }
-	case significance.P90:
-		p.metric, p.stat = "unit.time.p90", func(s *report.Summary) float64 { return s.P90 }
+	p = primary{id: "unit.time", stat: "p90", of: unitTime}
+	if st == significance.P99 {
+		p.stat = "p99"
 	}
 	return p, ok
 }
@@ -134,7 +131,7 @@ func (x *Decider) Rows(chosen pairing.Chosen, depth comparison.Depth, comparable
 		base, head := k.Of(x.Base, x.Head)
 		list, n := primaries(), min(base.Units(), head.Units())
 		if depth != comparison.DepthKernel {
-			list = slices.DeleteFunc(list, func(p primary) bool { return p.metric == "unit.kernels" })
+			list = slices.DeleteFunc(list, func(p primary) bool { return p.id == "unit.kernels" })
 		}
 		if i > 0 {
 			if n < significance.LeastUnits {
@@ -200,21 +197,12 @@ func (p *primary) describe(row *comparison.Row, unit float64) {
 
 // primaryNumber turns a primary row into a number to judge.
 func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) significance.Number {
-	id, stat := policy.SplitStat(p.metric)
-	st := statistics[stat]
-	if p.exact {
-		st = significance.Median
-	}
-	n := x.Known.number(p.metric, row.Labels, p.unit(), st)
-	n.Count, n.Whole = p.exact, id == "unit.time"
+	st := statistics[p.stat]
+	n := x.Known.number(row.Metric, row.Labels, p.unit(), st)
+	n.Count, n.Whole = p.exact, p.id == "unit.time"
 	captures := func(views []*side.View) (list []significance.Capture) {
 		for _, v := range views {
-			one := significance.Capture{Value: p.stat(p.of(v))}
-			for i := range v.Units {
-				if u, ok := v.Units[i].Of(id); ok {
-					one.Units = append(one.Units, u)
-				}
-			}
+			one := significance.Capture{Value: p.value(v), Units: side.UnitValues(v.Units, p.id)}
 			summarised(&one, p.of(v), st, one.Units == nil, v.Units)
 			list = append(list, one)
 		}
@@ -222,7 +210,7 @@ func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) signi
 	}
 	n.Base, n.Head = captures(u.base.Views), captures(u.head.Views)
 	x.ties.tie(&n, u.base.Views, u.head.Views)
-	x.Known.unsteady(&n, id, row.Labels)
+	x.Known.unsteady(&n, p.id, row.Labels)
 	return n
 }
 
@@ -244,10 +232,10 @@ func (j Judged) Number(row *comparison.Row) (n significance.Number, ok bool) {
 // row builds a primary row without its class. ok is false if a capture lacks the value.
 func (u *units) row(p *primary) (comparison.Row, bool) {
 	number := func(v *side.View) (float64, bool) {
-		if s := p.of(v); s != nil {
-			return p.stat(s), true
+		if p.of(v) == nil {
+			return 0, false
 		}
-		return 0, false
+		return p.value(v), true
 	}
 	b, ok := u.base.Values(number)
 	h, ok2 := u.head.Values(number)
@@ -255,12 +243,12 @@ func (u *units) row(p *primary) (comparison.Row, bool) {
 		return comparison.Row{}, false
 	}
 	base, head := side.Average(b), side.Average(h)
-	row := comparison.Row{Metric: p.metric, Kind: u.kind.String(), Labels: u.labels(), Unit: p.unit(), Base: &base,
+	row := comparison.Row{Metric: p.metric(), Kind: u.kind.String(), Labels: u.labels(), Unit: p.unit(), Base: &base,
 		Head: &head, NBase: u.base.Units(), NHead: u.head.Units(), BaseValues: b,
 		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
 	row.Change()
-	if p.series != nil {
-		if d, ok := significance.CliffsDelta(u.base.Series(p.series), u.head.Series(p.series)); ok {
+	if !p.exact {
+		if d, ok := significance.CliffsDelta(u.base.Series(p.id), u.head.Series(p.id)); ok {
 			row.EffectSize = &d
 		}
 	}

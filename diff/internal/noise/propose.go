@@ -29,16 +29,12 @@ func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(
-		&b,
-		"# Proposed by explain policy init from %s of one commit. Rules go on from the preset; the last that selects a number\n# judges it. What the preset says: explain policy show %s\nversion: 1\npreset: %s\n",
-		wording.Count(n.Captures, "capture"),
-		preset,
-		preset,
-	)
+	captures := wording.Count(n.Captures, "capture")
+	fmt.Fprintf(&b, "# Proposed by explain policy init from %s of one commit. Rules go on from the preset; "+
+		"the last that selects a number\n# judges it. What the preset says: explain policy show %s\n"+
+		"version: 1\npreset: %[2]s\n", captures, preset)
 	if n.Captures < 5 {
-		fmt.Fprintf(&b, "# %s say little of the noise: 5 or more give thresholds to rely on.\n",
-			wording.Count(n.Captures, "capture"))
+		fmt.Fprintf(&b, "# %s say little of the noise: 5 or more give thresholds to rely on.\n", captures)
 	}
 	if m := n.Find("unit.time", report.Labels{}); m != nil && m.Floor <= policy.MostFloor {
 		fmt.Fprintf(&b, "# What two captures of one commit may differ by; 5%% without it.\nstats: {floor: %s}\n", comparison.ExactPercent(halves(max(m.Floor, 0.005))))
@@ -69,14 +65,10 @@ func section(b *strings.Builder, key string, lines []string) {
 
 // measured returns a YAML comment that says how much a metric differs between the captures.
 func (m *Metric) measured() string {
-	return fmt.Sprintf(
-		"  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by less than %s in 99 of 100",
-		unit.Format(slices.Min(m.Values), m.Unit),
-		unit.Format(slices.Max(m.Values), m.Unit),
-		unit.Percent(math.Expm1(m.Noise)),
-		unit.Percent(m.spread()),
-		unit.Percent(m.Floor),
-	)
+	return fmt.Sprintf("  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by "+
+		"less than %s in 99 of 100", unit.Format(slices.Min(m.Values), m.Unit),
+		unit.Format(slices.Max(m.Values), m.Unit), unit.Percent(math.Expm1(m.Noise)), unit.Percent(m.spread()),
+		unit.Percent(m.Floor))
 }
 
 // spread returns the largest value divided by the smallest, minus one.
@@ -95,16 +87,16 @@ func (n *Noise) proposeTime(r *policy.Rule) []string {
 	if m == nil || r.Rel == nil {
 		return nil
 	}
-	return []string{m.measured(), proposed(r.ID, r.Metric, "", r.Level, m.beyond(*r.Rel), r)}
+	return []string{m.measured(), proposed(r.ID, r.Metric, "", m.beyond(*r.Rel), r)}
 }
 
 // proposed returns one rule as YAML: the preset's with another relative threshold.
-func proposed(id, metric, labels, level string, rel float64, r *policy.Rule) string {
+func proposed(id, metric, labels string, rel float64, r *policy.Rule) string {
 	abs := ""
 	if r.Abs != nil {
 		abs = ", abs: " + strings.ReplaceAll(unit.Format(*r.Abs, r.AbsUnit), " ", "")
 	}
-	return fmt.Sprintf("  - {id: %s, metric: %s,%s level: %s, regress: {rel: %s%s}}", id, metric, labels, level,
+	return fmt.Sprintf("  - {id: %s, metric: %s,%s level: %s, regress: {rel: %s%s}}", id, metric, labels, r.Level,
 		comparison.ExactPercent(rel), abs)
 }
 
@@ -136,12 +128,8 @@ func (n *Noise) proposeKernels(r *policy.Rule) []string {
 			continue
 		}
 		proposals++
-		lines = append(
-			lines,
-			m.measured(),
-			proposed(fmt.Sprintf("kernel %d", proposals), policy.KernelTime,
-				" labels: {kernel: "+quoted(m.Labels["kernel"])+"},", r.Level, rel, r),
-		)
+		lines = append(lines, m.measured(), proposed(fmt.Sprintf("kernel %d", proposals), policy.KernelTime,
+			" labels: {kernel: "+quoted(m.Labels["kernel"])+"},", rel, r))
 	}
 	return lines
 }

@@ -100,16 +100,9 @@ func alike(base, head []string) (n int) {
 }
 
 // pattern replaces the work of each unit by a number, in order of first appearance.
-func pattern(work []string) []int {
-	seen := map[string]int{}
-	list := make([]int, len(work))
-	for i, w := range work {
-		if _, ok := seen[w]; !ok {
-			seen[w] = len(seen)
-		}
-		list[i] = seen[w]
-	}
-	return list
+func pattern(work []string) []int32 {
+	var seen lists.Numbering[string]
+	return lists.Map(work, seen.Of)
 }
 
 // ties says how units can be paired. It keeps what it read of each view.

@@ -23,23 +23,7 @@ func (s *Side) Merged() (list []Work, others Work) {
 	}
 	n := float64(len(s.Views))
 	for _, v := range s.Views {
-		for i := range v.Work {
-			w := v.Work[i]
-			w.Count, w.Time, w.Alone = w.Count/n, w.Time/n, w.Alone/n
-			at := slices.IndexFunc(list, func(x Work) bool { return x.Name == w.Name })
-			if at < 0 {
-				list = append(list, w)
-				continue
-			}
-			x := &list[at]
-			x.Count, x.Time, x.Alone = x.Count+w.Count, x.Time+w.Time, x.Alone+w.Alone
-			if x.Position < 0 {
-				x.Position = w.Position
-			}
-			if x.Geometry != w.Geometry {
-				x.Geometry = ""
-			}
-		}
+		list = merge(list, v.Work, n)
 		others.Count += v.Others.Count / n
 		others.Time += v.Others.Time / n
 		others.Alone += v.Others.Alone / n
@@ -57,17 +41,27 @@ func (s *Side) MergedCategories() []Work {
 	var list []Work
 	n := float64(len(s.Views))
 	for _, v := range s.Views {
-		for i := range v.categories {
-			w := v.categories[i]
-			w.Count, w.Time, w.Alone = w.Count/n, w.Time/n, w.Alone/n
-			at := slices.IndexFunc(list, func(x Work) bool { return x.Name == w.Name })
-			if at < 0 {
-				list = append(list, w)
-				continue
-			}
-			list[at].Count += w.Count
-			list[at].Time += w.Time
-			list[at].Alone += w.Alone
+		list = merge(list, v.categories, n)
+	}
+	return list
+}
+
+// merge adds those of one of n captures to the means.
+func merge(list, more []Work, n float64) []Work {
+	for _, w := range more {
+		w.Count, w.Time, w.Alone = w.Count/n, w.Time/n, w.Alone/n
+		at := slices.IndexFunc(list, func(x Work) bool { return x.Name == w.Name })
+		if at < 0 {
+			list = append(list, w)
+			continue
+		}
+		x := &list[at]
+		x.Count, x.Time, x.Alone = x.Count+w.Count, x.Time+w.Time, x.Alone+w.Alone
+		if x.Position < 0 {
+			x.Position = w.Position
+		}
+		if x.Geometry != w.Geometry {
+			x.Geometry = ""
 		}
 	}
 	return list
@@ -92,14 +86,10 @@ func (v *View) Warmup() (times []float64) {
 func (v *View) inState(state string) (units []report.UnitPoint, are []bool) {
 	u := &v.C.Report.Unit
 	group := slices.IndexFunc(u.Groups, func(g report.UnitGroup) bool { return g.ID == v.group.ID })
-	if u.Series == nil || u.Series.Every != 1 || group < 0 {
+	if group < 0 {
 		return nil, nil
 	}
-	all, err := u.Series.Decode()
-	if err != nil {
-		return nil, nil
-	}
-	for _, p := range all {
+	for _, p := range everyUnit(u) {
 		if p.Device == v.group.Device {
 			units = append(units, p)
 			are = append(are, p.Group == int64(group) && report.UnitStates[p.State] == state)

@@ -15,16 +15,8 @@ type Outside struct{ Before, Between, After float64 }
 
 // OutsideUnits looks at one device; ok is false if the report does not list every unit, or none ran there.
 func OutsideUnits(r *report.Report, device int64) (o Outside, ok bool) {
-	s := r.Unit.Series
-	if s == nil || s.Every != 1 {
-		return o, false
-	}
-	units, err := s.Decode()
-	if err != nil {
-		return o, false
-	}
 	w := r.Window
-	units = slices.DeleteFunc(units, func(u report.UnitPoint) bool {
+	units := slices.DeleteFunc(everyUnit(&r.Unit), func(u report.UnitPoint) bool {
 		return u.Device != device || report.UnitStates[u.State] == "outside" || u.Start < w.Start || u.Start > w.End
 	})
 	if len(units) == 0 {
@@ -54,12 +46,8 @@ func Unkept(base, head *Side) (share float64) {
 // unkept is the share of its GPUs' busy time that a capture spent outside kept units: in units that are cut or warm up,
 // and between units. It is 0 if the report does not list every unit.
 func unkept(c *Capture) float64 {
-	s := c.Report.Unit.Series
-	if s == nil || s.Every != 1 {
-		return 0
-	}
-	units, err := s.Decode()
-	if err != nil {
+	units := everyUnit(&c.Report.Unit)
+	if units == nil {
 		return 0
 	}
 	kept, all := 0.0, 0.0

@@ -6,17 +6,6 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// UnitTimes returns the times of the units that the captures list, ns, capture by capture.
-func (s *Side) UnitTimes() []float64 {
-	var list []float64
-	for _, v := range s.Views {
-		for _, u := range v.Units {
-			list = append(list, u.Time)
-		}
-	}
-	return list
-}
-
 // Sample collects a metric, or a statistic of it, over the captures of a side.
 func (s *Side) Sample(id, stat string, l report.Labels) Sample {
 	out := Sample{captures: len(s.Captures)}
@@ -25,7 +14,7 @@ func (s *Side) Sample(id, stat string, l report.Labels) Sample {
 		if m == nil {
 			continue
 		}
-		if v, ok := statOf(m, stat); ok {
+		if v, ok := Stat(m, stat); ok {
 			out.Values = append(out.Values, v)
 			out.N += m.N
 		}
@@ -52,8 +41,8 @@ type Sample struct {
 	N        int64 // observations behind the values
 }
 
-// statOf returns a statistic of a metric's summary, or the metric's value if stat is empty.
-func statOf(m *report.Metric, stat string) (float64, bool) {
+// Stat returns a statistic of a metric's summary, or the metric's value if stat is empty; ok is false if unknown.
+func Stat(m *report.Metric, stat string) (v float64, ok bool) {
 	if stat == "" {
 		return comparison.Value(m.Value), m.Value != nil
 	}
@@ -75,12 +64,19 @@ func (s *Sample) Mean() *float64 {
 	return new(Average(s.Values))
 }
 
-// Series returns one number of each unit, one capture after the other.
-func (s *Side) Series(of func(u *UnitRow) float64) []float64 {
-	var list []float64
+// Series returns a metric of the units that the captures list, see [UnitRow.Of], one capture after the other.
+func (s *Side) Series(metric string) (list []float64) {
 	for _, v := range s.Views {
-		for i := range v.Units {
-			list = append(list, of(&v.Units[i]))
+		list = append(list, UnitValues(v.Units, metric)...)
+	}
+	return list
+}
+
+// UnitValues returns a metric of each unit; nil if reports do not list it by unit.
+func UnitValues(units []UnitRow, metric string) (list []float64) {
+	for i := range units {
+		if v, ok := units[i].Of(metric); ok {
+			list = append(list, v)
 		}
 	}
 	return list

@@ -3,7 +3,6 @@ package side
 import (
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/align"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -27,7 +26,7 @@ type Position struct {
 	Stream         int      // number of its stream, by order of first kernel
 	Ranges         []string // around the launching call, outermost first
 	Start          float64
-	Gap            [5]float64 // idle before it, by cause
+	Gap            [5]float64 // idle before it, by cause, see [report.StepCauses]
 	Copies         float64    // exposed copies before it
 	Alone          float64    // exclusive time of the kernel
 	Hidden         float64    // the rest of its time
@@ -214,6 +213,3 @@ func (s *Sequence) merge(x *Sequence, weight float64) {
 func (s *Sequence) keys() []string {
 	return lists.Map(s.Positions, func(p Position) string { return strconv.Itoa(p.Stream) + "\x00" + p.Name })
 }
-
-// CauseOf names cause number c of Position.Gap.
-func CauseOf(c int) string { return report.StepCauses[c] }

@@ -119,15 +119,23 @@ func seriesUnits(u *report.Unit, of []Group) (list []unit, ok bool) {
 	return list, true
 }
 
+// everyUnit returns the units of a report that lists every one of them, else nil.
+func everyUnit(u *report.Unit) []report.UnitPoint {
+	if u.Series == nil || u.Series.Every != 1 {
+		return nil
+	}
+	points, err := u.Series.Decode()
+	if err != nil {
+		return nil
+	}
+	return points
+}
+
 // KindsByPlace returns the index in kinds of each unit that ran, in the order of the devices and of the units on each;
 // -1 for units that none of them holds. It is nil if the report does not list every unit.
 func KindsByPlace(u *report.Unit, kinds []Group) []int {
-	s := u.Series
-	if s == nil || s.Every != 1 {
-		return nil
-	}
-	points, err := s.Decode()
-	if err != nil {
+	points := everyUnit(u)
+	if points == nil {
 		return nil
 	}
 	list := make([]int, len(points))
@@ -210,6 +218,3 @@ func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	}
 	return c.UnitsOf(&c.Kinds[at])
 }
-
-// Stat returns a statistic of a metric's summary, or the metric's value if stat is empty; ok is false if unknown.
-func Stat(m *report.Metric, stat string) (v float64, ok bool) { return statOf(m, stat) }

@@ -147,8 +147,8 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	v := &View{C: c, group: g, Labels: of, slowest: true}
 	v.Time = c.Summary("unit.time", l)
 	v.Busy, v.Idle = c.Summary("unit.gpu_busy", l), c.Summary("unit.gpu_idle", l)
-	v.Compute, v.Comm, v.Copied = c.Summary("unit.compute_time",
-		l), c.Summary("unit.exposed_comm_time", l), c.Summary("unit.exposed_copy_time", l)
+	v.Compute, v.Comm = c.Summary("unit.compute_time", l), c.Summary("unit.exposed_comm_time", l)
+	v.Copied = c.Summary("unit.exposed_copy_time", l)
 	v.Launches, v.Kernels = c.Summary("unit.launches", l), c.Summary("unit.kernels", l)
 	if v.Time != nil && c.EvidenceOnly() { // an iteration of a log has a duration but no parts
 		v.Units = c.UnitsOf(v.group)
@@ -169,6 +169,12 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	return v
 }
 
+// mean returns the mean of a metric with these labels; 0 if the report lacks it.
+func (v *View) mean(metric string, l report.Labels) float64 {
+	m, _ := Mean(v.C.Summary(metric, l))
+	return m
+}
+
 func with(l report.Labels, key, value string) report.Labels {
 	out := l.Clone()
 	out[key] = value
@@ -185,9 +191,7 @@ type LateCall struct {
 func (v *View) hostTime(l report.Labels) {
 	times, known := make([]float64, len(HostCauses())), v.Causes[slices.Index(Causes(), "host")] != nil
 	for i, cause := range HostCauses() {
-		if s := v.C.Summary("unit.host_cause_time", with(l, "cause", cause)); s != nil {
-			times[i] = s.Mean
-		}
+		times[i] = v.mean("unit.host_cause_time", with(l, "cause", cause))
 	}
 	if !known || v.C.Metrics("unit.host_cause_time") == nil {
 		return
@@ -226,12 +230,8 @@ func (v *View) kernelsOf(main bool) {
 			w = Work{Canonical: name, Family: name, Position: -1}
 		}
 		w.Name, w.Time, w.Spread, w.Units = name, m.Summary.Mean, m.Summary.Stddev, m.Summary.N
-		if s := v.C.Summary("kernel.count_per_unit", m.Labels); s != nil {
-			w.Count = s.Mean
-		}
-		if s := v.C.Summary("kernel.exclusive_time_per_unit", m.Labels); s != nil {
-			w.Alone = s.Mean
-		}
+		w.Count = v.mean("kernel.count_per_unit", m.Labels)
+		w.Alone = v.mean("kernel.exclusive_time_per_unit", m.Labels)
 		if name == graphName {
 			v.Hidden = true
 		}
@@ -314,14 +314,8 @@ func (v *View) byCategory() {
 		if !labelled(m.Labels, v.Labels, "category") || m.Summary == nil {
 			continue
 		}
-		w := Work{Name: name, Category: name, Alone: m.Summary.Mean}
-		if s := v.C.Summary("kernel.count_per_unit", m.Labels); s != nil {
-			w.Count = s.Mean
-		}
-		if s := v.C.Summary("kernel.time_per_unit", m.Labels); s != nil {
-			w.Time = s.Mean
-		}
-		v.categories = append(v.categories, w)
+		v.categories = append(v.categories, Work{Name: name, Category: name, Alone: m.Summary.Mean,
+			Count: v.mean("kernel.count_per_unit", m.Labels), Time: v.mean("kernel.time_per_unit", m.Labels)})
 	}
 	lists.Sort(v.categories,
 		func(a, b Work) int { return cmp.Or(cmp.Compare(b.Alone, a.Alone), cmp.Compare(a.Name, b.Name)) })
@@ -333,11 +327,8 @@ func (v *View) hostCalls(l report.Labels) {
 		if !labelled(m.Labels, l, "api") || m.Summary == nil {
 			continue
 		}
-		x := call{Name: m.Labels["api"], Time: m.Summary.Mean}
-		if s := v.C.Summary("api.count_per_unit", m.Labels); s != nil {
-			x.Count = s.Mean
-		}
-		v.Api = append(v.Api, x)
+		v.Api = append(v.Api, call{Name: m.Labels["api"], Time: m.Summary.Mean,
+			Count: v.mean("api.count_per_unit", m.Labels)})
 	}
 	lists.Sort(v.Api,
 		func(a, b call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
@@ -350,11 +341,8 @@ func (v *View) copyCounts(l report.Labels) {
 		if !labelled(m.Labels, l, "direction", "kind") || m.Summary == nil {
 			continue
 		}
-		x := Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"], Count: m.Summary.Mean}
-		if s := v.C.Summary("memcpy.bytes_per_unit", m.Labels); s != nil {
-			x.Bytes = s.Mean
-		}
-		v.Copies = append(v.Copies, x)
+		v.Copies = append(v.Copies, Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"],
+			Count: m.Summary.Mean, Bytes: v.mean("memcpy.bytes_per_unit", m.Labels)})
 	}
 	v.HasCopies = len(v.Copies) > 0
 }
