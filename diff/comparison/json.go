@@ -123,11 +123,7 @@ func (c *Comparison) Validate() error {
 }
 
 func waiverStatus(s string) bool {
-	switch s {
-	case WaiverApplied, WaiverUnused, WaiverExpired, WaiverExceeded, WaiverNotJudged:
-		return true
-	}
-	return false
+	return slices.Contains([]string{WaiverApplied, WaiverUnused, WaiverExpired, WaiverExceeded, WaiverNotJudged}, s)
 }
 
 // validate checks that the rows of each kind sum to what they split.

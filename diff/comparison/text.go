@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,21 +30,14 @@ func ExactPercent(v float64) string {
 
 // CountsEvents reports whether a metric counts events of the capture or adds them up, so that lost ones change it. The
 // time of a unit and what servers, clients and Nsight Compute measured do not.
-func CountsEvents(metric string) bool {
-	for _, prefix := range []string{"unit.time", "serve.", "load.", "ncu."} {
-		if strings.HasPrefix(metric, prefix) {
-			return false
-		}
-	}
-	return true
-}
+func CountsEvents(metric string) bool { return !begins(metric, "unit.time", "serve.", "load.", "ncu.") }
 
 // IsLatency reports whether a metric is a latency of requests as clients saw it.
 func IsLatency(metric string) bool {
-	for _, prefix := range []string{"serve.ttft", "serve.tpot", "serve.itl", "serve.e2e"} {
-		if strings.HasPrefix(metric, prefix) {
-			return true
-		}
-	}
-	return false
+	return begins(metric, "serve.ttft", "serve.tpot", "serve.itl", "serve.e2e")
+}
+
+// begins reports whether a metric has one of these prefixes.
+func begins(metric string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }

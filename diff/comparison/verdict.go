@@ -1,5 +1,7 @@
 package comparison
 
+import "slices"
+
 // Depth says how far down two sides could be compared.
 type Depth string
 
@@ -29,18 +31,11 @@ const (
 
 // Rank orders verdicts from best to worst.
 func Rank(v Verdict) int {
-	switch v {
-	case Pass:
-		return 0
-	case Warn:
-		return 1
-	case Inconclusive:
-		return 2
-	case Fail:
-		return 3
-	case Error, None:
+	order := []Verdict{Pass, Warn, Inconclusive, Fail}
+	if at := slices.Index(order, v); at >= 0 {
+		return at
 	}
-	return 4
+	return len(order)
 }
 
 func Worse(a, b Verdict) Verdict {
@@ -65,12 +60,7 @@ const (
 
 // Real reports whether a change was found to be one, whichever way is good.
 func Real(row *Row) bool {
-	switch row.Class {
-	case Improved, Regressed, Added, Removed:
-		return true
-	case Same, Unsettled:
-	}
-	return false
+	return slices.Contains([]Class{Improved, Regressed, Added, Removed}, row.Class)
 }
 
 // Better is the class of a change of something of which less is better.

@@ -228,12 +228,12 @@ func limits(r *Rule) string {
 
 // FloorText says how large a noise floor a change of a duration has to exceed as well, if nobody measured the noise.
 func (p *Policy) FloorText() string {
-	text := fmt.Sprintf("noise floor of a duration: %.3g %% (assumed unless measured: explain policy init)", 100*comparison.DefaultFloor)
 	if p.Stats.Floor > 0 {
-		text = fmt.Sprintf("noise floor of the unit's time: %.3g %%, of other durations: %.3g %% (assumed unless measured)",
-			100*p.Stats.Floor, 100*comparison.DefaultFloor)
+		return fmt.Sprintf("noise floor of the unit's time: %.3g %%, of other durations: %.3g %% "+
+			"(assumed unless measured)", 100*p.Stats.Floor, 100*comparison.DefaultFloor)
 	}
-	return text
+	return fmt.Sprintf("noise floor of a duration: %.3g %% (assumed unless measured: explain policy init)",
+		100*comparison.DefaultFloor)
 }
 
 // Summary is a policy in one line: its preset, how many rules of each kind, and the waiver that ends first.

@@ -153,25 +153,19 @@ type Match struct {
 
 func (m Match) Empty() bool { return m.Glob == "" && m.Regex == "" }
 
-// nameMatch is a match that is compiled for many names. If its expression is not valid, it matches nothing.
+// nameMatch is a match that is compiled for many names.
 type nameMatch struct {
 	glob string
-	expr *regexp.Regexp
-	bad  bool
+	expr *regexp.Regexp // the empty one matches any name; nil if it is not valid, which matches none
 }
 
 func (m Match) Compile() nameMatch {
-	c := nameMatch{glob: m.Glob}
-	if m.Regex != "" {
-		var err error
-		c.expr, err = regexp.Compile(m.Regex)
-		c.bad = err != nil
-	}
-	return c
+	expr, _ := regexp.Compile(m.Regex)
+	return nameMatch{m.Glob, expr}
 }
 
 func (m *nameMatch) matches(s string) bool {
-	return !m.bad && (m.glob == "" || glob(m.glob, s)) && (m.expr == nil || m.expr.MatchString(s))
+	return m.expr != nil && (m.glob == "" || glob(m.glob, s)) && m.expr.MatchString(s)
 }
 
 // glob reports whether s is pattern with * standing for any text and ? for any one character.

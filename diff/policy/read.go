@@ -38,12 +38,8 @@ func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, e
 }
 
 // Words for what stands in for an answer.
-var outcomes = []string{
-	string(comparison.Pass),
-	string(comparison.Warn),
-	string(comparison.Fail),
-	string(comparison.Inconclusive),
-}
+var outcomes = []string{string(comparison.Pass), string(comparison.Warn), string(comparison.Fail),
+	string(comparison.Inconclusive)}
 
 // field is one key of a mapping: how its value is read into what the mapping says.
 type field[T any] struct {

@@ -78,10 +78,7 @@ func (d *policyDoc) metric(n ast.Node) (pattern Match, text string) {
 // expand finds the metrics that a pattern means, of those that the rule can judge: a metric whose id it matches, else
 // the statistics of it that it matches, as unit.*.p50 does.
 func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
-	r.Metric = pattern.Glob
-	if pattern.Regex != "" {
-		r.Metric = strings.TrimSpace(pattern.Glob + " /" + pattern.Regex + "/")
-	}
+	r.Metric = pattern.String()
 	var last error
 	like := pattern.Compile()
 	for _, facts := range d.known {

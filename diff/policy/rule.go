@@ -155,11 +155,9 @@ func LengthReason(id, stat string, has bool) string {
 	if has {
 		events = fmt.Sprintf("a statistic of single events (%s.p50), ", id)
 	}
-	return fmt.Sprintf(
-		"%s grows with the length of the capture, so its change means nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)",
-		id,
-		events,
-	)
+	return fmt.Sprintf("%s grows with the length of the capture, so its change means nothing; "+
+		"use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)",
+		id, events)
 }
 
 // MetricFacts is what is true of a metric in every report.
@@ -291,6 +289,5 @@ func orNone(keys string) string {
 
 // nearest is the known metric with the fewest edits to id, if few are enough.
 func nearest(id string, known []MetricFacts) string {
-	ids := lists.Map(known, func(m MetricFacts) string { return m.ID })
-	return nearestWord(id, ids)
+	return nearestWord(id, lists.Map(known, func(m MetricFacts) string { return m.ID }))
 }

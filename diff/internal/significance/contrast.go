@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/student"
 )
 
@@ -200,9 +201,8 @@ func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64
 		}
 		from[k], to[k] = b[i], h[i]
 	}
-	order, drawn := make([]int, n), make([]int, n)
+	order, drawn := lists.Indexes[int](n), make([]int, n)
 	for i := range n {
-		order[i] = i
 		fill(i, i)
 	}
 	c = contrast{d: value(), alpha: alpha, variance: vd * vd}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/student"
 )
 
@@ -28,13 +29,8 @@ func (q *question) measure(o Options) {
 		q.few, q.v.Code = true, TooFewUnits
 		return
 	}
-	var base, head [][]float64
-	for _, c := range q.base {
-		base = append(base, c.Units)
-	}
-	for _, c := range q.head {
-		head = append(head, c.Units)
-	}
+	listed := func(c Capture) []float64 { return c.Units }
+	base, head := lists.Map(q.base, listed), lists.Map(q.head, listed)
 	q.v.Base, q.v.Head = TrendOf(base[0]), TrendOf(head[0])
 	q.contrast(base, head, o)
 	if q.overUnits {
@@ -77,11 +73,7 @@ func (q *question) unitsFor(base, head float64, o Options) int {
 }
 
 func unitsOf(side []Capture) int {
-	n := 0
-	for i := range side {
-		n += side[i].units()
-	}
-	return n
+	return lists.Sum(side, func(c Capture) int { return c.units() })
 }
 
 // statedOnce reports whether nothing is known of how a mean or a median varies inside the captures: a share, a time to

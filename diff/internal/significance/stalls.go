@@ -105,14 +105,11 @@ func (q *question) forgive(o Options) {
 				trimmed[i] = trimmed[i].without(drop)
 			}
 		}
-		for i := range n.Base { // judged by their remaining units
-			if n.Base[i].Value = 0; len(n.Base[i].Units) == 0 {
-				return false
-			}
-		}
-		for i := range n.Head {
-			if n.Head[i].Value = 0; len(n.Head[i].Units) == 0 {
-				return false
+		for _, side := range [][]Capture{n.Base, n.Head} {
+			for i := range side { // judged by their remaining units
+				if side[i].Value = 0; len(side[i].Units) == 0 {
+					return false
+				}
 			}
 		}
 		v := Judge([]Number{n}, Options{Alpha: o.Alpha, Tau: o.Tau, Seed: o.Seed, whole: true})[0]

@@ -2,6 +2,7 @@ package significance
 
 import (
 	"math"
+	"slices"
 
 	"github.com/nsys-llm/explain/diff/student"
 )
@@ -37,11 +38,7 @@ func (s Statistic) Of(values []float64) float64 {
 	choose(values, k)
 	v := values[k]
 	if part := rank - float64(k); part > 0 && k+1 < n {
-		next := math.Inf(1)
-		for _, w := range values[k+1:] {
-			next = min(next, w)
-		}
-		v += part * (next - v)
+		v += part * (slices.Min(values[k+1:]) - v)
 	}
 	return v
 }

@@ -20,11 +20,10 @@ func (q *question) p(tau float64) float64 {
 		}
 	}
 	switch {
-	case q.several():
-		if !q.overCaptures {
-			return 1
-		}
+	case q.several() && q.overCaptures:
 		return over
+	case q.several():
+		return 1
 	case q.few:
 		if !q.overUnits || q.apart <= tau {
 			return 1
@@ -155,11 +154,7 @@ func (q *question) need(o Options) {
 	}
 	p.SD = max(p.SD, q.timer())
 	p.Margin = math.Log(math.Exp(q.tau)+math.Expm1(q.floor)) - q.tau
-	effect := q.d
-	if effect < 0 {
-		effect = 0
-	}
-	q.v.Need = p.Need(effect, Power)
+	q.v.Need = p.Need(max(q.d, 0), Power)
 }
 
 // verdict returns the answer in terms of the original sides.
