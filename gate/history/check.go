@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -216,12 +215,7 @@ func (c *Checked) moves() (list []*Border) {
 	for _, b := range c.told.Borders {
 		x := c.border(c.Series.Nights[max(0, b.At-1)], c.Series.Nights[b.At], b.Shift, b.SE)
 		x.Night, x.Nights = b.At, b.Nights
-		was, is := x.Before.about, x.After.about
-		for _, k := range was.keys(is) {
-			if was[k] != is[k] && k != machineField {
-				x.Fields = append(x.Fields, Moved{k, was[k], is[k]})
-			}
-		}
+		x.Fields = x.Before.about.without(machineField).moved(x.After.about.without(machineField))
 		list = append(list, x)
 	}
 	return list
@@ -250,11 +244,7 @@ func successions(list []*Checked, workloads map[string]Workload) (borders []*Bor
 	type key struct{ repository, branch, labels, kind, work string }
 	ran := slices.DeleteFunc(slices.Clone(list), func(x *Checked) bool { return x.Nights == 0 })
 	for _, next := range lists.Groups(ran, func(x *Checked) key {
-		work := maps.Clone(workloads[x.Workload])
-		for _, field := range hardware {
-			delete(work, field)
-		}
-		return key{x.Repository, x.Branch, x.Labels.String(), x.Kind, work.text()}
+		return key{x.Repository, x.Branch, x.Labels.String(), x.Kind, workloads[x.Workload].without(hardware...).text()}
 	}) {
 		lists.Sort(next, func(a, b *Checked) int { return a.Series.Nights[0].Time.Compare(b.Series.Nights[0].Time) })
 		for i := 1; i < len(next); i++ {
@@ -275,12 +265,7 @@ func (c *Checked) after(was *Checked, workloads map[string]Workload) *Border {
 	}
 	x := c.border(was.Series.Nights[was.Nights-1], c.Series.Nights[0], shift, se)
 	x.Night, x.Nights = was.Nights, c.Nights
-	a, b := workloads[was.Workload], workloads[c.Workload]
-	for _, field := range hardware {
-		if a[field] != b[field] {
-			x.Fields = append(x.Fields, Moved{field, a[field], b[field]})
-		}
-	}
+	x.Fields = workloads[was.Workload].moved(workloads[c.Workload])
 	return x
 }
 

@@ -170,20 +170,32 @@ func (w Workload) text() string {
 	return string(b)
 }
 
-// keys returns the keys of two workloads, sorted.
-func (w Workload) keys(v Workload) []string {
+// without returns a copy without some fields.
+func (w Workload) without(fields ...string) Workload {
+	w = maps.Clone(w)
+	for _, f := range fields {
+		delete(w, f)
+	}
+	return w
+}
+
+// moved returns the fields in which two workloads differ, by name.
+func (w Workload) moved(v Workload) (list []Moved) {
 	both := Workload{}
 	maps.Copy(both, w)
 	maps.Copy(both, v)
-	return slices.Sorted(maps.Keys(both))
+	for _, k := range slices.Sorted(maps.Keys(both)) {
+		if w[k] != v[k] {
+			list = append(list, Moved{k, w[k], v[k]})
+		}
+	}
+	return list
 }
 
 // Differs names the first field in which two workloads differ, or is empty.
 func (w Workload) Differs(v Workload) string {
-	for _, k := range w.keys(v) {
-		if w[k] != v[k] {
-			return fmt.Sprintf("%s is %q and %q", k, w[k], v[k])
-		}
+	for _, m := range w.moved(v) {
+		return fmt.Sprintf("%s is %q and %q", m.Name, m.Before, m.After)
 	}
 	return ""
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -89,9 +88,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	type key struct{ repository, branch, workload, labels, kind string }
 	software := map[string]string{}
 	for id, about := range epochs {
-		without := maps.Clone(about)
-		delete(without, machineField)
-		software[id] = without.text()
+		software[id] = about.without(machineField).text()
 	}
 	out := []Series{}
 	for _, of := range lists.Groups(list, func(e entry) key {

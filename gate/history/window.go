@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -71,9 +70,7 @@ func workloadIn(ctx context.Context, s *Store, repository, branch string, r *rep
 	var ids []string
 	nearest := ""
 	for id, w := range all {
-		unnamed := maps.Clone(w)
-		delete(unnamed, "workload")
-		if d := unnamed.Differs(want); d != "" {
+		if d := w.without("workload").Differs(want); d != "" {
 			nearest = d
 			continue
 		}
