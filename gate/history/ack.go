@@ -56,12 +56,9 @@ func (c *changes) ack(ctx context.Context, a *Ack) error {
 
 // Acks returns the acknowledgements of a repository, or all if it is empty, by commit and then by the last day.
 func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
-	query, args := "SELECT repository, commit_id, reason, expires FROM acks", []any{}
-	if repository != "" {
-		query, args = query+" WHERE repository = ?", append(args, repository)
-	}
 	fields := func(a *Ack) []any { return []any{&a.Repository, &a.Commit, &a.Reason, &a.Expires} }
-	list, err := all(ctx, s, fields, query, args...)
+	list, err := all(ctx, s, fields,
+		"SELECT repository, commit_id, reason, expires FROM acks WHERE ? IN ('', repository)", repository)
 	lists.Sort(list, func(a, b Ack) int {
 		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Commit, b.Commit),
 			strings.Compare(a.Expires, b.Expires), strings.Compare(a.Reason, b.Reason))

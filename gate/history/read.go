@@ -79,11 +79,8 @@ var ErrUnknown = errors.New("the history has no such commit")
 
 // Resolve returns the commit that a tag, a commit or the prefix of a commit names.
 func (s *Store) Resolve(ctx context.Context, repository, name string) (string, error) {
-	query, args := "SELECT DISTINCT commit_id FROM tags WHERE tag = ?", []any{name}
-	if repository != "" {
-		query, args = query+" AND repository = ?", append(args, repository)
-	}
-	list, err := all(ctx, s, one[string], query, args...)
+	list, err := all(ctx, s, one[string],
+		"SELECT DISTINCT commit_id FROM tags WHERE tag = ? AND ? IN ('', repository)", name, repository)
 	if err == nil && len(list) == 0 {
 		list, err = all(ctx, s, one[string], "SELECT DISTINCT commit_id FROM runs WHERE commit_id >= ? AND commit_id <= ? ORDER BY commit_id LIMIT 3",
 			name, name+"g")
