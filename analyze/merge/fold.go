@@ -117,7 +117,7 @@ func (list captures) reports() int {
 }
 
 func newFold(opt Options) *fold {
-	f := &fold{opt: opt, counts: &countsFold{of: map[[2]string]*counted{}}, devices: devices{at: map[deviceKey]int64{}}}
+	f := &fold{opt: opt, counts: &countsFold{of: map[[2]string]*counted{}}}
 	f.metrics = metricsFold{rules: opt.Rules, devices: &f.devices, at: map[string]*metricFold{}, rows: map[string]int{}}
 	f.units.best = map[string]*bestUnit{}
 	return f
@@ -140,7 +140,7 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 	}
 	k.nameRanks(f.opt.Rank)
 	for _, g := range r.Environment.GPUs {
-		f.devices.see(deviceKey{at, int64(g.Device)})
+		f.devices.places.Of(deviceKey{at, int64(g.Device)})
 	}
 	f.counts.add(c.Counts)
 	f.inputTables(r)
@@ -204,21 +204,13 @@ func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.de
 // devices numbers the GPUs of a run: by their own numbers if no two captures share one, else consecutively in the order
 // of ranks.
 type devices struct {
-	list    []deviceKey
-	at      map[deviceKey]int64 // places in the list
-	numbers []int64             // by place in the list
-}
-
-func (d *devices) see(k deviceKey) {
-	if _, seen := d.at[k]; !seen {
-		d.at[k] = int64(len(d.list))
-		d.list = append(d.list, k)
-	}
+	places  lists.Numbering[deviceKey]
+	numbers []int64 // by place
 }
 
 // settle assigns the numbers; before orders the captures.
 func (d *devices) settle(before func(a, b int) int) (renumbered bool) {
-	sorted := slices.SortedFunc(slices.Values(d.list), func(a, b deviceKey) int {
+	sorted := slices.SortedFunc(slices.Values(d.places.Keys), func(a, b deviceKey) int {
 		return cmp.Or(before(a.capture, b.capture), cmp.Compare(a.capture, b.capture), cmp.Compare(a.device, b.device))
 	})
 	own := map[int64]bool{}
@@ -226,11 +218,11 @@ func (d *devices) settle(before func(a, b int) int) (renumbered bool) {
 		renumbered = renumbered || own[k.device]
 		own[k.device] = true
 	}
-	d.numbers = make([]int64, len(d.list))
+	d.numbers = make([]int64, len(sorted))
 	for i, k := range sorted {
-		d.numbers[d.at[k]] = k.device
-		if renumbered {
-			d.numbers[d.at[k]] = int64(i)
+		number := &d.numbers[d.places.Of(k)]
+		if *number = k.device; renumbered {
+			*number = int64(i)
 		}
 	}
 	return renumbered
@@ -238,10 +230,10 @@ func (d *devices) settle(before func(a, b int) int) (renumbered bool) {
 
 // number is that of a GPU in the run; 0 if it is unknown.
 func (d *devices) number(k deviceKey) int64 {
-	if at, ok := d.at[k]; ok {
-		return d.numbers[at]
+	if !d.places.Has(k) {
+		return 0
 	}
-	return 0
+	return d.numbers[d.places.Of(k)]
 }
 
 // hashed returns the first half of the SHA-256 of parts.

@@ -20,7 +20,7 @@ var spreads = []struct{ of, id, title, unit string }{
 // gpus describes a run that has more GPUs than get metrics of their own: the distribution over all GPUs, the one with
 // the largest value, and the median one.
 func (s *rankSection) gpus() {
-	if len(s.f.devices.list) <= maxDevices {
+	if len(s.f.devices.places.Keys) <= maxDevices {
 		return
 	}
 	var rows [][]report.Cell

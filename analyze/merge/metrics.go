@@ -48,7 +48,7 @@ func (f *metricsFold) metric(at int, r *report.Index, m *report.Metric) {
 	if rule.How == report.HowDevice {
 		fmt.Sscanf(m.Labels["device"], "%d", &of.device)
 		of.capture = at
-		f.devices.see(of)
+		f.devices.places.Of(of)
 		key = fmt.Sprintf("%d %s", at, key)
 	}
 	v := *m.Value

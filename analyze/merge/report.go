@@ -22,9 +22,10 @@ func (f *fold) report() *report.Report {
 	}
 	renumbered := f.devices.settle(func(a, b int) int { return cmp.Compare(first[a], first[b]) })
 	s := f.rankReport(x)
+	e := f.environment()
 	r := &report.Report{Schema: report.SchemaID,
 		Tool:     report.Tool{Name: "explain", Version: cmp.Or(f.opt.Version, "devel")},
-		Evidence: []report.EvidenceFile{}, Trace: f.provenance(), Capture: f.captures.identity(), Environment: f.environment(),
+		Evidence: []report.EvidenceFile{}, Trace: f.provenance(&e), Capture: f.captures.identity(), Environment: e,
 		Window: f.captures.window(x), Unit: f.unit(), Sections: append([]report.Section{s.out.section}, f.sections.report(f)...),
 		Metrics:  slices.Concat(s.out.metrics, f.metrics.merged(len(f.captures), f.counts, f.sampled), f.unitMetrics()),
 		Findings: s.out.findings, Warnings: append(s.out.warnings, f.warnings...)}
@@ -32,29 +33,25 @@ func (f *fold) report() *report.Report {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "devices_renumbered", Section: "ranks",
 			Text: "Several captures use the same GPU numbers: this report renumbers GPUs in the order of ranks."})
 	}
-	if len(f.devices.list) > maxDevices {
+	if n := len(f.devices.places.Keys); n > maxDevices {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "ranks",
-			Text: fmt.Sprintf("Only the first %d of %d GPUs have metrics of their own%s; metrics without this label count all of them.", maxDevices, len(f.devices.list), s.named)})
+			Text: fmt.Sprintf("Only the first %d of %d GPUs have metrics of their own%s; metrics without this label "+
+				"count all of them.", maxDevices, n, s.named)})
 	}
 	r.Fill()
 	return r
 }
 
 // provenance names the run: the capture itself if there is one.
-func (f *fold) provenance() report.Provenance {
+func (f *fold) provenance(e *report.Environment) report.Provenance {
 	p := report.Provenance{Name: fmt.Sprintf("run of %d captures", len(f.captures)), Kind: mergedKind, Bytes: f.bytes,
-		Tables: f.inputs}
+		Tables: f.inputs, ExporterVersion: e.ExporterVersion, SchemaVersion: e.SchemaVersion}
 	if len(f.captures) == 1 {
 		p.Name = f.captures[0].Name
 	}
 	lists.Sort(p.Tables, func(a, b report.TableCount) int { return cmp.Compare(a.Name, b.Name) })
-	p.ExporterVersion = common(f.captures, exporterVersion)
-	p.SchemaVersion = common(f.captures, schemaVersion)
 	return p
 }
-
-func exporterVersion(e *report.Environment) **string { return &e.ExporterVersion }
-func schemaVersion(e *report.Environment) **string   { return &e.SchemaVersion }
 
 // common returns the value that all captures state; nil if they differ or one has none.
 func common[T comparable](list captures, of func(*report.Environment) **T) *T {
@@ -133,7 +130,8 @@ func (f *fold) environment() report.Environment {
 		{"operating system", keep(f, &e, func(e *report.Environment) **string { return &e.OS })},
 		{"CPU", keep(f, &e, func(e *report.Environment) **string { return &e.CPU })},
 		{"the clocks of GPUs", keep(f, &e, func(e *report.Environment) **string { return &e.Clocks })},
-		{"", keep(f, &e, exporterVersion)}, {"", keep(f, &e, schemaVersion)},
+		{"", keep(f, &e, func(e *report.Environment) **string { return &e.ExporterVersion })},
+		{"", keep(f, &e, func(e *report.Environment) **string { return &e.SchemaVersion })},
 	} {
 		if field.differs && field.name != "" {
 			differ = append(differ, field.name)

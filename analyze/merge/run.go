@@ -14,6 +14,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
+// process is one of a capture.
+type process struct {
+	capture int
+	pid     int64
+}
+
 // rank is one process of the run.
 type rank struct {
 	label   string // its number, or the name of its capture and its pid
@@ -48,12 +54,8 @@ const slack = int64(time.Minute)
 
 // check refuses captures that are not of one run.
 func (list captures) check(warnings *[]report.Warning) error {
-	type owner struct {
-		capture int
-		pid     int64
-	}
 	list.rankProfiles()
-	owners := map[int64]owner{}
+	owners := map[int64]process{} // by rank
 	world, first := int64(-1), 0
 	twice := false // several ranks have one number within communicators
 	for at, c := range list {
@@ -70,7 +72,7 @@ func (list captures) check(warnings *[]report.Warning) error {
 			if t.Rank < 0 {
 				continue
 			}
-			me := owner{at, t.PID}
+			me := process{at, t.PID}
 			o, known := owners[t.Rank]
 			switch {
 			case !known:
@@ -143,10 +145,6 @@ func (list captures) oneTime() error {
 func (f *fold) study() *runFold {
 	x := &runFold{world: -1}
 	base := int64(math.MaxInt64)
-	type process struct {
-		capture int
-		pid     int64
-	}
 	found := map[process]*rank{}
 	for i, c := range f.captures {
 		if c.Session > 0 {

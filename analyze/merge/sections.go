@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // sectionsFold merges the sections of captures, in the order of the first report that has them.
@@ -35,11 +36,8 @@ func (f *sectionsFold) add(run *fold, at int, s *report.Section) {
 		if rule == nil || s.ID == unitSection {
 			continue
 		}
-		k := slices.IndexFunc(x.merged, func(o *tableFold) bool { return o.table.ID == t.ID })
-		if k < 0 {
-			k, x.merged = len(x.merged), append(x.merged, newTableFold(&run.devices, rule, &t))
-		}
-		x.merged[k].add(at, &t)
+		same := func(o *tableFold) bool { return o.table.ID == t.ID }
+		(*lists.Entry(&x.merged, same, newTableFold(&run.devices, rule, &t))).add(at, &t)
 	}
 }
 

@@ -98,16 +98,16 @@ func (f *tableFold) row(capture int, r *rowFold) {
 			}
 		case report.HowDevice, report.HowOneDevice:
 			device, ok := r.cells[i].Int()
-			at, known := f.devices.at[deviceKey{capture, device}]
-			if r.cells[i] = report.Null; ok && known {
-				r.cells[i] = report.I(at)
+			gpu := deviceKey{capture, device}
+			if r.cells[i] = report.Null; ok && f.devices.places.Has(gpu) {
+				r.cells[i] = report.I(int64(f.devices.places.Of(gpu)))
 			}
 		}
 	}
 	var key strings.Builder
 	for _, i := range f.keys {
 		if at, ok := r.cells[i].Int(); ok && i == f.device {
-			key.WriteString(f.devices.list[at].String())
+			key.WriteString(f.devices.places.Keys[at].String())
 		}
 		s, _ := r.cells[i].Str()
 		key.WriteString(s)

@@ -43,7 +43,7 @@ type wait struct {
 // share is the part of a wait caused by one activity of one member.
 type share struct {
 	member int32
-	act    int32 // index into study.names; -1 unknown
+	act    int32 // index into study.acts; -1 unknown
 	time   float64
 	via    int32 // wait from which it was passed on; -1: none
 }
@@ -115,7 +115,7 @@ func (st *study) follow(sets []Set) *chains {
 		transfer := lists.Map(st.Members[i].Kinds, func(kind string) int { return st.act(Transfer + kind) })
 		x.transfer = append(x.transfer, transfer)
 	}
-	x.doneBy = make([]int64, len(st.names))
+	x.doneBy = make([]int64, len(st.acts.Keys))
 	x.shares = make([]share, 0, len(x.m.waits))
 	for i := range x.m.waits {
 		w := &x.m.waits[i]
@@ -385,7 +385,7 @@ func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 		}
 		act := ""
 		if s.act >= 0 {
-			act = x.study.names[s.act]
+			act = x.study.acts.Keys[s.act]
 		}
 		addCause(&u.causes, act, s.time*counts)
 		if slices.ContainsFunc(shares[:k], func(o share) bool { return o.member == s.member }) {

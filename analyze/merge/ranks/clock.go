@@ -117,17 +117,16 @@ const maxPoints = 4096
 
 // Start returns the start of a member's call on the first clock, in ns.
 func (a *Aligned) Start(member int, call int32) int64 {
-	m := &a.Members[member]
-	t := m.start(call)
-	return t - a.Clocks[m.Clock].Line.At(t)
+	return a.onFirst(member, a.Members[member].start(call))
 }
 
 // End returns the end of a member's call on the first clock, in ns.
 func (a *Aligned) End(member int, call int32) int64 {
-	m := &a.Members[member]
-	t := m.end(call)
-	return t - a.Clocks[m.Clock].Line.At(t)
+	return a.onFirst(member, a.Members[member].end(call))
 }
+
+// onFirst is a time of a member's clock on the first clock.
+func (a *Aligned) onFirst(member int, t int64) int64 { return t - a.Clock(member).Line.At(t) }
 
 // Clock returns the clock of a member.
 func (a *Aligned) Clock(member int) *Clock { return &a.Clocks[a.Members[member].Clock] }

@@ -56,20 +56,19 @@ func Match(members []Member) (sets []Set, alone []int) {
 	return sets, lists.Where(len(matched), func(m int) bool { return !matched[m] })
 }
 
-// numberClocks gives members of one host one clock.
+// numberClocks gives members of one host one clock, and each member of an unknown host its own.
 func numberClocks(members []Member) {
-	hosts := map[string]int{}
-	n := 0
+	type owner struct {
+		host   string
+		member int // of an unknown host
+	}
+	var clocks lists.Numbering[owner]
 	for i := range members {
-		m := &members[i]
-		at, ok := hosts[m.Host]
-		if !ok {
-			at, n = n, n+1
+		of := owner{host: members[i].Host}
+		if of.host == "" {
+			of.member = i
 		}
-		if m.Host != "" {
-			hosts[m.Host] = at
-		}
-		m.Clock = at
+		members[i].Clock = int(clocks.Of(of))
 	}
 }
 
@@ -105,7 +104,7 @@ func (l *line) place(number int) int {
 
 // buckets groups the lines of all members by communicator; lines without one by whether the host or a device calls.
 func buckets(members []Member) [][]line {
-	at := map[string]int{}
+	var keys lists.Numbering[string]
 	var list [][]line
 	hosts := map[string]int{} // number of host tracks, by communicator
 	for i := range members {
@@ -140,12 +139,8 @@ func buckets(members []Member) [][]line {
 			if c < len(t.Comms) {
 				key = "comm " + t.Comms[c]
 			}
-			b, ok := at[key]
-			if !ok {
-				b = len(list)
-				at[key], list = b, append(list, nil)
-			}
-			list[b] = append(list[b], l)
+			bucket := lists.At(&list, keys.Of(key))
+			*bucket = append(*bucket, l)
 		}
 	}
 	return list

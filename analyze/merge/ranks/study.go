@@ -61,7 +61,7 @@ const heatColumns = 100
 // together.
 func Study(a *Aligned, sets []Set) *Result {
 	r := &Result{Ranks: make([]Rank, len(a.Members))}
-	st := &study{Aligned: a, Result: r, acts: map[string]int{}}
+	st := &study{Aligned: a, Result: r}
 	for i := range a.Members {
 		st.actOf = append(st.actOf, lists.Map(a.Members[i].Acts, st.act))
 		r.Next, st.excess = append(r.Next, map[int]int64{}), append(st.excess, map[int]float64{})
@@ -83,8 +83,7 @@ func Study(a *Aligned, sets []Set) *Result {
 type study struct {
 	*Aligned
 	*Result
-	acts    map[string]int
-	names   []string
+	acts    lists.Numbering[string]
 	actOf   [][]int           // by member and index into its Acts
 	excess  []map[int]float64 // by member and act
 	waits   *chains
@@ -96,14 +95,7 @@ type study struct {
 }
 
 // act returns the number of an activity.
-func (st *study) act(name string) int {
-	at, ok := st.acts[name]
-	if !ok {
-		at = len(st.names)
-		st.acts[name], st.names = at, append(st.names, name)
-	}
-	return at
-}
+func (st *study) act(name string) int { return int(st.acts.Of(name)) }
 
 // layOut finds the time range that the heat map shows.
 func (st *study) layOut(sets []Set) {
@@ -131,7 +123,7 @@ func (st *study) set(s *Set) {
 	known := !slices.ContainsFunc(s.Members, func(m int) bool { return !st.Clock(m).Known })
 	there := make([]int, 0, len(s.Members)) // members that captured this collective
 	starts, sorted := make([]int64, len(s.Members)), make([]int64, 0, len(s.Members))
-	sums := make([]int64, len(st.names))
+	sums := make([]int64, len(st.acts.Keys))
 	own, more := make([]Rank, len(s.Members)), make([]map[int]float64, len(s.Members)) // by act
 	studied := 0
 	for n := range s.Len() {
@@ -298,7 +290,7 @@ func (st *study) since(m int, call int32, add func(act int, ns int64)) (known bo
 func (st *study) finish() {
 	for m, acts := range st.excess {
 		for act, ns := range acts {
-			st.Ranks[m].Causes = append(st.Ranks[m].Causes, Cause{st.names[act], ns})
+			st.Ranks[m].Causes = append(st.Ranks[m].Causes, Cause{st.acts.Keys[act], ns})
 		}
 		lists.Sort(st.Ranks[m].Causes, func(a, b Cause) int {
 			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act))

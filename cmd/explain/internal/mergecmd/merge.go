@@ -219,12 +219,12 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 			}
 		}
 		known = append(known, ranks)
-		var b bytes.Buffer
-		if err := writePartial(&b, c); err != nil {
+		b, err := partialOf(c)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, merge.Source{Name: fetch.Shown(path),
-			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }})
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }})
 	}
 	if f.Apart && f.Rank == "" && len(known) == 2 && (len(known[0]) == 0 || len(known[1]) == 0 || slices.Equal(known[0], known[1])) {
 		a, b := render.Visible(fetch.Shown(paths[0])), render.Visible(fetch.Shown(paths[1]))

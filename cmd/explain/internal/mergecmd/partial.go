@@ -2,6 +2,7 @@ package mergecmd
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,27 +102,30 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 	if f.name != "" {
 		c.Name = f.name
 	}
-	var size counter
-	err = atomicfile.File(out, over, func(w io.Writer) error { return writePartial(io.MultiWriter(w, &size), c) })
+	b, err := partialOf(c)
+	if err != nil {
+		return err
+	}
+	err = atomicfile.File(out, over, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
 	if err == nil && !f.analysis.Quiet && !atomicfile.Stdout(out) {
-		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n", render.Visible(out), float64(size)/1000)
+		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n",
+			render.Visible(out), float64(len(b))/1000)
 	}
 	return err
 }
 
-type counter int64
-
-func (c *counter) Write(b []byte) (int, error) {
-	*c += counter(len(b))
-	return len(b), nil
-}
-
-func writePartial(w io.Writer, c *merge.Capture) error {
-	p := merge.NewWriter(w)
+// partialOf is the partial of one capture.
+func partialOf(c *merge.Capture) ([]byte, error) {
+	var b bytes.Buffer
+	p := merge.NewWriter(&b)
 	if err := p.Capture(c); err != nil {
-		return err
+		return nil, err
 	}
-	return p.Close()
+	err := p.Close()
+	return b.Bytes(), err
 }
 
 // digest analyses a trace, and fetches it first if needed.
