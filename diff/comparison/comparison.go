@@ -2,7 +2,6 @@ package comparison
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -68,10 +67,7 @@ func (c *Comparison) Judged(j Judgement) {
 }
 
 func (c *Comparison) Row(metric string) *Row {
-	if i := slices.IndexFunc(c.Primary, func(r Row) bool { return r.Metric == metric }); i >= 0 {
-		return &c.Primary[i]
-	}
-	return nil
+	return lists.Find(c.Primary, func(r *Row) bool { return r.Metric == metric })
 }
 
 // Classes counts the metrics and kernels that got worse, got better, and are not settled.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the
@@ -75,12 +76,9 @@ func (c *Comparison) wayBack() (best *Row) {
 
 // rowOf is the row that a gate judged, if both of its values are known.
 func (c *Comparison) rowOf(g *Gate) *Row {
-	for i := range c.Primary {
-		if r := &c.Primary[i]; g.Of(r) && r.Base != nil && r.Head != nil && r.Delta != nil {
-			return r
-		}
-	}
-	return nil
+	return lists.Find(c.Primary, func(r *Row) bool {
+		return g.Of(r) && r.Base != nil && r.Head != nil && r.Delta != nil
+	})
 }
 
 // moreOf orders rows by what they say of the time, and then by the size of the change.

@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Lacks returns the side that lacks evidence which the other one has, and the flags of explain report that add it;
 // empty if both have the same kinds, or neither side has all.
 func (c *Comparison) Lacks() (side string, flags []string) {
-	at := slices.IndexFunc(c.Residue, func(r Residue) bool { return r.Field == "evidence" })
-	if at < 0 {
+	r := lists.Find(c.Residue, func(r *Residue) bool { return r.Field == "evidence" })
+	if r == nil {
 		return "", nil
 	}
-	r := &c.Residue[at]
 	base, head := flagsWithout(r.Head, r.Base), flagsWithout(r.Base, r.Head)
 	switch {
 	case len(base) > 0 && len(head) == 0:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -137,13 +138,11 @@ var computed = []MetricFacts{
 // Facts returns what is known of a metric, with or without its statistic: one of known, or one that comparisons compute.
 func Facts(metric string, known []MetricFacts) (MetricFacts, error) {
 	id, _ := SplitStat(metric)
-	if at := slices.IndexFunc(known, func(m MetricFacts) bool { return m.ID == id }); at >= 0 {
-		return known[at], nil
+	all := slices.Concat(known, computed)
+	if m := lists.Find(all, func(m *MetricFacts) bool { return m.ID == id }); m != nil {
+		return *m, nil
 	}
-	if at := slices.IndexFunc(computed, func(m MetricFacts) bool { return m.ID == id }); at >= 0 {
-		return computed[at], nil
-	}
-	if near := nearest(id, slices.Concat(known, computed)); near != "" {
+	if near := nearest(id, all); near != "" {
 		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain doc metrics lists them", Cut(id), near)
 	}
 	return MetricFacts{}, fmt.Errorf("no metric %s; explain doc metrics lists them", Cut(id))
@@ -184,13 +183,7 @@ func (m *MetricFacts) anyLabels(r *Rule) report.Labels {
 	if len(r.Labels) > 0 || r.Match.Empty() && slices.Contains(m.Labels, "") {
 		return r.Labels
 	}
-	best := ""
-	for _, name := range naming {
-		if slices.Contains(m.Labels, name) {
-			best = name
-			break
-		}
-	}
+	best := comparison.Value(lists.Find(naming, func(name *string) bool { return slices.Contains(m.Labels, *name) }))
 	if r.Match.Empty() && best == "" && len(m.Labels) > 0 {
 		best = slices.MinFunc(m.Labels, func(a, b string) int { return strings.Count(a, ",") - strings.Count(b, ",") })
 	}

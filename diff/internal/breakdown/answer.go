@@ -169,12 +169,10 @@ func (x *Parts) number(a *comparison.Answer, lead *story) *comparison.Row {
 		row = c.Row("unit.time.mean")
 	}
 	if p := lead.parts; row.Metric == "unit.time.p50" {
-		mean := slices.IndexFunc(c.Primary, func(r comparison.Row) bool {
-			return r.Metric == "unit.time.mean" && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
-		})
-		if mean >= 0 && (!comparison.Real(row) || c.Primary[mean].Class == row.Class) &&
-			(a.Of != nil || p != nil && (bimodal(p.Base) || bimodal(p.Head)) || apart(row, &c.Primary[mean])) {
-			row = &c.Primary[mean]
+		mean := beside(c.Primary, row, "unit.time.mean")
+		if mean != nil && (!comparison.Real(row) || mean.Class == row.Class) &&
+			(a.Of != nil || p != nil && (bimodal(p.Base) || bimodal(p.Head)) || apart(row, mean)) {
+			row = mean
 		}
 	}
 	a.OfRow(row, c.Verdict)
@@ -202,6 +200,13 @@ func (x *Parts) number(a *comparison.Answer, lead *story) *comparison.Row {
 		}
 	}
 	return row
+}
+
+// beside returns the row of another metric of the same units; nil if there is none.
+func beside(primary []comparison.Row, row *comparison.Row, metric string) *comparison.Row {
+	return lists.Find(primary, func(r *comparison.Row) bool {
+		return r.Metric == metric && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
+	})
 }
 
 // apart reports whether the changes of a median and of a mean differ by as much as a cause must have to be told.
@@ -349,15 +354,11 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	return list, note
 }
 
-// findings returns the texts of the structural findings with these identifiers.
-func findings(found []comparison.Structural, prefixes ...string) []string {
-	var list []string
+// findings returns the texts of the structural findings with this identifier.
+func findings(found []comparison.Structural, id string) (list []string) {
 	for i := range found {
-		s := &found[i]
-		for _, p := range prefixes {
-			if s.ID == p || strings.HasPrefix(s.ID, p+"/") {
-				list = append(list, s.Text)
-			}
+		if s := &found[i]; s.ID == id || strings.HasPrefix(s.ID, id+"/") {
+			list = append(list, s.Text)
 		}
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -18,12 +19,9 @@ const (
 
 // Running is the row of the requests that ran at a time; nil if a side does not know them.
 func Running(c *comparison.Comparison) *comparison.Row {
-	for i := range c.Primary {
-		if r := &c.Primary[i]; strings.HasPrefix(r.Metric, "serve.requests_running") && r.Base != nil && r.Head != nil {
-			return r
-		}
-	}
-	return nil
+	return lists.Find(c.Primary, func(r *comparison.Row) bool {
+		return strings.HasPrefix(r.Metric, "serve.requests_running") && r.Base != nil && r.Head != nil
+	})
 }
 
 // loadText warns of sides whose logs or metrics show another load: their steps may be alike, and what the server did

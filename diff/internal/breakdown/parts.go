@@ -47,12 +47,10 @@ type split []comparison.AttributionRow
 
 // part returns the row of a class or a cause; an empty one if there is none.
 func (s split) part(id string) *comparison.AttributionRow {
-	for i := range s {
-		if r := &s[i]; r.ID == id && (r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
-			return r
-		}
-	}
-	return &comparison.AttributionRow{}
+	r := lists.Find(s, func(r *comparison.AttributionRow) bool {
+		return r.ID == id && (r.Kind == comparison.KindClass || r.Kind == comparison.KindCause)
+	})
+	return cmp.Or(r, &comparison.AttributionRow{})
 }
 
 // change formats the change of a class.

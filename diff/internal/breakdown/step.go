@@ -3,6 +3,7 @@ package breakdown
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -66,10 +67,7 @@ func (s *stepper) name(text string) *int {
 // rows lists the pairs in the head's order; a removed kernel follows the kernel that runs before it in the base.
 func (s *stepper) rows(of []int32) {
 	type pair struct{ base, head int }
-	back := make([]int, len(s.base.Positions))
-	for i := range back {
-		back[i] = -1
-	}
+	back := slices.Repeat([]int{-1}, len(s.base.Positions))
 	for k, i := range of {
 		if i >= 0 {
 			back[i] = k

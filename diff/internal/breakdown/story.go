@@ -74,13 +74,9 @@ func (x *Parts) stories() []*story {
 
 // rowsOf returns the primary rows of a kind.
 func rowsOf(primary []comparison.Row, k side.Kind) []comparison.Row {
-	var list []comparison.Row
-	for i := range primary {
-		if r := &primary[i]; r.Kind == k.String() && r.Labels["device"] == "" {
-			list = append(list, *r)
-		}
-	}
-	return list
+	return lists.Filter(primary, func(r comparison.Row) bool {
+		return r.Kind == k.String() && r.Labels["device"] == ""
+	})
 }
 
 // timeClass joins the classes of the median and the mean of unit.time: if they disagree, the one that is known to have
@@ -262,13 +258,10 @@ func (x *Parts) alone(row *comparison.Row) string {
 	if row.Metric == other {
 		other, name = "unit.time.p50", "median"
 	}
-	i := slices.IndexFunc(x.C.Primary, func(r comparison.Row) bool {
-		return r.Metric == other && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
-	})
-	if i < 0 {
+	told := beside(x.C.Primary, row, other)
+	if told == nil {
 		return ""
 	}
-	told := &x.C.Primary[i]
 	median, mean := row, told
 	if name == "median" {
 		median, mean = told, row

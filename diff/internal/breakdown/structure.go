@@ -144,12 +144,10 @@ func calls(match func(name string) bool) func(v *side.View) (n float64, ok bool)
 // callNames returns the names of the API calls of both sides, the base's first, in report order.
 func callNames(base, head *side.Side) []string {
 	var names []string
-	for _, s := range []*side.Side{base, head} {
-		for _, v := range s.Views {
-			for i := range v.Api {
-				if n := v.Api[i].Name; !slices.Contains(names, n) {
-					names = append(names, n)
-				}
+	for _, v := range slices.Concat(base.Views, head.Views) {
+		for i := range v.Api {
+			if n := v.Api[i].Name; !slices.Contains(names, n) {
+				names = append(names, n)
 			}
 		}
 	}
@@ -195,12 +193,10 @@ func (s *structure) copies() {
 // directions returns the directions of the copies of both sides, sorted.
 func directions(base, head *side.Side) []string {
 	var list []string
-	for _, s := range []*side.Side{base, head} {
-		for _, v := range s.Views {
-			for i := range v.Copies {
-				if d := v.Copies[i].Direction; !slices.Contains(list, d) {
-					list = append(list, d)
-				}
+	for _, v := range slices.Concat(base.Views, head.Views) {
+		for i := range v.Copies {
+			if d := v.Copies[i].Direction; !slices.Contains(list, d) {
+				list = append(list, d)
 			}
 		}
 	}

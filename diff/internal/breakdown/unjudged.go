@@ -22,9 +22,8 @@ const (
 func Unjudged(base, head *side.Side) (list []comparison.Unjudged) {
 	measure := report.Nanoseconds
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
-		b, ok := average(base.Captures, of)
-		h, ok2 := average(head.Captures, of)
-		if !ok || !ok2 || b == 0 && h == 0 {
+		b, h, ok := averages(base, head, of)
+		if !ok || b == 0 && h == 0 {
 			return
 		}
 		u := comparison.Unjudged{ID: id, Text: text, Unit: measure, Base: b, Head: h, Delta: h - b}
@@ -68,12 +67,18 @@ func clockChange(base, head *side.Side) (change float64, text string, ok bool) {
 	}
 	device := base.Views[0].Device()
 	of := func(c *side.Capture) (float64, bool) { return side.Clock(c.Index, device) }
-	b, ok := average(base.Captures, of)
-	h, ok2 := average(head.Captures, of)
-	if !ok || !ok2 || b <= 0 || h <= 0 {
+	b, h, ok := averages(base, head, of)
+	if !ok || b <= 0 || h <= 0 {
 		return 0, "", false
 	}
 	return b/h - 1, fmt.Sprintf("%.0f → %.0f MHz", b/1e6, h/1e6), true
+}
+
+// averages returns the means of a number on both sides; ok is false if a capture lacks it.
+func averages(base, head *side.Side, of func(c *side.Capture) (float64, bool)) (b, h float64, ok bool) {
+	b, ok = average(base.Captures, of)
+	h, ok2 := average(head.Captures, of)
+	return b, h, ok && ok2
 }
 
 func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool)) (float64, bool) {

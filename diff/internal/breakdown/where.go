@@ -134,10 +134,8 @@ func (s *stepper) single(way float64) string {
 	if longest == nil || n <= m {
 		return "idle in some steps only"
 	}
-	text := fmt.Sprintf("in %s%s", wording.Count(n, "hiccup"), side)
-	if n < maxStepHiccups {
-		text += " in " + unit.Int(units) + " steps"
-	} else {
+	text := "in " + wording.Count(n, "hiccup") + side + " in " + unit.Int(units) + " steps"
+	if n >= maxStepHiccups {
 		text = "in " + unit.Int(int64(n)) + " or more hiccups" + side
 	}
 	return text + ", up to " + pairing.NS(longest.Excess) + " before " + s.kernels(longest.Row, longest.Row, false)

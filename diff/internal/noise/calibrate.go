@@ -73,13 +73,8 @@ func readings(captures []*report.Report) []reading {
 		if !ok {
 			at = len(list)
 			index[key] = at
-			r := reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit,
-				scale: m.Scale, exact: m.Assume == report.Exact,
-				values: make([]float64, len(captures))}
-			for k := range r.values {
-				r.values[k] = math.NaN()
-			}
-			list = append(list, r)
+			list = append(list, reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit, scale: m.Scale,
+				exact: m.Assume == report.Exact, values: slices.Repeat([]float64{math.NaN()}, len(captures))})
 		}
 		list[at].values[i] = value
 		if s := m.Summary; s != nil && s.N > 1 && s.Mean > 0 {
@@ -168,9 +163,7 @@ func (r *reading) noise() Metric {
 	m.Noise = significance.Deviation(ln)
 	m.MAD = significance.MAD(ln)
 	if len(r.within) > 0 {
-		sum := lists.Total(r.within)
-		v := sum / float64(len(r.within))
-		m.Within = &v
+		m.Within = new(lists.Total(r.within) / float64(len(r.within)))
 	}
 	m.Threshold = max(leastThreshold, ratioOf(thresholdMADs*m.MAD))
 	m.floor()
@@ -200,14 +193,15 @@ func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
 // enough.
 func (n *Noise) Rules() []policy.Rule {
 	rules := policy.DefaultRules()
-	at := func(id string) int { return slices.IndexFunc(rules, func(r policy.Rule) bool { return r.ID == id }) }
-	unitTime := n.Find("unit.time", report.Labels{})
-	if step := at("step"); step >= 0 && unitTime != nil {
-		v := unitTime.Threshold
-		rules[step].Rel = &v
+	of := func(id string) *policy.Rule {
+		return lists.Find(rules, func(r *policy.Rule) bool { return r.ID == id })
 	}
-	kernels := at("kernels")
-	if kernels < 0 || unitTime == nil {
+	unitTime := n.Find("unit.time", report.Labels{})
+	if step := of("step"); step != nil && unitTime != nil {
+		step.Rel = new(unitTime.Threshold)
+	}
+	kernels := of("kernels")
+	if kernels == nil || unitTime == nil {
 		return rules
 	}
 	unit := slices.Min(unitTime.Values)
@@ -215,9 +209,8 @@ func (n *Noise) Rules() []policy.Rule {
 		if slices.Max(m.Values) < calibratedShare*unit {
 			continue
 		}
-		r := rules[kernels]
-		v := m.Threshold
-		r.ID, r.Labels, r.Rel = "kernels", m.Labels.Clone(), &v
+		r := *kernels
+		r.Labels, r.Rel = m.Labels.Clone(), new(m.Threshold)
 		rules = append(rules, r)
 	}
 	return rules

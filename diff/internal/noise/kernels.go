@@ -91,11 +91,10 @@ func unsteady(s *side.Side, name string) bool {
 // kernelOf returns a kernel's time per unit in each capture, ns; ok is false if a capture lacks it.
 func kernelOf(s *side.Side, name string) (list []significance.Capture, ok bool) {
 	for _, v := range s.Views {
-		at := slices.IndexFunc(v.Work, func(w side.Work) bool { return w.Name == name })
-		if at < 0 || v.Work[at].Time <= 0 {
+		w := lists.Find(v.Work, func(w *side.Work) bool { return w.Name == name })
+		if w == nil || w.Time <= 0 {
 			return nil, false
 		}
-		w := &v.Work[at]
 		list = append(list, significance.Capture{Value: w.Time, N: int(w.Units), SD: max(0, w.Spread),
 			Lag1: significance.Lag1(side.UnitValues(v.Units, "unit.time"))})
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -157,15 +158,14 @@ func (k *Known) unsteady(n *significance.Number, metric string, l report.Labels)
 	if k.noise == nil || !n.Count {
 		return
 	}
-	at := slices.IndexFunc(k.noise.Unsteady, func(u Unsteady) bool {
+	u := lists.Find(k.noise.Unsteady, func(u *Unsteady) bool {
 		id, _ := policy.SplitStat(u.Metric)
 		return id == metric && u.Labels.String() == l.String()
 	})
-	if at < 0 {
+	if u == nil {
 		return
 	}
 	n.Count = false
-	u := &k.noise.Unsteady[at]
 	if u.Min <= 0 {
 		n.Floor = mostRatio
 		return

@@ -3,6 +3,7 @@ package noise
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -236,9 +237,7 @@ func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []sig
 			}
 		}
 	}
-	for k := range shares {
-		keys = append(keys, k)
-	}
+	keys = slices.Collect(maps.Keys(shares))
 	lists.Sort(keys, func(p, q partKey) int {
 		return cmp.Or(cmp.Compare(shares[q], shares[p]), cmp.Compare(p.kind, q.kind), cmp.Compare(p.name, q.name))
 	})

@@ -257,21 +257,18 @@ func (u *units) row(p *primary) (comparison.Row, bool) {
 
 // labels returns the labels of the kind of unit, empty if both reports' unlabelled metrics describe it.
 func (u *units) labels() report.Labels {
-	for _, s := range []*side.Side{u.base, u.head} {
-		for _, v := range s.Views {
-			if len(v.Labels) > 0 {
-				l := report.Labels{"phase": u.kind.Phase}
-				if u.kind.Batch >= 0 {
-					l["batch"] = strconv.FormatInt(u.kind.Batch, 10)
-				}
-				if u.kind.Tokens >= 0 {
-					l["tokens"] = strconv.FormatInt(u.kind.Tokens, 10)
-				}
-				return l
-			}
-		}
+	labelled := func(v *side.View) bool { return len(v.Labels) > 0 }
+	if !slices.ContainsFunc(slices.Concat(u.base.Views, u.head.Views), labelled) {
+		return report.Labels{}
 	}
-	return report.Labels{}
+	l := report.Labels{"phase": u.kind.Phase}
+	if u.kind.Batch >= 0 {
+		l["batch"] = strconv.FormatInt(u.kind.Batch, 10)
+	}
+	if u.kind.Tokens >= 0 {
+		l["tokens"] = strconv.FormatInt(u.kind.Tokens, 10)
+	}
+	return l
 }
 
 const immaterial = "a change of less than 0.5 % of the unit's time"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -102,11 +103,10 @@ func proposed(id, metric, labels string, rel float64, r *policy.Rule) string {
 
 // proposeCount allows the difference that a count showed between the captures; nil if it showed none.
 func (n *Noise) proposeCount(r *policy.Rule) []string {
-	i := slices.IndexFunc(n.Unsteady, func(c Unsteady) bool { return c.Metric == r.Metric && len(c.Labels) == 0 })
-	if i < 0 || r.Abs == nil {
+	c := lists.Find(n.Unsteady, func(c *Unsteady) bool { return c.Metric == r.Metric && len(c.Labels) == 0 })
+	if c == nil || r.Abs == nil {
 		return nil
 	}
-	c := &n.Unsteady[i]
 	return []string{
 		fmt.Sprintf("  # measured: %s to %s, where counts should repeat", unit.Format(c.Min, report.Count),
 			unit.Format(c.Max, report.Count)),

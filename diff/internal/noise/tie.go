@@ -162,23 +162,16 @@ func (t ties) marks(v *side.View) Marks {
 func (m *Marks) series(v *side.View) {
 	list, kept := v.Series()
 	m.Ran = len(list)
-	own := map[string]bool{}
+	own, steps := map[string]bool{}, map[int64]string{}
 	for i, u := range list {
 		if kept[i] {
 			m.Places, m.Work = append(m.Places, u.Number), append(m.Work, u.Signature)
-			own[u.Signature] = true
+			own[u.Signature], steps[u.Step] = true, u.Signature
 		}
 	}
-	if s := v.C.Report.Unit.Series; s != nil && len(s.Step) > 0 {
-		m.Steps = map[int64]string{}
-		for i, u := range list {
-			if kept[i] {
-				m.Steps[u.Step] = u.Signature
-			}
-		}
-		if len(m.Steps) != len(m.Work) { // several processes use the same numbers
-			m.Steps = nil
-		}
+	s := v.C.Report.Unit.Series
+	if s != nil && len(s.Step) > 0 && len(steps) == len(m.Work) { // else several processes use the same numbers
+		m.Steps = steps
 	}
 	for i, u := range list {
 		switch {

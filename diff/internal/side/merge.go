@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Mean returns the mean of a summary; ok is false for nil.
@@ -50,12 +51,11 @@ func (s *Side) MergedCategories() []Work {
 func merge(list, more []Work, n float64) []Work {
 	for _, w := range more {
 		w.Count, w.Time, w.Alone = w.Count/n, w.Time/n, w.Alone/n
-		at := slices.IndexFunc(list, func(x Work) bool { return x.Name == w.Name })
-		if at < 0 {
+		x := lists.Find(list, func(x *Work) bool { return x.Name == w.Name })
+		if x == nil {
 			list = append(list, w)
 			continue
 		}
-		x := &list[at]
 		x.Count, x.Time, x.Alone = x.Count+w.Count, x.Time+w.Time, x.Alone+w.Alone
 		if x.Position < 0 {
 			x.Position = w.Position

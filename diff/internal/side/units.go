@@ -191,11 +191,16 @@ func tableUnits(t *report.Table, kinds []Group) []unit {
 	return list
 }
 
-// UnitsOf returns the kept units of a kind on its device in run order, or a sample of them.
-func (c *Capture) UnitsOf(g *Group) []UnitRow {
-	at := slices.IndexFunc(c.Kinds, func(k Group) bool {
+// place returns the index of a kind of unit in a list, whatever its device.
+func (g *Group) place(kinds []Group) int {
+	return slices.IndexFunc(kinds, func(k Group) bool {
 		return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature
 	})
+}
+
+// UnitsOf returns the kept units of a kind on its device in run order, or a sample of them.
+func (c *Capture) UnitsOf(g *Group) []UnitRow {
+	at := g.place(c.Kinds)
 	var list []UnitRow
 	for i := range c.units {
 		if u := &c.units[i]; u.at == at && u.device == g.Device {

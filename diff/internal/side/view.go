@@ -108,16 +108,11 @@ func (v *View) On(device int64) *View {
 	}
 	g := *v.group
 	g.Device = device
-	at := slices.IndexFunc(v.C.Kinds, func(k Group) bool {
-		return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature
-	})
-	w := newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
+	w := newView(v.C, &g, g.place(v.C.Kinds), v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
 	if w == nil {
 		return nil
 	}
-	if w.HasWork {
-		w.Foreign = !w.kernelsOfStep()
-	}
+	w.Foreign = w.HasWork && !w.kernelsOfStep()
 	return w
 }
 
@@ -349,10 +344,7 @@ func (v *View) copyCounts(l report.Labels) {
 
 // Call returns the calls of an API function by name, or nil.
 func (v *View) Call(name string) *call {
-	if i := slices.IndexFunc(v.Api, func(c call) bool { return c.Name == name }); i >= 0 {
-		return &v.Api[i]
-	}
-	return nil
+	return lists.Find(v.Api, func(c *call) bool { return c.Name == name })
 }
 
 // KindOfCall classifies API names: launch, sync, copy or other. Memsets count as copies.
