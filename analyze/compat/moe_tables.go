@@ -115,26 +115,21 @@ func moePairs(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 		lists.Sort(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
 		best = best[:min(len(best), maxPairRows)]
 	}
-	for lo := 0; lo < len(pairs); {
-		hi, top, sum := lo, lo, int64(0)
-		for ; hi < len(pairs) && pairs[hi].Layer == pairs[lo].Layer; hi++ {
-			sum += pairs[hi].Count
-			if pairs[hi].Count > pairs[top].Count {
-				top = hi
+	count := func(p session.Pair) int64 { return p.Count }
+	for _, list := range lists.Groups(pairs, func(p session.Pair) int32 { return p.Layer }) {
+		sum := lists.Sum(list, count)
+		if sum == 0 {
+			continue
+		}
+		fromSession(out, int64(len(list)), "moe_expert_coselection.csv", "layer_idx", "expert_id_1", "expert_id_2",
+			"coselection_count")
+		out.Metric("moe.coselection_share", kit.Labels("layer", strconv.Itoa(int(list[0].Layer))),
+			stat.Ratio(lists.Most(list, count), sum))
+		for _, p := range list {
+			if best = append(best, ranked{p, float64(p.Count) / float64(sum)}); len(best) >= 20*maxPairRows {
+				keep()
 			}
 		}
-		if sum > 0 {
-			fromSession(out, int64(hi-lo), "moe_expert_coselection.csv", "layer_idx", "expert_id_1", "expert_id_2",
-				"coselection_count")
-			out.Metric("moe.coselection_share", kit.Labels("layer", strconv.Itoa(int(pairs[lo].Layer))),
-				stat.Ratio(pairs[top].Count, sum))
-			for _, p := range pairs[lo:hi] {
-				if best = append(best, ranked{p, float64(p.Count) / float64(sum)}); len(best) >= 20*maxPairRows {
-					keep()
-				}
-			}
-		}
-		lo = hi
 	}
 	keep()
 	t := out.Table("moe_pairs")
@@ -162,17 +157,11 @@ const (
 // moeMap draws the load of each expert, 1 being an even share, as a row per layer. Experts beyond the bound share a
 // cell with their neighbours, and so do layers.
 func moeMap(out *kit.Output, layers []*moeLayer) {
-	var shown []*moeLayer
-	experts := 0
-	for _, l := range layers {
-		if l.Counted > 0 {
-			shown = append(shown, l)
-			experts = max(experts, len(l.Hits), int(l.experts))
-		}
-	}
+	shown := lists.Filter(layers, func(l *moeLayer) bool { return l.Counted > 0 })
 	if len(shown) == 0 {
 		return
 	}
+	experts := lists.Most(shown, func(l *moeLayer) int { return max(len(l.Hits), int(l.experts)) })
 	perCell := (experts + maxMapExperts - 1) / maxMapExperts
 	perRow := (len(shown) + maxMapLayers - 1) / maxMapLayers
 	c := report.Chart{ID: "moe_load", Title: "Load of experts by layer, 1 is an even share", Kind: "heat",

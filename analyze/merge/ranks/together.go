@@ -1,5 +1,7 @@
 package ranks
 
+import "github.com/nsys-llm/explain/analyze/report/lists"
+
 const (
 	// equally is by how much of the longer one the times of two members in calls of a kind, and the ends of two calls,
 	// may differ to be called equal.
@@ -26,16 +28,11 @@ func (a *Aligned) Together(m int, kind string) (with int, ok bool) {
 }
 
 // ofKind lists the calls of a kind of a member with a known clock; nil for a sample.
-func ofKind(a *Aligned, m int, kind string) (calls []int32) {
+func ofKind(a *Aligned, m int, kind string) []int32 {
 	if !a.Clock(m).Known || a.Members[m].Total != nil {
 		return nil
 	}
-	for i := range a.Members[m].Calls {
-		if a.Members[m].kind(int32(i)) == kind {
-			calls = append(calls, int32(i))
-		}
-	}
-	return calls
+	return lists.Where(len(a.Members[m].Calls), func(call int32) bool { return a.Members[m].kind(call) == kind })
 }
 
 // endTogether reports whether calls of two members take equally long and end together.
