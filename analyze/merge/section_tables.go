@@ -192,21 +192,15 @@ func (s *rankSection) heat() {
 	const rows = 128
 	done := map[int]bool{}
 	shown := s.run.shown(rows)
-	for m, h := range s.run.result.Heat {
+	labels := lists.Map(s.run.result.Buckets, func(ns int64) string { return strconv.FormatInt(ns, 10) })
+	for m, late := range s.run.result.Heat {
 		i := s.run.of[m]
 		if done[i] || !shown[i] || s.run.result.Ranks[m].N == 0 {
 			continue
 		}
 		done[i] = true
-		series := report.Series{Name: "rank " + s.run.ranks[i].label, Labels: []string{}, Values: []float64{}}
-		for k, v := range h {
-			if math.IsNaN(v) {
-				v = 0
-			}
-			series.Labels = append(series.Labels, strconv.FormatInt(s.run.result.Buckets[k], 10))
-			series.Values = append(series.Values, math.Round(v))
-		}
-		c.Series = append(c.Series, series)
+		c.Series = append(c.Series, report.Series{Name: "rank " + s.run.ranks[i].label, Labels: labels,
+			Values: lists.Map(late, math.Round)})
 	}
 	if len(c.Series) > 0 {
 		s.out.section.Charts = append(s.out.section.Charts, c)

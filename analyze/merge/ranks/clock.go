@@ -151,7 +151,7 @@ func fit(points []point) Line {
 	}
 	lists.Sort(points, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
 	first := points[0].at
-	flat := Line{From: first, Offset: float64(median(points, func(p point) float64 { return float64(p.diff) }))}
+	flat := Line{From: first, Offset: median(points, func(p point) float64 { return float64(p.diff) })}
 	if len(points) < leastForDrift {
 		return flat
 	}

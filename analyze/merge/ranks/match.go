@@ -259,7 +259,7 @@ func (g *group) guess(l *line, middle, near int) Line {
 		if len(points) < stretch/2 {
 			continue
 		}
-		line := Line{From: points[0].at, Offset: float64(median(points, func(p point) float64 { return float64(p.diff) }))}
+		line := Line{From: points[0].at, Offset: median(points, func(p point) float64 { return float64(p.diff) })}
 		if p50, _ := residuals(points, line); p50 < least {
 			best, least = line, p50
 		}

@@ -43,15 +43,13 @@ type Result struct {
 	Every                int64   // chains use all collectives (1), every second one (2), …
 	Chains               []Chain // who makes whom wait, largest first
 	Waited               float64 // ns that all members wait in the collectives that chains use
-	Heat                 []Heat  // by member
+	// Heat is, by member and time bin of the run, the mean time, in ns, by which it came after the median member; 0 if
+	// it came before, or took part in no collective.
+	Heat [][]float64
 	// Next is, by member, in how many of the collectives in which it came last another member came next to last.
 	Next    []map[int]int64
 	Buckets []int64
 }
-
-// Heat is the mean time, in ns, by which a member came after the median member, by time bin of the run; negative means
-// become 0. NaN if it took part in no collective.
-type Heat []float64
 
 // heatColumns is the largest number of columns of a heat map.
 const heatColumns = 100
@@ -88,10 +86,9 @@ type study struct {
 	excess  []map[int]float64 // by member and act
 	waits   *chains
 	spreads []int64
-	first   int64 // start of the first collective, on the first clock
-	step    int64 // ns per column of the heat map
-	sum     [][]float64
-	count   [][]int64
+	first   int64     // start of the first collective, on the first clock
+	step    int64     // ns per column of the heat map
+	count   [][]int64 // collectives of the heat map, by member and column
 }
 
 // act returns the number of an activity.
@@ -115,7 +112,7 @@ func (st *study) layOut(sets []Set) {
 		st.Buckets = append(st.Buckets, i*st.step)
 	}
 	for range st.Members {
-		st.sum, st.count = append(st.sum, make([]float64, columns)), append(st.count, make([]int64, columns))
+		st.Heat, st.count = append(st.Heat, make([]float64, columns)), append(st.count, make([]int64, columns))
 	}
 }
 
@@ -238,7 +235,7 @@ func (st *study) warm(s *Set, k, n int, late int64) {
 	if at < 0 || at >= int64(len(st.Buckets)) {
 		return
 	}
-	st.sum[m][at] += float64(late)
+	st.Heat[m][at] += float64(late)
 	st.count[m][at]++
 }
 
@@ -301,14 +298,9 @@ func (st *study) finish() {
 		st.Compared = int64(n)
 		st.SpreadP50, st.SpreadP99 = st.spreads[n/2], st.spreads[n*99/100]
 	}
-	for m := range st.sum {
-		h := make(Heat, len(st.Buckets))
-		for k := range h {
-			h[k] = math.NaN()
-			if st.count[m][k] > 0 {
-				h[k] = math.Max(0, st.sum[m][k]/float64(st.count[m][k]))
-			}
+	for m, sums := range st.Heat {
+		for k, n := range st.count[m] {
+			sums[k] = max(0, sums[k]/float64(max(1, n)))
 		}
-		st.Heat = append(st.Heat, h)
 	}
 }
