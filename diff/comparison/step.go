@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence
@@ -132,9 +133,7 @@ func (s *Step) validate() error {
 		if r.Positions < 1 || r.Stream < 0 {
 			return fmt.Errorf("comparison: step: row %d is not valid", i)
 		}
-		switch r.Kind {
-		case RowPaired, RowAdded, RowRemoved, RowFolded, RowEnd, RowRest:
-		default:
+		if !slices.Contains([]string{RowPaired, RowAdded, RowRemoved, RowFolded, RowEnd, RowRest}, r.Kind) {
 			return fmt.Errorf("comparison: step: row %d is %q", i, r.Kind)
 		}
 		for _, n := range []*int{r.Name, r.HeadName} {
@@ -159,11 +158,9 @@ func (s *Step) validate() error {
 			return fmt.Errorf("comparison: step: a stretch of rows %d to %d", x.From, x.To)
 		}
 	}
-	for _, list := range [][]Hiccup{s.BaseHiccups, s.HeadHiccups} {
-		for _, h := range list {
-			if !inside(h.Row) || h.Part != PartGap && h.Part != PartKernel {
-				return fmt.Errorf("comparison: step: a hiccup in row %d", h.Row)
-			}
+	for _, h := range slices.Concat(s.BaseHiccups, s.HeadHiccups) {
+		if !inside(h.Row) || h.Part != PartGap && h.Part != PartKernel {
+			return fmt.Errorf("comparison: step: a hiccup in row %d", h.Row)
 		}
 	}
 	return nil

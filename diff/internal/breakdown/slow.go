@@ -26,16 +26,15 @@ func stallsOf(units []float64) slowSteps {
 	var sum float64
 	var at []int
 	for i, v := range units {
-		if v <= significance.Stalled*middle {
-			continue
+		if v > significance.Stalled*middle {
+			sum += v
+			at = append(at, i)
 		}
-		e.Units++
-		sum += v
-		at = append(at, i)
 	}
-	if e.Units == 0 || !(middle > 0) {
-		return slowSteps{Of: len(units)}
+	if len(at) == 0 || !(middle > 0) {
+		return e
 	}
+	e.Units = len(at)
 	e.Times = sum / float64(e.Units) / middle
 	e.Every, e.First = significance.Even(at, len(units)), at[e.Units-1] == e.Units-1
 	return e

@@ -130,12 +130,10 @@ func (s *story) text(verdict comparison.Verdict) string {
 		text = s.changed(verdict)
 	}
 	rows, _ := s.effects(false)
+	sep := ": "
 	for i := range rows[:min(len(rows), 2)] {
-		sep := ", "
-		if i == 0 {
-			sep = ": "
-		}
 		text += sep + delta(rows[i].Delta) + " " + rows[i].Text()
+		sep = ", "
 	}
 	return text
 }

@@ -141,16 +141,14 @@ func (x *Decider) Unlike(id, stat string, l report.Labels) string {
 		return ""
 	}
 	var first *report.Source
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, c := range s.Captures {
-			m := c.Metric(id, l)
-			if m == nil || m.Assume == report.Exact {
-				continue
-			}
-			first = cmp.Or(first, &m.Source)
-			if text := unlike(first, &m.Source, stat); text != "" {
-				return text
-			}
+	for _, c := range slices.Concat(x.Base.Captures, x.Head.Captures) {
+		m := c.Metric(id, l)
+		if m == nil || m.Assume == report.Exact {
+			continue
+		}
+		first = cmp.Or(first, &m.Source)
+		if text := unlike(first, &m.Source, stat); text != "" {
+			return text
 		}
 	}
 	return ""

@@ -78,11 +78,10 @@ func byNumber(base, head map[int64]string) significance.Tie {
 	if n < significance.MinUnits || float64(n) < commonSteps*float64(min(len(base), len(head))) {
 		return significance.TieNone
 	}
-	b, h := make([]string, n), make([]string, n)
-	for i, step := range common {
-		b[i], h[i] = base[step], head[step]
+	of := func(work map[int64]string) []string {
+		return lists.Map(common, func(step int64) string { return work[step] })
 	}
-	if float64(alike(b, h)) < tiedShare*float64(n) {
+	if float64(alike(of(base), of(head))) < tiedShare*float64(n) {
 		return significance.TieNone
 	}
 	return significance.TieNumber

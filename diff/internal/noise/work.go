@@ -124,12 +124,8 @@ func (x *Decider) workRow(w *workload, found *Found) {
 	}
 	n := x.Known.number("unit.time.mean", row.Labels, report.Nanoseconds, significance.Mean)
 	n.Whole = true
-	for i := range row.BaseValues {
-		n.Base = append(n.Base, significance.Capture{Value: row.BaseValues[i]})
-	}
-	for i := range row.HeadValues {
-		n.Head = append(n.Head, significance.Capture{Value: row.HeadValues[i]})
-	}
+	capture := func(value float64) significance.Capture { return significance.Capture{Value: value} }
+	n.Base, n.Head = lists.Map(row.BaseValues, capture), lists.Map(row.HeadValues, capture)
 	if row.Unreplicated {
 		w.spread(&n)
 	}
@@ -266,10 +262,7 @@ func (w *workload) row() (comparison.Row, bool) {
 		there, _, ok := w.price(k, w.head, headOf)
 		if ratio, near := w.between(k); !ok && near {
 			w.fitted += time
-			there, ok = make([]float64, len(h)), true
-			for c := range there {
-				there[c] = ratio * side.Average(own)
-			}
+			there, ok = slices.Repeat([]float64{ratio * side.Average(own)}, len(h)), true
 		}
 		if !ok {
 			w.unpriced += time
