@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -30,7 +33,7 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "the log has no lines on the balance of experts")
 		return
 	}
-	balance := steadySample{all: int64(len(list)), steady: list}
+	balance := steadySample{all: int64(len(list)), steady: stat.Summarize(slices.Clone(list))}
 	sum := balance.emit(out, "serve.expert_balance", nil)
 	if n := in.Evidence.Log.IdleBalances; n > 0 {
 		out.Note("Steps without tokens were left out.")

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -19,9 +18,9 @@ const maxChartPoints = 400
 
 // steadySample is the logged values of one statistic: NaN if a line does not state it.
 type steadySample struct {
-	all    int64     // lines that state it
-	steady []float64 // its values in the steady lines, in their order
-	last   float64   // its value in the last line that states it
+	all    int64           // lines that state it
+	steady *report.Summary // of its values in the steady lines; nil if no such line states it
+	last   float64         // its value in the last line that states it
 }
 
 // steady reports whether a line is steady.
@@ -32,6 +31,7 @@ func sampled(
 	lines []serverlog.Sample, of func(s *serverlog.Sample) float64, steady func(s *serverlog.Sample) bool,
 ) steadySample {
 	var s steadySample
+	var values []float64
 	for i := range lines {
 		v := of(&lines[i])
 		if math.IsNaN(v) {
@@ -40,9 +40,10 @@ func sampled(
 		s.all++
 		s.last = v
 		if steady(&lines[i]) {
-			s.steady = append(s.steady, v)
+			values = append(values, v)
 		}
 	}
+	s.steady = stat.Summarize(values)
 	return s
 }
 
@@ -52,13 +53,12 @@ func (s *steadySample) emit(o *kit.Output, id string, l report.Labels) *report.S
 	if s.all == 0 {
 		return nil
 	}
-	sum := stat.Summarize(slices.Clone(s.steady))
 	m := o.Metric(id, l, nil)
 	m.N = s.all
-	if sum != nil {
-		m.Value, m.Summary = &sum.P50, sum
+	if s.steady != nil {
+		m.Value, m.Summary = &s.steady.P50, s.steady
 	}
-	return sum
+	return s.steady
 }
 
 // statisticColumns are the columns of a table with one statistic per row, all in one unit.
@@ -72,8 +72,8 @@ func statisticColumns(first report.Column, unit string) []report.Column {
 // row fills them in, if any line states the statistic.
 func (s *steadySample) row(t *kit.Table, name string) {
 	if s.all > 0 {
-		t.Row(append(t.Stats(stat.Summarize(slices.Clone(s.steady))), kit.Text("statistic", name),
-			kit.Int("samples", s.all), kit.Int("steady", int64(len(s.steady))))...)
+		n := report.Of(s.steady, func(sum report.Summary) int64 { return sum.N }, 0)
+		t.Row(append(t.Stats(s.steady), kit.Text("statistic", name), kit.Int("samples", s.all), kit.Int("steady", n))...)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -101,7 +102,7 @@ func batches(out *kit.Output, t *kit.Table, log *serverlog.Data) {
 			shares = append(shares, float64(b.Tokens)/float64(b.Most))
 		}
 	}
-	s := steadySample{all: int64(len(shares)), steady: shares}
+	s := steadySample{all: int64(len(shares)), steady: stat.Summarize(shares)}
 	s.emit(out, "serve.batch_utilization", nil)
 	s.row(t, "batch, tokens")
 }

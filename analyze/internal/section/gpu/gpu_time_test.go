@@ -514,7 +514,8 @@ func TestAnotherThreadIsNamed(t *testing.T) {
 	}
 }
 
-// Steps of 1 ms, of which memsets or copies within the GPU take 600 µs: no weight or cache is moved. The place is said.
+// Steps of 1 ms, of which memsets or copies within the GPU take 600 µs: no weight or cache is moved. The place is
+// said.
 func TestTransferBoundAdvisesOnItsCopies(t *testing.T) {
 	const us = sectiontest.Us
 	for word, copies := range map[string]func(th *tracetest.Thread, at int64){

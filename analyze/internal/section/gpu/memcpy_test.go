@@ -263,8 +263,8 @@ func TestMemcpyOracle(t *testing.T) {
 // Ten steps of 1 ms: the GPU works for 590 µs, while the host waits to read 4 bytes back (a copy that is called at 20 and
 // returns at 700, and a synchronisation to 800), and launches the next step at 1000, which begins at 1010. The GPU copies for
 // 50 and idles for 150 of the call and its wait. The read-back also costs the idle time that follows: the 210 µs to the next
-// kernel. 180 µs of it are in the sampler, 160 in a call there. A copy of 1 kB is not a read-back. Without the wait the
-// host would be ahead of the GPU.
+// kernel. 180 µs of it are in the sampler, 160 in a call there. A copy of 1 kB is not a read-back. Without the wait
+// the host would be ahead of the GPU.
 func TestReadBacks(t *testing.T) {
 	const ms = 1000 * sectiontest.Us
 	for bytes, want := range map[int64]int64{4: 10, 1024: 0} {

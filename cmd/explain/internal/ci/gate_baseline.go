@@ -98,7 +98,8 @@ func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 			return fmt.Errorf("the report of %s was made by run %d, and run %d is judged: measuring failed, or left reports of an "+
 				"earlier run where its own should be. What another run measured is a baseline-artifact", render.Visible(r.Trace.Name), by.ID, want)
 		case by.Attempt != first.Attempt:
-			return fmt.Errorf("the reports come from attempts %d and %d of the run: empty the folder that they are in before measuring", first.Attempt, by.Attempt)
+			return fmt.Errorf("the reports come from attempts %d and %d of the run: empty the folder that they are in "+
+				"before measuring", first.Attempt, by.Attempt)
 		}
 	}
 	return nil
