@@ -120,6 +120,8 @@ func (j *judge) noisy(g *comparison.Gate, q *question) {
 	}
 	more, text := q.exceeds()
 	why := j.x.Why(n, v, s.family)
+	// The interval of a median between two lengths of step reaches from one to the other, as [significance.TwoLengths]
+	// tells them apart.
 	wide := v.Outcome == significance.Fails && v.High > significance.Stalled*v.Low
 	switch open := wide || v.Outcome == significance.Undecided; {
 	case open && s.row.Metric == "unit.time.p50" && j.means[s.row.Labels.String()] && twoLengths(n):
