@@ -314,6 +314,21 @@ func TestIdleBesidesReadBacks(t *testing.T) {
 	}
 }
 
+// In steps of 1 ms the GPU works for 600 µs, which the call that copies 4 bytes to pageable memory waits for, with no
+// other call. Without that wait the host would be ahead: the GPU would run dry no more for 1 + 395 µs.
+func TestReadBacksThatWaitInTheCopy(t *testing.T) {
+	const us = sectiontest.Us
+	b := sectiontest.Steps(20, func(th *tracetest.Thread, at int64) {
+		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 605*us})
+		th.Memcpy(at+10*us, at+620*us, tracetest.Memcpy{Start: at + 606*us, End: at + 610*us, Bytes: 4,
+			Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
+	})
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report, "read_backs")
+	if f == nil || f.Worth == nil || !f.Worth.Replayed || f.Worth.Share() < 0.38 || f.Worth.Share() > 0.396 {
+		t.Fatalf("%+v", f)
+	}
+}
+
 // In steps of 1 ms the GPU works for 300 µs and copies 4 bytes by 310, and the copy's call lasts to 990 for a reason
 // of its own. A replay without the wait for the value gains nothing, so the finding on idle time has the 695 + 1 µs.
 func TestIdleOfReadBacksThatDoNotWait(t *testing.T) {

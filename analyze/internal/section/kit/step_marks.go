@@ -37,7 +37,7 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 		switch {
 		case dir == "DtoH" && c.Bytes(i) <= ReadBackBytes:
 			kind = markReadBack
-			waits[call] = n.SyncCopy
+			waits[call] = n.SyncCopy || staged && 2*(api.End(int(call))-c.End(i)) <= api.Dur(int(call))
 		case n.AsyncCopy && staged && c.Bytes(i) >= StagedBytes:
 			kind = markStaged
 		case n.SyncCopy && c.Bytes(i) > ReadBackBytes:
