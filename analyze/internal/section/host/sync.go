@@ -314,7 +314,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 				[]report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
 				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
 				"Wait for one event or stream instead, and only when the host needs the result.",
-			).At(place).OfIdle(in.Step(), e.Total, barrierIdle...)
+			).At(place).OfIdle(in.Step(), in.Step().OldWaits, barrierIdle...)
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()

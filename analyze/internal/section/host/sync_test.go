@@ -265,6 +265,22 @@ func TestOldSyncNamesWhatFollows(t *testing.T) {
 	}
 }
 
+// There is no unit, so nothing is replayed: the GPU idles for 998 µs before the wait of 800, and for 49 after it, of
+// 2050. A wait can only cost what comes after it.
+func TestOldSyncCostsNoIdleTimeBeforeIt(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	th.Launch("a", 0, us, tracetest.Kernel{Start: us, End: 100 * us})
+	th.Launch("b", 1097*us, 1098*us, tracetest.Kernel{Start: 1100 * us, End: 1900 * us})
+	th.Call("cudaThreadSynchronize_v3020", 1110*us, 1910*us)
+	th.Launch("c", 1948*us, 1949*us, tracetest.Kernel{Start: 1950 * us, End: 2051 * us})
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{}).Report, "sync_old")
+	if f == nil || f.Worth == nil || f.Worth.Time != 49*us || f.Worth.Of != 2050*us || f.Worth.Replayed {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestSyncIsTheIdle: three kernels of 1 ms, and after each the host waits 2 ms and launches the next, 100 µs later.
 func TestSyncIsTheIdle(t *testing.T) {
 	const ms = 1000 * sectiontest.Us

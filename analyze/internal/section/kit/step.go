@@ -45,6 +45,8 @@ type Step struct {
 	// ReadBackBy is idle time caused by read-backs, by cause: the GPU has finished all launched work when such a call
 	// returns, and idles until the thread has launched again.
 	ReadBackBy [timeline.Causes]int64
+	// OldWaits is idle time in waits in cudaThreadSynchronize, and as long again after each.
+	OldWaits int64
 	// Short is idle time of cause dependency in gaps of which that part is at most ShortGap ns, and Shorts counts them:
 	// the GPU's delay before work that is already launched. Behind is where the work after all such idle time was
 	// launched.

@@ -35,6 +35,7 @@ type stepLook struct {
 	launchedIn []int64                 // by folded name: idle time of cause dependency, launched anywhere in the range
 	late       interval.Set            // while the launching thread was late
 	parts      [lateParts]latePart
+	oldWaits   map[int32]interval.Set
 	allocates  []bool              // by name of a call
 	allocs     []interval.Interval // in such calls, of the gap
 }
@@ -108,6 +109,7 @@ func newStepLook(in *Input) *stepLook {
 	x.folds = slices.Repeat([]int32{trace.None}, len(in.Trace.Ranges.Names))
 	x.places = NewPlaces(in)
 	x.step.readWaits = map[int32]bool{}
+	x.oldWaits = oldWaits(&in.Trace.API)
 	x.marks = copyMarks(in.Trace, in.Calls, x.step.readWaits)
 	x.idle = lists.Map(x.tl.Devices, func(*timeline.Device) *timeline.Visitor { return &timeline.Visitor{} })
 	v := x.idle[x.index]
@@ -197,6 +199,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 	if long.Thread == trace.None {
 		return
 	}
+	x.within(g.Start, late, func(lo, hi int64) { x.step.OldWaits += x.oldWaits[long.Thread].Within(lo, hi) })
 	x.apart(g.Start, late, from, to, func(k int, lo, hi int64) {
 		for _, a := range x.allocs {
 			if start, end := max(lo, a.Start), min(hi, a.End); start < end {

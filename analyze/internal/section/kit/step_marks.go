@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -91,6 +92,20 @@ func addSyncs(api *trace.API, list map[int32][]mark, waits map[int32]bool) {
 		list[th] = append(list[th], more...)
 		lists.Sort(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
 	}
+}
+
+// oldWaits are the times, by thread, of waits in cudaThreadSynchronize, and as long again after each: what the thread
+// could have done at most meanwhile.
+func oldWaits(api *trace.API) map[int32]interval.Set {
+	list := map[int32]interval.Set{}
+	for i := range api.Len() {
+		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].OldSync {
+			set := list[th]
+			set.Add(api.Start(i), api.End(i)+api.Dur(i))
+			list[th] = set
+		}
+	}
+	return list
 }
 
 // marked attributes a stretch of a thread's time to the copies around it.
