@@ -74,7 +74,7 @@ func appears(r *report.Report, section, id string) string {
 // remarksOnly say something of the capture, of time that no change is known to win, or (graphs) of time that gpu_idle tells
 // with its place.
 var remarksOnly = []string{
-	"categories/unnamed_kernels", "unit/unit_uneven", "unit/unit_imbalance", "components/attention_dominates", "host_idle/host_frame",
+	"unit/unit_uneven", "unit/unit_imbalance", "components/attention_dominates", "host_idle/host_frame",
 	"launches/launch_rate", "memcpy/tiny_copies", "memcpy/sync_memset", "graphs/graph_hidden", "graphs/no_graphs", "graphs/few_graphs", "idle/gpu_gaps", "idle/gpu_low_use", "idle/host_functions",
 	"nvtx/nvtx_present", "phases/dominant_phase", "phases/dominant_phase_wall", "phases/phase_launch_storm", "processes/shared_device",
 	"ncu/high_dram", "ncu/low_dram", "ncu/latency_bound", "ncu/top_kernel_bound", "ncu/few_measured",

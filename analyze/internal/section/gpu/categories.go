@@ -18,7 +18,7 @@ var Categories = kit.Section{
 	Derivation: "Kernel rows that start in the window, grouped by category and library according to their names. " +
 		"Shares refer to kernel time plus the time of CUDA graphs traced as a whole.",
 	Findings: []kit.FindingDef{
-		{ID: "unnamed_kernels", Title: "Much of the kernel time is in kernels whose names do not say what they do"},
+		{ID: "unnamed_kernels", Title: "Much of the kernel time is in kernels whose names do not say what they do", General: true},
 		{ID: "pointwise_kernels", Title: "Pointwise and copy kernels take a large share of the kernel time"},
 		{ID: "dominant_category", Title: "One kind of work takes most of the judged time", General: true, Part: true},
 		{ID: "layout_conversions", Title: "Kernels convert between layouts"},
@@ -133,11 +133,36 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 	t.Cut(unnamedShown, "count", "total", "share").Add()
 	out.Source.Rows = count
 	out.Int("kernel.unnamed_time", nil, total)
-	if share := stat.Ratio(total, all); share == nil || *share < unnamedShare {
+	step, largest := in.Step(), -1
+	claims, ns := step.KernelClaims(func(n int) bool {
+		if n >= len(in.Kinds) || in.Kinds[n].Category.Named() {
+			return false
+		}
+		if largest < 0 || heavier(in, step, n, largest) {
+			largest = n
+		}
+		return true
+	})
+	share := stat.Ratio(total, all)
+	if step.Share(ns) < leastCategory && (share == nil || *share < unnamedShare) {
 		return
 	}
-	out.Find("unnamed_kernels", []report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")},
-		"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest.")
+	refs := []report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")}
+	advice := []string{"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest."}
+	if step.Share(ns) < leastCategory || toldAlone(in, step, largest) {
+		out.Find("unnamed_kernels", refs, advice...)
+		return
+	}
+	name, place := in.Kinds[largest].Display, ""
+	title := "Kernels that no rule knows take " + unit.Percent(step.Share(ns)) + " of the " + step.What() + mostIs(step.Kernels[largest], ns, name)
+	if 10*step.Kernels[largest] >= 3*ns { // as of any place
+		place = name
+	}
+	if at := in.LaunchedIn(claims); at != "" {
+		title += ", launched inside " + kit.Quoted(at)
+	}
+	out.FindAs("unnamed_kernels", title, append(kernelRefs(in, step, largest), refs...), append(advice, counterAdvice(in))...).
+		At(place).Costs(step.Worth(ns), claims...)
 }
 
 // groupKernels adds up kernels by a property of their names, most time first.

@@ -101,6 +101,31 @@ func TestUnnamedKernelsAreNamed(t *testing.T) {
 	l.Finding("unnamed_kernels", "")
 }
 
+// Steps of 1000 µs are products but for a kernel that no rule knows, launched in a range: of 160 µs or of 90. From a
+// tenth of the step on it is a finding.
+func TestUnnamedKernelsHaveAPlace(t *testing.T) {
+	for long, want := range map[int64]string{
+		90:  "",
+		160: "Kernels that no rule knows take 16.0 % of the step: most of it `zyx`, launched inside `sample #`",
+	} {
+		const us = sectiontest.Us
+		b := sectiontest.Steps(20, func(th *tracetest.Thread, at int64) {
+			th.Launch("gemm_a", at, at+us, tracetest.Kernel{Start: at + 2*us, End: at + 502*us})
+			th.Launch("gemm_b", at+2*us, at+3*us, tracetest.Kernel{Start: at + 502*us, End: at + (1002-long)*us})
+			th.Range("sample 7", at+4*us, at+8*us)
+			th.Launch("zyx(int)", at+5*us, at+6*us, tracetest.Kernel{Start: at + (1002-long)*us, End: at + 1002*us})
+		})
+		r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm_a"}).Report
+		f, title := sectiontest.FindingOf(r, "unnamed_kernels"), ""
+		if f != nil {
+			title = f.Title
+		}
+		if title != want || long == 160 && (f.Place != "zyx" || f.Worth.Share() < 0.15 || f.Worth.Share() > 0.16) {
+			t.Errorf("%d: %+v", long, f)
+		}
+	}
+}
+
 // What graphs hide is a row of its own: 9000 µs of 9100.
 func TestHiddenGraphsAreARow(t *testing.T) {
 	l := sectiontest.Look(t, tracetest.GraphHidden(), analyze.Options{})

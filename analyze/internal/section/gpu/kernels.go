@@ -242,8 +242,7 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	claims, _ := s.KernelClaims(func(n int) bool { return n == top })
 	title := kit.Quoted(in.Kinds[top].Display) + " takes " + unit.Percent(s.Share(ns)) + " of the " + s.What()
 	evidence := kernelRefs(in, s, top)
-	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), "`explain report "+traceArg(in.Trace.File.Name)+
-		" --ncu-targets kernels.yaml` writes the Nsight Compute command that says whether it is compute, memory or latency bound.")
+	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), counterAdvice(in))
 	id := "large_kernel"
 	switch {
 	case float64(ns) > dominantKernel*float64(all):
@@ -255,6 +254,18 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	if s.Share(ns) >= leastTold {
 		f.Costs(s.Worth(ns), claims...)
 	}
+}
+
+// counterAdvice says how to find out what bounds a kernel.
+func counterAdvice(in *kit.Input) string {
+	return "`explain report " + traceArg(in.Trace.File.Name) +
+		" --ncu-targets kernels.yaml` writes the Nsight Compute command that says whether it is compute, memory or latency bound."
+}
+
+// toldAlone reports whether a kernel is a finding of its own.
+func toldAlone(in *kit.Input, s *kit.Step, name int) bool {
+	top, _ := topKernel(in, s)
+	return name == top && float64(s.Kernels[top]) >= largeKernel*float64(s.Compute) && s.Share(s.Kernels[top]) >= leastTold
 }
 
 // topKernel is the name of the kernel with most compute of the judged time.

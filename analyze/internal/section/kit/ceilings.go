@@ -106,7 +106,11 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 		}
 	}
 	allocates := func(n *trace.APIName) bool { return Allocates(n.Name) }
-	switch f.ID {
+	id := f.ID
+	if id == "launch_storm" && sumOf(f.claims) > 0 && f.claims[0].of == "kernel" {
+		id = "pointwise_kernels" // without them, not as a graph
+	}
+	switch id {
 	case "gpu_idle":
 		if c := label("cause"); !slices.Equal(c, []string{"host"}) && !slices.Equal(c, []string{"launch"}) {
 			return nil, nil
@@ -146,7 +150,8 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 			}
 			return 0
 		}}
-	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math", "fp64_math":
+	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math", "fp64_math",
+		"unnamed_kernels":
 		change = &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
 			if d.Kind(i) == timeline.KernelWork && f.claimsKernel(t.Kernels.Name(d.Row(i))) {
 				return f.leaves

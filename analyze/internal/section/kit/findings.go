@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -101,6 +103,24 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 		}
 	}
 	return list, ns
+}
+
+// LaunchedIn is the range in which kernels with at least 30 % of the claimed time were launched, or empty.
+func (in *Input) LaunchedIn(claims []Claim) string {
+	s, times := in.Step(), map[string]int64{}
+	f, places := Finding{claims: claims}, NewPlaces(in)
+	for i := range s.Device.Len() {
+		call := s.Device.Call(i)
+		if call == trace.None || s.Device.Kind(i) != timeline.KernelWork || !f.claimsKernel(in.Trace.Kernels.Name(s.Device.Row(i))) {
+			continue
+		}
+		if rng, _ := places.Place(call); rng != "" {
+			name := string(kernelname.AppendRangeCanonical(nil, rng))
+			times[name] += s.Spans.Within(s.Device.Start(i), s.Device.End(i))
+		}
+	}
+	names, _ := leading(times, sumOf(claims))
+	return strings.Join(names[:min(1, len(names))], "")
 }
 
 // KernelClaim is a part of the compute time of a kernel.
