@@ -290,15 +290,46 @@ func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float
 		kit.Ref("kernel.duration", labels...)}
 	switch {
 	case storm:
-		out.Find("launch_storm", evidence,
-			"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
-			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
-			"Give each launch more work: larger batches, persistent kernels.").OfIdle(in.Step(), in.CallStats().Launches.Total, timeline.CauseLaunch)
+		stormFinding(in, out, evidence)
 	case *rate >= stormRate2:
 		out.Find("launch_rate", evidence,
 			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.",
 		).OfIdle(in.Step(), in.CallStats().Launches.Total, timeline.CauseLaunch)
 	}
+}
+
+// stormFinding claims idle time and, if kernels that are mostly tiny are less than half of the compute, their time too:
+// fused into the others they take none. If they are most of it, they are the work.
+func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
+	step, stats := in.Step(), in.KernelStats()
+	tiny, count, most := map[int]bool{}, int64(0), kit.Totals{}
+	for i, e := range stats.Tiny {
+		if 2*e.Count > stats.Names[i].Count {
+			tiny[e.Key], count = true, count+e.Count
+			if e.Count > most.Count {
+				most = e
+			}
+		}
+	}
+	claims, ns := step.KernelClaims(func(name int) bool { return tiny[name] })
+	title, place := "Launch storm: very many launches of very short kernels", ""
+	if 2*most.Count > count {
+		place = in.Kinds[most.Key].Display
+		title += ", most of them " + kit.Quoted(place)
+	}
+	if at := in.LaunchedIn(claims); at != "" {
+		title += ", launched inside " + kit.Quoted(at)
+	}
+	if 2*ns > step.Compute {
+		claims, ns = nil, 0
+	}
+	idle := min(in.CallStats().Launches.Total, step.IdleOf(timeline.CauseLaunch))
+	out.FindAs("launch_storm", title, evidence,
+		"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
+		"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
+		"Give each launch more work: larger batches, persistent kernels.",
+	).At(place).Costs(step.Worth(ns+idle), append(claims, step.IdleClaims(step.Idle, timeline.CauseLaunch,
+		timeline.CauseDependency, timeline.CauseHost)...)...)
 }
 
 // slowLaunches reports a slow median call of the API that takes most launch time. The median is robust against calls

@@ -219,3 +219,26 @@ var apiSuffix = regexp.MustCompile(`(_v\d+|_ptsz|_ptds)+$`)
 
 // stripAPI removes the version suffix, of which NVIDIA's summaries keep what is longer than five characters.
 func stripAPI(name string) string { return apiSuffix.ReplaceAllString(name, "") }
+
+// Steps of 1000 µs: a product of 700, and 60 kernels of 1 µs, one every 5 µs, whose calls of 4 take longer than
+// they. Without them a step takes 300 µs less. With a product of 40 they are most of the compute, and stay: in a
+// graph they are not launched for 4 µs each.
+func TestLaunchStormIsWorthItsKernels(t *testing.T) {
+	const us = sectiontest.Us
+	for long, want := range map[int64][2]float64{700: {0.28, 0.31}, 40: {0.23, 0.241}} {
+		b := sectiontest.Steps(20, func(th *tracetest.Thread, at int64) {
+			th.Launch("gemm", at, at+2*us, tracetest.Kernel{Start: at + 3*us, End: at + (3+long)*us})
+			th.Range("sampler", at+703*us-4*us, at+1003*us-4*us)
+			for i := range int64(60) {
+				from := at + (703+5*i)*us
+				th.Launch("zyx", from-4*us, from, tracetest.Kernel{Start: from, End: from + us})
+			}
+		})
+		r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report
+		f := sectiontest.FindingOf(r, "launch_storm")
+		if f == nil || f.Worth == nil || !f.Worth.Replayed || f.Worth.Share() < want[0] || f.Worth.Share() > want[1] ||
+			f.Title != "Launch storm: very many launches of very short kernels, most of them `zyx`, launched inside `sampler`" {
+			t.Errorf("%d: %+v %+v", long, f, f.Worth)
+		}
+	}
+}
