@@ -153,11 +153,7 @@ func severityWord(s report.Severity) string {
 func (l layout) findings() []doc.Block {
 	list, remarks := doc.List{Ordered: true}, doc.List{}
 	for _, f := range l.v.Findings {
-		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTones[f.Severity]), " ", Prose(f.Title))
-		if w := worth(f.Worth); w != "" {
-			spans = append(spans, doc.Text(" ("+w+")"))
-		}
-		list.Items = append(list.Items, l.grounds(spans, f.ID, f.Evidence, f.Advice))
+		list.Items = append(list.Items, l.grounds(stated(&f, f.Title), f.ID, f.Evidence, f.Advice))
 	}
 	for _, r := range l.v.Remarks {
 		remarks.Items = append(remarks.Items, l.grounds(Prose(r.Title), r.ID, r.Evidence, r.Advice))

@@ -49,20 +49,16 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// The number of a finding is not said twice where it is what the finding is worth.
-func TestBriefSaysItsNumberOnce(t *testing.T) {
-	for ns, want := range map[float64]string{
-		467.7e6: " (worth up to 467.7 ms of the 5 s window)",
-		12e6:    " (12 ms; worth up to 467.7 ms of the 5 s window)",
+// What a finding is worth is of one step if there are steps, else of the window.
+func TestWorthNamesItsFrame(t *testing.T) {
+	for want, w := range map[string]*report.Worth{
+		"": nil,
+		" (worth up to 467.7 ms of the 5 s window)":           {Time: 467_700_000, Of: 5_000_000_000},
+		" (worth up to 2 ms of the 10 ms step)":               {Time: 8_000_000, Of: 40_000_000, Units: 4, Replayed: true},
+		" (worth up to 2 ms of the 10 ms step, not replayed)": {Time: 8_000_000, Of: 40_000_000, Units: 4},
+		" (25.0 % of the batch)":                              {Time: 1, Of: 4, Frame: "batch"},
 	} {
-		f := report.Finding{Title: "Rank 3 arrives last", Evidence: []report.MetricRef{{ID: "rank.first_time"}},
-			Worth: &report.Worth{Time: 467_700_000, Of: 5_000_000_000}}
-		r := &report.Report{Metrics: []report.Metric{{ID: "rank.first_time", Value: &ns, Unit: report.Nanoseconds}}}
-		got := ""
-		for _, s := range brief(NewView(r), f) {
-			got += s.Text
-		}
-		if got != want {
+		if got := worth(w); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -194,48 +194,9 @@ func headOf(v *View, t *report.Table, caption string, ids ...string) doc.Table {
 	return out
 }
 
-// headline is the number that a finding is about, from the first piece of its evidence: "GPU 1: 74.3 %". A count is
-// shown with its noun.
-func headline(v *View, f report.Finding) []doc.Span {
-	if len(f.Evidence) == 0 {
-		return nil
-	}
-	ref := f.Evidence[0]
-	m := v.index.Metric(ref.ID, ref.Labels)
-	value := ValueOf(m)
-	if value == "" {
-		return nil
-	}
-	if m.Scale == report.PerUnit && m.Summary != nil && f.Worth != nil && f.Worth.Units > 0 {
-		value = unit.Format(m.Summary.Mean, unitOf(m)) // the title and the worth are those of the mean step
-	}
-	if m.Unit == report.Count {
-		value = counted(ref.ID) + " " + value
-	}
-	same := func(other report.MetricRef) bool { return other.ID == ref.ID }
-	for _, name := range []string{"category", "kernel", "api"} {
-		if ref.Labels[name] != "" && slices.ContainsFunc(f.Evidence[1:], same) {
-			return nil // part of what the title covers
-		}
-		if c := ref.Labels[name]; c != "" && len(ref.Labels) == 1 {
-			return doc.Spans(v.names.word(c), ": "+value)
-		}
-	}
-	var spans []doc.Span
-	if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["stage"] != "" ||
-		ref.Labels["pid"] != "") {
-		spans = append(v.names.labels(ref.Labels), doc.Text(": "))
-	}
-	return append(spans, doc.Text(value))
-}
-
-// counted names what a metric counts: "preemptions" for serve.preemptions, "memcpy tiny" for memcpy.tiny_count.
-func counted(id string) string {
-	words := strings.Split(strings.TrimPrefix(id, "steady."), ".")
-	if last := words[len(words)-1]; len(words) > 1 && !strings.HasSuffix(last, "count") {
-		words = words[1:]
-	}
-	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(strings.Join(words, " "), "count"), "_"), "_", " ")
+// stated is a finding in one sentence: its severity, its title, and in brackets its worth.
+func stated(f *report.Finding, title string) []doc.Span {
+	return doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTones[f.Severity]), " ", Prose(title), worth(f.Worth))
 }
 
 // worth states how much time a finding could save: of a step if there are units, else of the window.
@@ -244,56 +205,27 @@ func worth(w *report.Worth) string {
 	case w == nil:
 		return ""
 	case w.Frame != "" && w.Frame != report.OfWindow:
-		return unit.Percent(w.Share()) + " of the " + w.Frame
+		return " (" + unit.Percent(w.Share()) + " of the " + w.Frame + ")"
 	}
-	times, per := []float64{float64(w.Time), float64(w.Of)}, ""
-	if w.Units > 0 {
-		times, per = []float64{times[0] / float64(w.Units), times[1] / float64(w.Units)}, " step"
+	n, of := float64(max(w.Units, 1)), " window"
+	if w.Units > 0 && w.Frame != report.OfWindow {
+		of = " step"
 		if !w.Replayed {
-			per += ", not replayed"
+			of += ", not replayed"
 		}
 	}
-	if w.Frame == report.OfWindow || w.Units == 0 {
-		per = " window"
-	}
-	return "worth up to " + unit.Format(times[0], report.Nanoseconds) + " of the " +
-		unit.Format(times[1], report.Nanoseconds) + per
+	return " (worth up to " + unit.Format(float64(w.Time)/n, report.Nanoseconds) + " of the " +
+		unit.Format(float64(w.Of)/n, report.Nanoseconds) + of + ")"
 }
 
-// brief is the text in brackets after a finding: its number, unless the title states it with the place or it is the
-// worth, and its worth.
-func brief(v *View, f report.Finding) []doc.Span {
-	var spans []doc.Span
-	if f.Place == "" || !strings.Contains(f.Title, f.Place) {
-		spans = headline(v, f)
-	}
-	if w := worth(f.Worth); w != "" {
-		if len(spans) == 1 && strings.HasPrefix(w, "worth up to "+spans[0].Text+" ") {
-			spans = nil
-		}
-		switch {
-		case len(spans) > 0 && f.ID == "gpu_idle" && cites(f, "unit.read_back_idle"): // another finding has that part
-			w = " idle; " + w + ", without the part after read-backs"
-		case len(spans) > 0:
-			w = "; " + w
-		}
-		spans = append(spans, doc.Text(w))
-	}
-	if len(spans) == 0 {
-		return nil
-	}
-	return doc.Spans(" (", spans, ")")
-}
-
-// firstFindings lists the most severe findings with their number and id, the first one with its first advice. If one is
+// firstFindings lists the most severe findings with their id, the first one with its first advice. If one is
 // shortened, the heading says where it is whole.
 func firstFindings(v *View) []doc.Block {
 	var l doc.List
 	short := false
 	for i, f := range v.Findings[:min(len(v.Findings), termFindings)] {
 		short = short || clip(f.Title) != f.Title
-		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTones[f.Severity]), " ", Prose(clip(f.Title)),
-			brief(v, f), doc.Text(" ["+f.ID+"]").With(doc.Muted))
+		spans := doc.Spans(stated(&f, clip(f.Title)), doc.Text(" ["+f.ID+"]").With(doc.Muted))
 		if i == 0 && len(f.Advice) > 0 {
 			short = short || clip(f.Advice[0]) != f.Advice[0]
 			spans = doc.Spans(spans, ". ", Prose(clip(f.Advice[0])))
@@ -346,11 +278,6 @@ func (v *View) byWeight() []report.Warning {
 	list := slices.Clone(v.Warnings)
 	lists.Sort(list, func(a, b report.Warning) int { return weight(a) - weight(b) })
 	return list
-}
-
-// cites reports whether a finding has a metric as evidence.
-func cites(f report.Finding, metric string) bool {
-	return slices.ContainsFunc(f.Evidence, func(e report.MetricRef) bool { return e.ID == metric })
 }
 
 // warned reports whether the report has a warning of this code.
