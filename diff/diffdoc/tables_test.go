@@ -17,7 +17,7 @@ import (
 
 // A step of 100 µs takes 110: compute 60 → 66, of which attention is 20 → 25 and GEMMs 30 → 30, exposed communication
 // 10 → 9 by the one collective, idle 30 → 35, of which the host is 20 → 26 and launches 10 → 9. By class 60 %, -10 % and
-// 50 % of the change; by parts 50 + 10 (the kernels that are not shown), -10, 60 and -10 %.
+// 50 % of the change; by parts 50 and 10 (attention, and GEMMs with the rest), -10 (communication has no parts), 60 and -10 %.
 func TestSharesOfEachLevelSumToTheChange(t *testing.T) {
 	row := func(id, kind, category string, base, head float64) comparison.AttributionRow {
 		return comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: base, Head: head, Delta: head - base}
@@ -28,34 +28,35 @@ func TestSharesOfEachLevelSumToTheChange(t *testing.T) {
 			row("compute", comparison.KindClass, "", 60e3, 66e3), row("exposed_comm", comparison.KindClass, "", 10e3, 9e3),
 			row("exposed_copy", comparison.KindClass, "", 0, 0), row("idle", comparison.KindClass, "", 30e3, 35e3),
 			row("host", comparison.KindCause, "", 20e3, 26e3), row("launch", comparison.KindCause, "", 10e3, 9e3),
-			row("attention", comparison.KindKernel, "attention", 20e3, 25e3), row("gemm", comparison.KindKernel, "gemm", 30e3, 30e3),
-			row("all_reduce", comparison.KindKernel, "comm", 10e3, 9e3), row("others", comparison.KindOthers, "", 10e3, 11e3),
+			row("attention", comparison.KindCategory, "attention", 20e3, 25e3), row("gemm", comparison.KindCategory, "gemm", 30e3, 30e3),
+			row("comm", comparison.KindCategory, "comm", 10e3, 9e3), row("norm", comparison.KindCategory, "norm", 10e3, 10.4e3),
 		},
 	}}
-	rows := attributionRows(&c.Attribution, 8)
+	rows := attributionRows(&c.Attribution)
 	var classes, parts float64
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.ID)
 		if r.Kind == comparison.KindClass {
 			classes += r.Delta / c.Attribution.TotalDelta
-		} else {
+		}
+		if r.Kind != comparison.KindClass || r.ID == comparison.ClassComm {
 			parts += r.Delta / c.Attribution.TotalDelta
 		}
 	}
 	if math.Abs(classes-1) > 1e-9 || math.Abs(parts-1) > 1e-9 {
 		t.Errorf("classes sum to %v, their parts to %v", classes, parts)
 	}
-	if got := strings.Join(names, " "); got != "compute attention other kernels exposed_comm all_reduce idle host launch" {
+	if got := strings.Join(names, " "); got != "compute attention other kernels exposed_comm idle host launch" {
 		t.Errorf("rows: %s", got)
 	}
-	table := attributionTable(c, 8, false)
+	table := attributionTable(c)
 	if len(table.Rows) == 0 {
 		t.Fatal("no table")
 	}
-	want := []string{"60.0 %", "50.0 %", "10.0 %", "-10.0 %", "-10.0 %", "50.0 %", "60.0 %", "-10.0 %"}
+	want := []string{"60.0 %", "50.0 %", "10.0 %", "-10.0 %", "50.0 %", "60.0 %", "-10.0 %"}
 	for i, cells := range table.Rows {
-		if got := text(cells[4]); got != want[i] || strings.HasPrefix(text(cells[0]), partOf) == (rows[i].Kind == comparison.KindClass) {
+		if got := text(cells[4]); got != want[i] || strings.HasPrefix(text(cells[0]), "└ ") == (rows[i].Kind == comparison.KindClass) {
 			t.Errorf("row %d: %q, share %s, want %s", i, text(cells[0]), got, want[i])
 		}
 	}
@@ -104,7 +105,7 @@ func text(cell doc.Cell) string {
 	return b.String()
 }
 
-// One name of a kernel in every table of the terminal: the parts, the kernels and the gates. One of 4 runs that take 400 µs
+// One name of a kernel in every table of the terminal: the kernels and the gates. One of 4 runs that take 400 µs
 // takes 100 µs, and what one side does not run has no such time.
 func TestKernelHasOneNameInEveryTable(t *testing.T) {
 	text1 := func(s string) *string { return &s }
@@ -121,7 +122,7 @@ func TestKernelHasOneNameInEveryTable(t *testing.T) {
 			Class: comparison.Regressed, CountEffect: 90e3, Delta: 90e3},
 	}}
 	for id, want := range map[string]string{
-		"void Old<1, float>(P) → void New<2>(P)": "Old → New", "void New<2>(P)": "Old → New", "void Old<1, float>(P)": "Old → New",
+		"void New<2>(P)": "Old → New", "void Old<1, float>(P)": "Old → New",
 		"void gemm<1>()": "gemm<1>", "of neither side": "of neither side",
 	} {
 		if got := text(display(c, id)); got != want {
@@ -217,7 +218,7 @@ func TestUnrecordedHostTimeIsNotJustUnknown(t *testing.T) {
 	c.Attribution = comparison.Attribution{TotalDelta: 1e3, Head: 1e3, Rows: []comparison.AttributionRow{
 		{ID: "idle", Kind: comparison.KindClass, Head: 1e3, Delta: 1e3}, {ID: "host", Kind: comparison.KindCause, Head: 1e3, Delta: 1e3},
 		{ID: "api", Kind: comparison.KindHost, Head: 1, Delta: 1}, {ID: "unknown", Kind: comparison.KindHost, Head: 999, Delta: 999}}}
-	if got := text(attributionTable(c, 1, false).Rows[3][0]); got != partOfPart+"host, not recorded" {
+	if got := text(attributionTable(c).Rows[3][0]); got != "└─ host, not recorded" {
 		t.Errorf("%q", got)
 	}
 }

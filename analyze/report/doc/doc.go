@@ -200,7 +200,7 @@ type Chart struct {
 	Unit   string // base unit of the values
 	XUnit  string // base unit of labels that are numbers
 	XTitle string
-	Band   *Band // of deltas
+	Band   *Band // of a trend
 	Series []Series
 	Note   string // how to read the drawing; only pages that draw it show it
 }
@@ -221,7 +221,7 @@ type Series struct {
 	Category string
 	Share    float64  // of a scatter's point: the part of all time that its area stands for, 0 to 1; 0: not known
 	Note     string   // of a scatter's point, or of a row of multiples: what else there is to say of it
-	Tones    []Tone   // of each value of deltas, of a forest and of a trend; nil: by its sign
+	Tones    []Tone   // of each value of a forest and of a trend
 	Words    []string // of each point of a trend: what it is
 	Links    []string // of each point of a trend: where it leads
 }

@@ -60,27 +60,6 @@ func TestTicksDiffer(t *testing.T) {
 	}
 }
 
-// TestSmallChangesLookSmall: changes show all of their band, so that one within it does not fill the width, and a bar is as long as
-// its change from zero.
-func TestSmallChangesLookSmall(t *testing.T) {
-	root := drawing(t, doc.Chart{ID: "x", Title: "chart", Kind: "deltas", Unit: "ns",
-		Band:   &doc.Band{Low: -50, High: 50, Text: "the noise floor"},
-		Series: []doc.Series{{Name: "d", Labels: []string{"less", "more"}, Values: []float64{-2, 100}}}})
-	// The axis goes from -50 to 100: 150 wide. A change of 2 takes 1.333 %, one of 100 fifty times as much.
-	var got []string
-	for _, r := range find(root, "rect") {
-		if m := attribute(r, "data-m"); m != "" {
-			got = append(got, m+" "+attribute(r, "x")+" "+attribute(r, "width"))
-		}
-	}
-	if want := []string{"0.0 32% 1.333%", "0.1 33.333% 66.667%"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if !strings.Contains(textOf(root), "Shaded: the noise floor.") {
-		t.Error("nothing says what the band is")
-	}
-}
-
 // TestJitterLooksFlat: values that differ by less than a percent do not fill the height of a line chart, and an axis that
 // is cut says so.
 func TestJitterLooksFlat(t *testing.T) {
@@ -108,7 +87,7 @@ func TestForeignCharts(t *testing.T) {
 		}
 		return s
 	}
-	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "flame", "deltas",
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "flame",
 		"dots", "forest", "trend", "multiples", "another"} {
 		for name, list := range map[string][]doc.Series{
 			"empty and full": {series(""), series("", 1, 2)},

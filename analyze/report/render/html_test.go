@@ -38,7 +38,7 @@ func titledPage(t tb, d doc.Document, title string) *html.Node {
 // chartsOf is one chart of every kind.
 func chartsOf(name string) []doc.Block {
 	var list []doc.Block
-	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "deltas", "no such kind"} {
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "no such kind"} {
 		list = append(list, doc.Chart{ID: "c-" + kind, Title: name, Kind: kind, Unit: "ns", XTitle: name, Series: []doc.Series{
 			{Name: name, Labels: []string{"1", "2", name}, Values: []float64{1, 250, 0.5}},
 		}})
@@ -174,7 +174,6 @@ func hostileFrame(name string) []doc.Block {
 		chart(name, name),
 		chart("dots", name, "base"),
 		chart("multiples", name, name),
-		chart("deltas", "", "low", "high"),
 		chart("forest", "point", "low", "high", "noise", "limit"),
 		chart("trend", "points", "level", "border", "change"),
 		chart("stacked", name),
@@ -211,7 +210,7 @@ func TestAnyTextInHTML(t *testing.T) {
 // TestChartsSayTheirNumbers: whoever cannot see a chart reads its exact values beside it.
 func TestChartsSayTheirNumbers(t *testing.T) {
 	values := []float64{1, 250, 0.5, 1e9}
-	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "deltas"} {
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat"} {
 		root := htmlPage(t, doc.Document{doc.Chart{ID: "x", Title: "chart", Kind: kind, Unit: "ns",
 			Series: []doc.Series{{Name: "a", Labels: []string{"1", "2", "3", "4"}, Values: values},
 				{Name: "b", Labels: []string{"1", "2", "3", "4"}, Values: values}}}})

@@ -21,8 +21,6 @@ func (m *marksChecker) looks(mark *drawnMark) (size, value float64, ok bool) {
 	switch m.d.Kind {
 	case "bar", "stacked":
 		return mark.Box.W, v, true
-	case "deltas":
-		return mark.Box.W, v, mark.Series == 0
 	case "histogram":
 		if len(m.c.Series) > 1 { // shares of their own sums
 			sum := 0.0

@@ -211,24 +211,6 @@ func (m *marksChecker) flame() {
 	}
 }
 
-func (m *marksChecker) deltas() {
-	var values, places []float64
-	for i := range m.d.Marks {
-		mark := &m.d.Marks[i]
-		if mark.Series > 0 { // an interval: from the second series to the third
-			low, high := m.c.Series[1].Values[mark.Value], m.c.Series[2].Values[mark.Value]
-			values, places = append(values, low, high), append(places, mark.Box.X, mark.Box.X+mark.Box.W)
-			continue
-		}
-		v := m.value(mark)
-		values, places = append(values, min(v, 0), max(v, 0)), append(places, mark.Box.X, mark.Box.X+mark.Box.W)
-	}
-	if len(m.d.Marks) < len(m.c.Series[0].Values) {
-		m.errorf("%d marks, want %d", len(m.d.Marks), len(m.c.Series[0].Values))
-	}
-	m.affine("across", values, places)
-}
-
 // dots lie along one axis for all rows, and one below the other in their order.
 func (m *marksChecker) dots() {
 	m.all(func(*report.Series, float64) bool { return true })

@@ -203,8 +203,6 @@ func (m *marksChecker) check() {
 		m.heat()
 	case "flame":
 		m.flame()
-	case "deltas":
-		m.deltas()
 	case "forest":
 		m.forest()
 	case "dots":
