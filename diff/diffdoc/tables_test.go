@@ -17,7 +17,7 @@ import (
 
 // A step of 100 µs takes 110: compute 60 → 66, of which attention is 20 → 25 and GEMMs 30 → 30, exposed communication
 // 10 → 9 by the one collective, idle 30 → 35, of which the host is 20 → 26 and launches 10 → 9. By class 60 %, -10 % and
-// 50 % of the change; by parts 50 and 10 (attention, and GEMMs with the rest), -10 (communication has no parts), 60 and -10 %.
+// 50 % of the change; by parts 50 and 10 (attention, others), -10 (communication is not split), 60 and -10 %.
 func TestSharesOfEachLevelSumToTheChange(t *testing.T) {
 	row := func(id, kind, category string, base, head float64) comparison.AttributionRow {
 		return comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: base, Head: head, Delta: head - base}
