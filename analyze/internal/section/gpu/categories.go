@@ -133,6 +133,12 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 	t.Cut(unnamedShown, "count", "total", "share").Add()
 	out.Source.Rows = count
 	out.Int("kernel.unnamed_time", nil, total)
+	unnamedFinding(in, out, stat.Ratio(total, all))
+}
+
+// unnamedFinding reports them from a tenth of the judged time on. share is theirs of the kernel time. A program most of
+// whose kernels are its own is no engine, and whoever reads of it knows them.
+func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
 	step, largest := in.Step(), -1
 	claims, ns := step.KernelClaims(func(n int) bool {
 		if n >= len(in.Kinds) || in.Kinds[n].Category.Named() {
@@ -143,13 +149,13 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 		}
 		return true
 	})
-	share := stat.Ratio(total, all)
-	if step.Share(ns) < leastCategory && (share == nil || *share < unnamedShare) {
+	few := step.Share(ns) < leastCategory
+	if few && (share == nil || *share < unnamedShare) {
 		return
 	}
 	refs := []report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")}
 	advice := []string{"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest."}
-	if step.Share(ns) < leastCategory || toldAlone(in, step, largest) {
+	if few || 2*ns > step.Compute || toldAlone(in, step, largest) {
 		out.Find("unnamed_kernels", refs, advice...)
 		return
 	}

@@ -323,13 +323,16 @@ func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
 	if 2*ns > step.Compute {
 		claims, ns = nil, 0
 	}
+	causes := []int{timeline.CauseLaunch}
+	if step.Units > 0 { // a replay tells how much of it
+		causes = append(causes, timeline.CauseDependency)
+	}
 	idle := min(in.CallStats().Launches.Total, step.IdleOf(timeline.CauseLaunch))
 	out.FindAs("launch_storm", title, evidence,
 		"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
 		"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
 		"Give each launch more work: larger batches, persistent kernels.",
-	).At(place).Costs(step.Worth(ns+idle), append(claims, step.IdleClaims(step.Idle, timeline.CauseLaunch,
-		timeline.CauseDependency, timeline.CauseHost)...)...)
+	).At(place).Costs(step.Worth(ns+idle), append(claims, step.IdleClaims(step.Idle, causes...)...)...)
 }
 
 // slowLaunches reports a slow median call of the API that takes most launch time. The median is robust against calls
