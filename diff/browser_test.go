@@ -32,8 +32,6 @@ func chartIn(blocks []doc.Block, id string) (doc.Chart, bool) {
 			if b.ID == id {
 				return b, true
 			}
-		case doc.Beside:
-			inner = b.Blocks
 		case doc.Details:
 			inner = b.Blocks
 		}

@@ -112,8 +112,8 @@ func callCost(a comparison.API) float64 {
 	return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime)
 }
 
-// distribution draws the times of single units: a dot for each, in a row for each capture; or, if captures are not
-// recorded separately, a histogram of each side.
+// distribution draws the times of single units: a dot for each, in a row for each capture; nothing if those of a side
+// are not known.
 func distribution(c *comparison.Comparison) doc.Chart {
 	x := &c.Distribution
 	dots := doc.Chart{ID: "distribution", Title: "Times of single units, a row for each capture", Kind: "dots",
@@ -131,22 +131,10 @@ func distribution(c *comparison.Comparison) doc.Chart {
 			dots.Series = append(dots.Series, s)
 		}
 	}
-	if len(sides) == 2 {
-		return dots
-	}
-	if len(x.Edges) < 2 {
+	if len(sides) < 2 {
 		return doc.Chart{}
 	}
-	series := func(name string, counts []int64) doc.Series {
-		s := doc.Series{Name: name}
-		for i, n := range counts {
-			s.Add(strconv.FormatFloat(x.Edges[i], 'f', -1, 64), float64(n))
-		}
-		return s
-	}
-	return doc.Chart{ID: "distribution", Title: "Times of single units, as shares of each side",
-		Kind: "histogram", Unit: report.Count, XUnit: report.Nanoseconds,
-		Series: []doc.Series{series("base", x.Base), series("head", x.Head)}}
+	return dots
 }
 
 // obstacles lists side by side what prevents a comparison and must become equal, and what else differs.

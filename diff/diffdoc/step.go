@@ -2,9 +2,7 @@ package diffdoc
 
 import (
 	"cmp"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +35,7 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 	t := doc.Timeline{ID: "step", Unit: report.Nanoseconds, Length: max(s.Base, s.Head),
 		Title: "Mean of " + wording.Count(s.BaseUnits, "unit") + " and of " +
 			unit.Int(s.HeadUnits) + ", GPU " + strconv.FormatInt(s.Device, 10)}
-	used, short := map[string]bool{}, shortNames(c)
+	short := shortNames(c)
 	base := doc.Lane{Title: "base, " + unit.Format(s.Base, report.Nanoseconds), Rows: 1}
 	head := doc.Lane{Title: "head, " + unit.Format(s.Head, report.Nanoseconds), Rows: 1}
 	var joins doc.Lane
@@ -50,9 +48,6 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 	for i, r := range s.Rows {
 		if r.Kind == comparison.RowEnd || r.Kind == comparison.RowRest {
 			continue
-		}
-		if r.Category != "" {
-			used[r.Category] = true
 		}
 		add := func(l *doc.Lane, name *int, position *int64, start, kernel, hidden float64) {
 			if r.Kind != comparison.RowFolded { // concurrent work is drawn in the row of its stream
@@ -73,7 +68,6 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 		t.Lanes = append(t.Lanes, joins)
 	}
 	t.Lanes = append(t.Lanes, head)
-	t.Legend = slices.Sorted(maps.Keys(used))
 	if !moved(c) { // differences are noise, and would be drawn at full height
 		return t
 	}

@@ -40,8 +40,8 @@ func Fold(id string, summary any, blocks ...Block) Details {
 	return Details{ID: id, Summary: Spans(summary), Blocks: Some(blocks...)}
 }
 
-// Block is one of [Heading], [Answer], [Paragraph], [List], [Fields], [Table], [Details], [Beside], [Command],
-// [Note], [Chart] and [Timeline].
+// Block is one of [Heading], [Answer], [Paragraph], [List], [Fields], [Table], [Details], [Command], [Note],
+// [Chart] and [Timeline].
 //
 // Why a closed interface and not one struct with a kind: a renderer is a type switch over ten types, and a block
 // cannot carry fields of another.
@@ -167,11 +167,6 @@ type Details struct {
 	Blocks  []Block
 }
 
-// Beside are blocks that stand next to each other if there is room.
-type Beside struct {
-	Blocks []Block
-}
-
 // Command is a command line for a reader to run.
 type Command struct {
 	Text string
@@ -220,7 +215,7 @@ type Series struct {
 	// Category of the kernel that a box of a flame is; empty: it is a range.
 	Category string
 	Share    float64  // of a scatter's point: the part of all time that its area stands for, 0 to 1; 0: not known
-	Note     string   // of a scatter's point, or of a row of multiples: what else there is to say of it
+	Note     string   // of a scatter's point: what else there is to say of it
 	Tones    []Tone   // of each value of a forest and of a trend
 	Words    []string // of each point of a trend: what it is
 	Links    []string // of each point of a trend: where it leads
@@ -238,7 +233,6 @@ func (b List) empty() bool      { return len(b.Items) == 0 }
 func (b Fields) empty() bool    { return len(b.Items) == 0 }
 func (b Table) empty() bool     { return len(b.Rows)+len(b.Foot) == 0 }
 func (b Details) empty() bool   { return len(b.Blocks) == 0 }
-func (b Beside) empty() bool    { return len(b.Blocks) == 0 }
 func (b Note) empty() bool      { return len(b.Blocks) == 0 }
 func (b Command) empty() bool   { return b.Text == "" }
 func (b Timeline) empty() bool  { return len(b.Lanes) == 0 }

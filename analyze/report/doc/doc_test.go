@@ -45,7 +45,7 @@ func TestPartsMakeCells(t *testing.T) {
 // TestEmptyBlocksAreLeftOut: a document, a part and a fold hold only what shows something.
 func TestEmptyBlocksAreLeftOut(t *testing.T) {
 	text := doc.P("text")
-	empty := []doc.Block{doc.P(), doc.P(""), doc.Answer{}, doc.List{}, doc.Fields{}, doc.Table{Columns: doc.Cols("A")}, doc.Details{}, doc.Beside{},
+	empty := []doc.Block{doc.P(), doc.P(""), doc.Answer{}, doc.List{}, doc.Fields{}, doc.Table{Columns: doc.Cols("A")}, doc.Details{},
 		doc.Note{}, doc.Command{}, doc.Chart{Series: []doc.Series{{Name: "a"}}}, doc.Timeline{}, doc.Fold("id", "summary", doc.List{})}
 	var d doc.Document
 	d.Add(append(slices.Clone(empty), text)...)

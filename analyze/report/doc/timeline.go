@@ -8,8 +8,7 @@ type Timeline struct {
 	Unit   string  // base unit of times
 	Length float64 // of the axis
 	Lanes  []Lane
-	Legend []string // names of colours, those that have one of their own; what the lanes use
-	Note   []Span   // below the drawing
+	Note   []Span // below the drawing
 }
 
 // Lane is one row of the drawing.

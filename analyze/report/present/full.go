@@ -297,7 +297,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 func (l layout) charts(s *report.Section) (list []doc.Block) {
 	dots := false
 	if s.ID == "unit" && l.wide {
-		list = l.unitDots()
+		list = unitDots(l.v)
 		if l.v.Table("ranks", "ranks") != nil {
 			list = append(list, stepBar(l.v))
 		}

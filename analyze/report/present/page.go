@@ -21,7 +21,7 @@ const pageRows = 200
 // with its charts and with more rows and columns than the text formats have room for. Findings link to the rows behind
 // them. stepFile is the path, relative to the page, of the shown units for Perfetto; empty: there is none.
 func Page(r *report.Report, stepFile string) doc.Document {
-	l := layout{v: NewView(r), rows: pageRows, wide: true, links: map[string]string{}, anchors: map[string]map[int]string{}}
+	l := layout{v: NewView(r), rows: pageRows, wide: true, links: map[string]string{}, anchors: map[string]bool{}}
 	l.cite()
 	return l.document(stepFile)
 }
@@ -174,7 +174,9 @@ func (l layout) rowOf(s *report.Section, labels report.Labels) string {
 	for i, t := range s.Tables {
 		for n := range min(t.Entries(), l.of(s, i, &t)) {
 			if holds(&t, n, labels) {
-				return l.anchorOf(t.ID, n)
+				id := rowID(t.ID, n)
+				l.anchors[id] = true
+				return "#" + id
 			}
 		}
 	}

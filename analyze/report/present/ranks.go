@@ -61,8 +61,8 @@ const (
 	stepReach = 0.995 // quantile of all steps at which the axis ends
 )
 
-// rankSteps draws the step times of each rank as small multiples on one axis, so that two kinds of step are visible as
-// two.
+// rankSteps draws how long the steps of each rank took, a row of shades for each on one axis, so that two kinds of step
+// are visible as two.
 func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 	if v.Unit.Series == nil || len(v.Unit.Groups) == 0 {
 		return c
@@ -86,8 +86,8 @@ func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 	if high <= low {
 		return c
 	}
-	c = doc.Chart{ID: "rank_step_times", Title: "Times of the steps of each rank", Kind: "multiples", Unit: report.Count, XUnit: report.Nanoseconds,
-		XTitle: "Time of a step, from"}
+	c = doc.Chart{ID: "rank_step_times", Title: "Times of the steps of each rank", Kind: "heat", Unit: report.Count, XUnit: report.Nanoseconds,
+		XTitle: "Time of a step, from", Note: "At most 0.5 % of all steps are longer than the axis."}
 	for _, i := range lateFirst(t) {
 		name := t.Str(i, "rank")
 		device, ok := t.Int(i, "device_id")
@@ -95,22 +95,13 @@ func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 			continue
 		}
 		s := doc.Series{Name: "rank " + name, Values: make([]float64, stepBins)}
-		beyond := 0
 		for _, ns := range times[device] {
-			if ns > high {
-				beyond++
-				continue
+			if ns <= high {
+				s.Values[min(int((ns-low)/(high-low)*stepBins), stepBins-1)]++
 			}
-			s.Values[min(int((ns-low)/(high-low)*stepBins), stepBins-1)]++
 		}
 		for k := range stepBins {
 			s.Labels = append(s.Labels, strconv.FormatFloat(math.Round(low+(high-low)*float64(k)/stepBins), 'f', -1, 64))
-		}
-		if p50, ok := t.Num(i, "step_p50"); ok {
-			s.Note = "median " + unit.Format(p50, report.Nanoseconds)
-		}
-		if beyond > 0 {
-			s.Note += "; " + unit.Int(beyond) + " longer"
 		}
 		delete(times, device) // is drawn
 		c.Series = append(c.Series, s)

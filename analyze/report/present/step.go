@@ -2,7 +2,6 @@ package present
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,38 +73,34 @@ func stepFigure(v *View, k *report.UnitStep, u *report.UnitShown, number int) do
 	}
 	t := doc.Timeline{ID: u.Which + "-" + strconv.Itoa(number), Title: title, Unit: report.Nanoseconds,
 		Length: float64(u.Duration)}
-	used := map[string]bool{}
 	host := "host thread"
 	if u.Thread != "" {
 		host += " " + u.Thread
 	}
-	t.Lanes = []doc.Lane{rangeLane(steps, ranges, host), callLane(steps, calls, host, used)}
+	t.Lanes = []doc.Lane{rangeLane(steps, ranges, host), callLane(steps, calls, host)}
 	for i := range u.Others {
-		t.Lanes = append(t.Lanes, callLane(steps, u.Others[i].Events(), "host thread "+u.Others[i].Thread, used))
+		t.Lanes = append(t.Lanes, callLane(steps, u.Others[i].Events(), "host thread "+u.Others[i].Thread))
 	}
-	t.Lanes = append(t.Lanes, streamLanes(v, steps, work, used)...)
-	t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration), used), pathLane(u, used))
+	t.Lanes = append(t.Lanes, streamLanes(v, steps, work)...)
+	t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration)), pathLane(u))
 	t.Lanes = slices.DeleteFunc(t.Lanes, func(l doc.Lane) bool { return len(l.Marks) == 0 })
-	t.Legend = slices.Sorted(maps.Keys(used))
 	if u.LeftOut > 0 {
 		t.Note = doc.Spans(unit.Int(u.LeftOut) + " events are left out: there are too many.")
 	}
 	return t
 }
 
-func stepMark(steps *report.UnitSteps, e report.UnitEvent, used map[string]bool) doc.Mark {
+func stepMark(steps *report.UnitSteps, e report.UnitEvent) doc.Mark {
 	category := steps.Categories[e.Name]
 	if category == "call" {
 		category = "" // neither a launch nor a wait
-	} else {
-		used[category] = true
 	}
 	return doc.Mark{Start: float64(e.Start), Length: float64(e.Duration), Name: steps.Names[e.Name], Colour: category}
 }
 
 // callLane draws the calls of a thread.
-func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, used map[string]bool) doc.Lane {
-	marks := lists.Map(calls, func(e report.UnitEvent) doc.Mark { return stepMark(steps, e, used) })
+func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string) doc.Lane {
+	marks := lists.Map(calls, func(e report.UnitEvent) doc.Mark { return stepMark(steps, e) })
 	return doc.Lane{Title: "calls of the " + host, Rows: 1, Marks: marks}
 }
 
@@ -127,7 +122,7 @@ func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) 
 }
 
 // streamLanes draws a row per stream, the one with the most work first, and one row for the rest.
-func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used map[string]bool) []doc.Lane {
+func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent) []doc.Lane {
 	busy := map[int64]int64{}
 	var streams []int64
 	for _, e := range work {
@@ -153,7 +148,7 @@ func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used
 	}
 	for _, e := range work {
 		l := &lanes[at[e.Lane]]
-		m := stepMark(steps, e, used)
+		m := stepMark(steps, e)
 		if steps.Categories[e.Name] != "copy" {
 			m.Name = v.names.span(m.Name).Text
 		}
@@ -163,7 +158,7 @@ func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent, used
 }
 
 // gapLane draws the time in which nothing ran on the device, by cause; the longest gaps are labelled.
-func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.Lane {
+func gapLane(gaps []report.UnitGap, length float64) doc.Lane {
 	order := lists.Indexes[int](len(gaps))
 	lists.Sort(order, func(a, b int) int { return cmp.Compare(gaps[b].Duration(), gaps[a].Duration()) })
 	labelled := map[int]bool{}
@@ -180,7 +175,6 @@ func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.La
 		at, whole := float64(g.Start), unit.Format(float64(g.Duration()), report.Nanoseconds)
 		for _, c := range causes {
 			name, ns := report.StepCauses[c], float64(g.Causes[c])
-			used[name] = true
 			m := doc.Mark{Start: at, Length: ns, Colour: name, Name: "idle",
 				Text: "gap of " + whole + ": " + strings.Join(parts, ", ")}
 			if c == main && labelled[i] {
@@ -194,12 +188,11 @@ func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.La
 }
 
 // pathLane draws the critical path: what determines the step's time at each moment, from its start to its end.
-func pathLane(u *report.UnitShown, used map[string]bool) doc.Lane {
+func pathLane(u *report.UnitShown) doc.Lane {
 	l := doc.Lane{Title: "critical path: what the step waits for", Rows: 1}
 	at := float64(0)
 	for i := 0; i+2 <= len(u.Path); i += 2 {
 		name, ns := report.PathParts[u.Path[i]], float64(u.Path[i+1])
-		used[name] = true
 		l.Marks = append(l.Marks, doc.Mark{Start: at, Length: ns, Name: name, Colour: name, Text: "on the critical path"})
 		at += ns
 	}

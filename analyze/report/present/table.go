@@ -19,10 +19,10 @@ const Unknown = "–"
 // layout shows the sections of a report: how much of each table, and what links to its rows.
 type layout struct {
 	v       *View
-	rows    int                       // entries of a table to show at most; the "(others)" row is extra
-	wide    bool                      // also show columns of detail: on the page
-	links   map[string]string         // from a metric that a finding cites to its place on the page
-	anchors map[string]map[int]string // ids of linked rows, by table and row
+	rows    int               // entries of a table to show at most; the "(others)" row is extra
+	wide    bool              // also show columns of detail: on the page
+	links   map[string]string // from a metric that a finding cites to its place on the page
+	anchors map[string]bool   // ids of linked rows
 }
 
 // tableFiles is the folder of the CSV files, as pages link to it. fullRows is how many rows report.md shows of kernels,
@@ -31,6 +31,8 @@ const (
 	tableFiles = "tables/"
 	fullRows   = 30
 )
+
+func rowID(table string, row int) string { return "row-" + table + "-" + strconv.Itoa(row) }
 
 // tableDoc lays out a table: one unit per column, in the header, with the "(others)" row in the foot. On the page,
 // columns without any value are left out, and primary columns come first.
@@ -64,7 +66,11 @@ func (l layout) tableDoc(t *report.Table) doc.Table {
 		out.Columns = append(out.Columns, column)
 	}
 	for i, row := range t.Rows[:n] {
-		out.RowIDs = append(out.RowIDs, l.anchors[t.ID][i])
+		id := rowID(t.ID, i)
+		if !l.anchors[id] {
+			id = ""
+		}
+		out.RowIDs = append(out.RowIDs, id)
 		var cells []doc.Cell
 		for _, i := range show {
 			c, x := t.Columns[i], at(row, i)

@@ -189,8 +189,6 @@ func (p *page) block(b doc.Block) {
 			p.around("<dt>"+text(f.Label)+"</dt><dd>", f.Value, "</dd>\n")
 		}
 		p.put("</dl>\n")
-	case doc.Beside:
-		p.inside("<div class=\"beside\">", b.Blocks, "</div>")
 	case doc.Command:
 		p.put("<p class=\"command\"><code>" + text(b.Text) + "</code></p>\n")
 	case doc.Answer:

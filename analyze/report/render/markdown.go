@@ -95,8 +95,6 @@ func (m markdown) block(b doc.Block) []string {
 			text = text[:i+1] + `\` + text[i+1:] // trailing number signs would close the heading
 		}
 		return notEmpty(strings.Repeat("#", min(max(b.Level, 1), 6))+" ", text)
-	case doc.Beside:
-		return m.blocks(b.Blocks)
 	case doc.Command:
 		return []string{inline(doc.Spans(doc.Code(b.Text)), place{start: true})}
 	case doc.Answer:

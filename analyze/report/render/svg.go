@@ -23,7 +23,7 @@ const svgScale = 1000.0
 // drawings draw each kind of chart.
 var drawings = map[string]func(figure){
 	"bar": bars, "stacked": stacked, "histogram": histogram, "strip": strip, "line": lines, "scatter": lines,
-	"heat": heat, "flame": flame, "dots": dots, "forest": forest, "trend": trend, "multiples": multiples,
+	"heat": heat, "flame": flame, "dots": dots, "forest": forest, "trend": trend,
 }
 
 // figure is a chart that is being drawn on a page.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -321,45 +320,26 @@ func limitName(name string, at, level float64, others []float64) markup {
 		"dx", num(-limitWidth*beside), "y", percent(1-level, 1), "dy", "-4", "text-anchor", "end")
 }
 
-// histogram draws columns of equal width, one per bin, regardless of the bins' widths. Several series are drawn over
-// each other, each as shares of its own sum.
+// histogram draws columns of equal width, one per bin, regardless of the bins' widths.
 func histogram(f figure) {
-	var names []string
-	most, bins := 0.0, 0
-	yUnit, sums := f.Unit, make([]float64, len(f.Series))
-	for k, s := range f.Series {
-		names = append(names, s.Name)
-		bins = max(bins, min(len(s.Values), len(s.Labels)))
-		sums[k] = 1
-		if len(f.Series) > 1 {
-			yUnit, sums[k] = report.Ratio, max(sum(s.Values), 1)
+	s := f.Series[0]
+	values := s.Values[:min(len(s.Values), len(s.Labels))]
+	y, bins := newAxis(false, []float64{0, largest(values)}), float64(len(values))
+	f.plot(y, f.Unit, plotHeight, "img", f.Title+": "+strconv.Itoa(len(values))+" bins; the numbers follow")
+	step := max(1, (len(values)+5)/6)
+	starts := xs(s)
+	var edges, at []float64
+	for i, v := range values {
+		if i%step == 0 {
+			edges, at = append(edges, starts[i]), append(at, float64(i)/bins)
 		}
-		for _, v := range s.Values {
-			most = max(most, v/sums[k])
-		}
-	}
-	y := newAxis(false, []float64{0, most})
-	f.plot(y, yUnit, plotHeight, "img", f.Title+": "+strconv.Itoa(bins)+" bins; the numbers follow")
-	for k, s := range f.Series {
-		for i, v := range s.Values[:min(len(s.Values), len(s.Labels))] {
-			if v <= 0 {
-				continue
-			}
-			h := y.at(v / sums[k])
+		if v > 0 {
 			words := Visible(s.Name) + ", from " + f.xText(s.Labels[i]) + ": " + unit.Format(v, f.Unit)
-			f.p.put(shape("rect", tip(words), "data-m", mark(k, i), "x", percent(float64(i), float64(bins)), "y", percent(1-h, 1),
-				"width", percent(0.94, float64(bins)), "height", percent(h, 1), "class", colour(k)+" over"))
+			f.p.put(shape("rect", tip(words), "data-m", mark(0, i), "x", percent(float64(i), bins), "y", percent(1-y.at(v), 1),
+				"width", percent(0.94, bins), "height", percent(y.at(v), 1), "class", colour(0)+" over"))
 		}
 	}
 	f.p.put("</svg>")
-	step := max(1, (bins+5)/6)
-	var edges, at []float64
-	for i, v := range xs(f.Series[0])[:min(bins, len(f.Series[0].Labels))] {
-		if i%step == 0 {
-			edges, at = append(edges, v), append(at, float64(i)/float64(bins))
-		}
-	}
 	f.xTexts(at, tickTexts(f.XUnit, edges), func(float64) markup { return "" })
 	f.closePlot(f.XTitle)
-	f.p.legend(names, seriesColour)
 }

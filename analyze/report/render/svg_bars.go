@@ -9,55 +9,33 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// barRow is one label of a bar chart with the index of its value in every series, -1 if a series has none.
-type barRow struct {
-	label string
-	at    []int
-}
-
-// barRows returns the labels of all series, each once, in the order in which they first appear. A series may lack
-// labels; if it repeats a label, its n-th value belongs to the n-th row of that label.
-func barRows(list []doc.Series) []barRow {
-	type key struct {
-		label string
-		nth   int
-	}
-	var rows []barRow
-	index := map[key]int{}
-	for k, s := range list {
-		nth := map[string]int{}
-		for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
-			id := key{l, nth[l]}
-			nth[l]++
-			r, ok := index[id]
-			if !ok {
-				r = len(rows)
-				index[id] = r
-				rows = append(rows, barRow{l, slices.Repeat([]int{-1}, len(list))})
-			}
-			rows[r].at[k] = i
+// labelsOf are the labels of all series, each once, in the order in which they first appear.
+func labelsOf(list []doc.Series) (labels []string) {
+	for _, s := range list {
+		for _, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
+			lists.Place[int32](&labels, l)
 		}
 	}
-	return rows
+	return labels
 }
 
+// bars draws a bar for each label of each series. A series may lack labels.
 func bars(f figure) {
 	most := largest(everyValue(f))
-	names := lists.Map(f.Series, func(s doc.Series) string { return s.Name })
 	f.openRows("")
-	for _, r := range barRows(f.Series) {
+	for _, l := range labelsOf(f.Series) {
 		for k, s := range f.Series {
-			label, name := f.rowName(r.label), shortName(r.label)
+			label, name := f.rowName(l), shortName(l)
 			if k > 0 {
 				label = ""
 			}
-			class := partColour(0, r.label)
+			class := partColour(0, l)
 			if len(f.Series) > 1 {
 				name += ", " + shortName(s.Name)
 				class = colour(k)
 			}
-			i := r.at[k]
-			if i < 0 {
+			i := slices.Index(s.Labels, l)
+			if i < 0 || i >= len(s.Values) {
 				f.row(label, barHeight, name+": unknown", "unknown")
 				continue
 			}
@@ -68,21 +46,16 @@ func bars(f figure) {
 		}
 	}
 	f.closeRows()
-	f.p.legend(names, seriesColour)
+	f.p.legend(lists.Map(f.Series, func(s doc.Series) string { return s.Name }), seriesColour)
 }
 
 // stacked draws a bar of parts for each series. A single bar has the names of its parts in it; its legend only lists
 // those for which there is no room.
 func stacked(f figure) {
 	alone := len(f.Series) == 1
-	most := 0.0
-	var parts, small []string // all, and those that a legend names
-	for _, s := range f.Series {
-		most = max(most, sum(s.Values))
-		for _, label := range s.Labels[:len(s.Values)] {
-			lists.Place[int32](&parts, label)
-		}
-	}
+	most := lists.Most(f.Series, func(s doc.Series) float64 { return sum(s.Values) })
+	parts := labelsOf(f.Series)
+	var small []string // those that a legend names
 	colourOf := func(_ int, name string) markup { return partColour(slices.Index(parts, name), name) }
 	class := markup("")
 	if alone {

@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// Heights of rows, in pixels.
-const (
-	dotsHeight      = 56
-	multiplesHeight = 40
-)
+// dotsHeight is the height of a row, in pixels.
+const dotsHeight = 56
 
 // dots draws a row for each series, and in it a dot for each value, placed from left to right. From top to bottom dots
 // follow their order, so that a drift shows as a slope. A line marks the median.
@@ -41,30 +37,4 @@ func dots(f figure) {
 	f.closeRows()
 	f.muted("A dot is one unit; from top to bottom in the order in which they ran. The line is the median, which "+
 		"stands beside it.", x.notZero(f.Unit))
-}
-
-// multiples draws a small histogram for each series, one per row, all on one axis; labels are the starts of the bins.
-// The height of a column is relative to the largest one of all rows.
-func multiples(f figure) {
-	longest := slices.MaxFunc(f.Series, func(a, b doc.Series) int { return len(a.Values) - len(b.Values) })
-	at, most := xs(longest), largest(everyValue(f))
-	n := float64(len(at))
-	x := axis{low: at[0], high: at[0] + stripLength(longest)}
-	f.openRows("")
-	for k, s := range f.Series {
-		var shapes []markup
-		for i, v := range s.Values {
-			if v <= 0 {
-				continue
-			}
-			h := v / most * multiplesHeight
-			shapes = append(shapes, shape("rect", tip("from "+f.xText(s.Labels[i])+": "+unit.Format(v, f.Unit)),
-				"data-m", mark(k, i), "x", percent(float64(i), n), "width", percent(1, n),
-				"y", short(multiplesHeight-h), "height", short(h), "class", colour(0)))
-		}
-		f.row(f.rowName(s.Name), multiplesHeight, Visible(s.Name)+": "+s.Note, s.Note, shapes...)
-	}
-	f.axisRow(x, f.XUnit)
-	f.closeRows()
-	f.muted(x.notZero(f.XUnit))
 }

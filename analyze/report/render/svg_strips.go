@@ -15,10 +15,6 @@ import (
 
 // strip draws a strip of a height for each series of values over time, and below it its marks.
 func strip(f figure) {
-	if f.Unit != report.Ratio && f.XUnit == "" { // values of things in sequence: their height shows more than a shade
-		lines(f)
-		return
-	}
 	least, most := 0.0, 1.0
 	if f.Unit != report.Ratio {
 		most = 0

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -41,10 +42,8 @@ type timeline struct {
 // drawTimeline draws lanes below each other, with their axis on top. Positions are percentages, so that it can be read
 // at any width and the script can widen it.
 func drawTimeline(p *page, d *doc.Timeline) {
-	var lengths []float64
-	for _, l := range d.Lanes {
-		lengths = append(lengths, lists.Map(l.Marks, func(m doc.Mark) float64 { return m.Length })...)
-	}
+	marks := slices.Concat(lists.Map(d.Lanes, func(l doc.Lane) []doc.Mark { return l.Marks })...)
+	lengths := lists.Map(marks, func(m doc.Mark) float64 { return m.Length })
 	if !(d.Length > 0) || len(lengths) == 0 {
 		return
 	}
@@ -73,7 +72,9 @@ func drawTimeline(p *page, d *doc.Timeline) {
 	}
 	p.put("</svg></div>\n")
 	t.labelList()
-	p.legend(d.Legend, partColour)
+	used := lists.Set(marks, func(m doc.Mark) string { return m.Colour })
+	maps.DeleteFunc(used, func(name string, _ bool) bool { return fixed[name] == "" })
+	p.legend(slices.Sorted(maps.Keys(used)), partColour)
 	if len(d.Note) > 0 {
 		p.around("<p class=\"muted\">", d.Note, "</p>\n")
 	}

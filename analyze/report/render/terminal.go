@@ -111,8 +111,6 @@ func (t terminal) block(b doc.Block) []row {
 	switch b := b.(type) {
 	case doc.Heading:
 		return t.wrap(b.Spans, bold)
-	case doc.Beside:
-		return t.blocks(b.Blocks)
 	case doc.Command:
 		return t.wrap(doc.Spans(doc.Code(b.Text)), "")
 	case doc.Answer:

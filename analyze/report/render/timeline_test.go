@@ -15,7 +15,6 @@ import (
 // TestTimeline reads every mark back: two kernels, a gap, a range that is too short to be pointed at.
 func TestTimeline(t *testing.T) {
 	root := htmlPage(t, doc.Document{doc.Timeline{ID: "median", Title: "The step", Unit: "ns", Length: 1e6,
-		Legend: []string{"gemm", "host"},
 		Lanes: []doc.Lane{
 			{Title: "ranges", Rows: 2, Marks: []doc.Mark{{Start: 0, Length: 1e6, Name: "forward"},
 				{Start: 1000, Length: 100, Row: 1, Name: "tiny"}}},
@@ -75,8 +74,8 @@ func rendered(t *testing.T, d doc.Document) string {
 // TestOneColourIsOneEntry: what waits for a launch call has one colour, whether the path or the idle lane names it.
 func TestOneColourIsOneEntry(t *testing.T) {
 	page := rendered(t, doc.Document{doc.Timeline{ID: "m", Title: "t", Unit: "ns", Length: 10,
-		Legend: []string{"call", "gemm", "launch"},
-		Lanes:  []doc.Lane{{Title: "path", Rows: 1, Marks: []doc.Mark{{Length: 5, Name: "k", Colour: "call"}}}}}})
+		Lanes: []doc.Lane{{Title: "path", Rows: 1, Marks: []doc.Mark{{Length: 4, Name: "k", Colour: "call"},
+			{Start: 4, Length: 3, Name: "l", Colour: "launch"}, {Start: 7, Length: 3, Name: "g", Colour: "gemm"}}}}}})
 	_, legend, _ := strings.Cut(page, `<ul class="legend">`)
 	legend, _, _ = strings.Cut(legend, "</ul>")
 	if strings.Count(legend, "<li>") != 2 || !strings.Contains(legend, "call, launch</li>") {
@@ -121,7 +120,7 @@ func TestManyMarks(t *testing.T) {
 // hostileTimeline has a text from outside wherever one can stand.
 func hostileTimeline(name string) doc.Timeline {
 	mark := doc.Mark{Length: 10, Name: name, Colour: name, Text: name, Label: name}
-	return doc.Timeline{ID: name, Title: name, Unit: "ns", Length: 10, Legend: []string{name, name}, Note: doc.Spans(doc.Name(name)),
+	return doc.Timeline{ID: name, Title: name, Unit: "ns", Length: 10, Note: doc.Spans(doc.Name(name)),
 		Lanes: []doc.Lane{{Title: name, Rows: 1, Marks: []doc.Mark{mark}}}}
 }
 

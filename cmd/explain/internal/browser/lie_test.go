@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // mostLie bounds the lie factor of a picture (Tufte): how many times as large a mark looks beside another as its value is.
@@ -22,15 +21,6 @@ func (m *marksChecker) looks(mark *drawnMark) (size, value float64, ok bool) {
 	case "bar", "stacked":
 		return mark.Box.W, v, true
 	case "histogram":
-		if len(m.c.Series) > 1 { // shares of their own sums
-			sum := 0.0
-			for _, x := range s.Values {
-				sum += x
-			}
-			v /= sum
-		}
-		return mark.Box.H, v, true
-	case "multiples":
 		return mark.Box.H, v, true
 	case "flame":
 		return mark.Box.W, s.Values[2], true
@@ -91,21 +81,6 @@ func (m *marksChecker) lie() {
 		if factor := e.most / e.least; factor > mostLie {
 			m.errorf("the lie factor of %q is %.2f, want at most %.1f", style, factor, mostLie)
 		}
-	}
-}
-
-// multiples are histograms below each other: all columns on one scale, each at its bin.
-func (m *marksChecker) multiples() {
-	m.all(func(_ *report.Series, v float64) bool { return v > 0 })
-	most := 0.0
-	for _, s := range m.c.Series {
-		most = max(most, slices.Max(s.Values))
-	}
-	for i := range m.d.Marks {
-		mark := &m.d.Marks[i]
-		v, n := m.value(mark), float64(len(m.c.Series[mark.Series].Values))
-		m.near("the height", mark, mark.Box.H, v/most*mark.Frame.H)
-		m.near("the start", mark, mark.Box.X-mark.Frame.X, float64(mark.Value)/n*mark.Frame.W)
 	}
 }
 

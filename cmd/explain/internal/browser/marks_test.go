@@ -190,10 +190,6 @@ func (m *marksChecker) check() {
 	case "histogram":
 		m.histogram()
 	case "strip":
-		if len(m.d.Paths) > 0 || len(m.d.Ticks) > 0 {
-			m.lines(false)
-			return
-		}
 		m.strip()
 	case "line":
 		m.lines(false)
@@ -207,8 +203,6 @@ func (m *marksChecker) check() {
 		m.forest()
 	case "dots":
 		m.dots()
-	case "multiples":
-		m.multiples()
 	case "trend":
 		m.trend()
 	default:
