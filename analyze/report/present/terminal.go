@@ -23,8 +23,7 @@ type TerminalOptions struct {
 
 // Bounds that keep the summary under 40 lines at 100 columns.
 const (
-	termDevices  = 4
-	termKernels  = 4
+	termRows     = 4 // of devices and of kernels
 	termFindings = 3
 	termText     = 125 // characters of a warning or an advice
 )
@@ -49,7 +48,7 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	if len(answer) > 0 {
 		d.Add(stepTable(v))
 		if !measured(v) {
-			d.Add(headOf(v, v.Table("unit", "unit_kernels"), "Kernels of a step", "kernel_name", "exclusive", "share", "count"))
+			d.Add(headOf(v, v.Table("unit", "unit_kernels"), nil, "Kernels of a step", "kernel_name", "exclusive", "share", "count"))
 			kernels = doc.Table{}
 		}
 		if len(v.devices()) < 2 {
@@ -100,55 +99,19 @@ func stepTable(v *View) doc.Table {
 	return t
 }
 
-// deviceTable shows where the time of each device went. If there are many devices, it shows the most idle ones.
+// deviceTable shows where the time of each device went; of many devices those that idle most.
 func deviceTable(v *View) doc.Table {
-	devices := v.devices()
+	t := v.Table("gpu_time", "gpu_time")
 	if warned(v, "no_kernels") {
 		return doc.Table{}
 	}
-	hidden := 0
-	if len(devices) > termDevices {
-		hidden = len(devices) - termDevices + 1
-		lists.Sort(devices, func(a, b string) int {
-			m, _ := v.Num("gpu.idle_ratio", "device", a)
-			n, _ := v.Num("gpu.idle_ratio", "device", b)
-			return cmp.Compare(n, m)
-		})
-		devices = devices[:termDevices-1]
+	rows, caption := lists.Indexes[int](t.Entries()), "GPU time"
+	if n := len(rows); n > termRows {
+		idle := func(i int) float64 { x, _ := t.Num(i, "idle_ratio"); return x }
+		lists.Sort(rows, func(a, b int) int { return cmp.Compare(idle(b), idle(a)) })
+		caption += ", the " + strconv.Itoa(termRows) + " of " + strconv.Itoa(n) + " that idle most"
 	}
-	ids := []string{"gpu.compute_time", "gpu.exposed_comm_time", "gpu.exposed_copy_time", "gpu.idle_time"}
-	cells := lists.Map(devices, func(d string) []*report.Metric {
-		row := lists.Map(ids, func(id string) *report.Metric { return v.Metric(id, "device", d) })
-		for _, cause := range report.StepCauses {
-			row = append(row, v.Metric("gpu.idle_cause_time", "device", d, "cause", cause))
-		}
-		return row
-	})
-	known := lists.Filter(slices.Concat(cells...), func(m *report.Metric) bool { return m != nil && m.Value != nil })
-	times := lists.Map(known, func(m *report.Metric) float64 { return *m.Value })
-	scale := unit.Common(report.Nanoseconds, times...)
-	t := doc.Table{ID: "gpus", Columns: doc.Cols(">GPU", ">Idle %", ">Compute", ">Comm.", ">Copy", ">Idle", ">+sync",
-		">+host", ">+launch", ">+dep.", ">+unknown")}
-	t.Caption = doc.Spans("GPU time in " + scale.Symbol + " (comm. and copy: where nothing computes; idle: by cause)")
-	for i, d := range devices {
-		ratio := Unknown
-		if x, ok := v.Num("gpu.idle_ratio", "device", d); ok {
-			ratio = unit.Common(report.Ratio, x).Format(x)
-		}
-		row := doc.Row(v.names.word(d), ratio)
-		for _, m := range cells[i] {
-			text := Unknown
-			if m != nil && m.Value != nil {
-				text = scale.Format(*m.Value)
-			}
-			row = append(row, doc.Cell{doc.Text(text)})
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	if hidden > 0 {
-		t.Last("+" + strconv.Itoa(hidden))
-	}
-	return t
+	return headOf(v, t, rows, caption, "device_id", "compute", "exposed_comm", "exposed_copy", "idle", "idle_ratio")
 }
 
 // topKernels is the top of the kernels table.
@@ -162,7 +125,7 @@ func topKernels(v *View) doc.Table {
 	if m := v.value("kernel.total_time"); m != "" {
 		text += " of " + m + " kernel time"
 	}
-	return headOf(v, t, text, ids...)
+	return headOf(v, t, nil, text, ids...)
 }
 
 // measured reports whether Nsight Compute states what limits the top kernels.
@@ -171,12 +134,16 @@ func measured(v *View) bool {
 	return t != nil && t.Column("bound") >= 0
 }
 
-// headOf returns the first rows of a table, with only the named columns.
-func headOf(v *View, t *report.Table, caption string, ids ...string) doc.Table {
+// headOf returns the first of some rows of a table, nil for all, with only the named columns.
+func headOf(v *View, t *report.Table, rows []int, caption string, ids ...string) doc.Table {
 	if t.Entries() == 0 {
 		return doc.Table{}
 	}
-	head := report.Table{ID: t.ID, TotalRows: t.TotalRows, Rows: make([][]report.Cell, min(t.Entries(), termKernels))}
+	if rows == nil {
+		rows = lists.Indexes[int](t.Entries())
+	}
+	rows = rows[:min(len(rows), termRows)]
+	head := report.Table{ID: t.ID, TotalRows: t.TotalRows, Rows: make([][]report.Cell, len(rows))}
 	for _, id := range ids {
 		i := t.Column(id)
 		if i < 0 {
@@ -185,11 +152,11 @@ func headOf(v *View, t *report.Table, caption string, ids ...string) doc.Table {
 		c := t.Columns[i]
 		c.Wide = false
 		head.Columns = append(head.Columns, c)
-		for k := range head.Rows {
-			head.Rows[k] = append(head.Rows[k], at(t.Rows[k], i))
+		for k, row := range rows {
+			head.Rows[k] = append(head.Rows[k], at(t.Rows[row], i))
 		}
 	}
-	out := layout{v: v, rows: termKernels}.tableDoc(&head)
+	out := layout{v: v, rows: termRows}.tableDoc(&head)
 	out.Caption = doc.Spans(caption)
 	return out
 }
