@@ -2,7 +2,6 @@ package diffdoc
 
 import (
 	"io"
-	"math"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -35,8 +34,8 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictSymbol(c.Verdict, verdictLine(c))},
 		doc.P(sidesOf(&c.Answer)))
 	d.Add(warnedBy(c))
-	if l := causeList(&c.Answer, math.MaxInt); len(l.Items) > 0 {
-		d.Add(l)
+	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
+		d.Add(t)
 	} else if n := notes(c); len(n) > 0 {
 		d.Add(doc.P(sentence(n[:1])))
 	}
@@ -143,4 +142,26 @@ func verdictSymbol(v comparison.Verdict, line []doc.Span) []doc.Span {
 	}
 	line[0].Text = sign + line[0].Text
 	return line
+}
+
+// causeTable has a bar for each cause, as long as its change, and a row for the rest.
+func causeTable(a *comparison.Answer) doc.Table {
+	t := doc.Table{ID: "answer", Columns: doc.Cols(">Change", "", "Cause")}
+	var deltas []float64
+	add := func(d float64, text string, with []string) {
+		deltas = append(deltas, d)
+		cell := doc.Cell{doc.Text(text)}
+		if len(with) > 0 {
+			cell = append(cell, doc.Text(": "+strings.Join(with, ", ")).With(doc.Muted))
+		}
+		t.Row(doc.Strong(delta(d)), nil, cell)
+	}
+	for _, r := range a.Rows {
+		add(r.Delta, strings.TrimSuffix(r.What+" "+r.Where, " "), r.With)
+	}
+	if a.RestText() != "" {
+		add(comparison.Value(a.Rest), "the rest", nil)
+	}
+	t.Columns[1].Bars = deltaBars(deltas)
+	return t
 }
