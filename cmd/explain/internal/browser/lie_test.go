@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"testing"
-
 )
 
 // mostLie bounds the lie factor of a picture (Tufte): how many times as large a mark looks beside another as its value is.
