@@ -302,15 +302,7 @@ func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float
 // fused into the others they take none. If they are most of it, they are the work.
 func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
 	step, stats := in.Step(), in.KernelStats()
-	tiny, count, most := map[int]bool{}, int64(0), kit.Totals{}
-	for i, e := range stats.Tiny {
-		if 2*e.Count > stats.Names[i].Count {
-			tiny[e.Key], count = true, count+e.Count
-			if e.Count > most.Count {
-				most = e
-			}
-		}
-	}
+	tiny, count, most := mostlyTiny(stats.Tiny, stats.Names)
 	claims, ns := step.KernelClaims(func(name int) bool { return tiny[name] })
 	title, place := "Launch storm: very many launches of very short kernels", ""
 	if 2*most.Count > count {
@@ -320,8 +312,9 @@ func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
 	if at := in.LaunchedIn(claims); at != "" {
 		title += ", launched inside " + kit.Quoted(at)
 	}
+	short := step.Short * count / max(1, stats.All.Count) // the gaps before them
 	if 2*ns > step.Compute {
-		claims, ns = nil, 0
+		claims, ns, short = nil, 0, 0
 	}
 	causes := []int{timeline.CauseLaunch}
 	if step.Units > 0 { // a replay tells how much of it
@@ -332,7 +325,22 @@ func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
 		"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
 		"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
 		"Give each launch more work: larger batches, persistent kernels.",
-	).At(place).Costs(step.Worth(ns+idle), append(claims, step.IdleClaims(step.Idle, causes...)...)...)
+	).At(place).Costs(step.Worth(ns+idle+short), append(claims, step.IdleClaims(step.Idle, causes...)...)...)
+}
+
+// mostlyTiny are the names more than half of whose kernels are tiny, how many such kernels there are, and the name with
+// most of them.
+func mostlyTiny(tiny, all []kit.Totals) (names map[int]bool, count int64, most kit.Totals) {
+	names = map[int]bool{}
+	for i, e := range tiny {
+		if 2*e.Count > all[i].Count {
+			names[e.Key], count = true, count+e.Count
+			if e.Count > most.Count {
+				most = e
+			}
+		}
+	}
+	return names, count, most
 }
 
 // slowLaunches reports a slow median call of the API that takes most launch time. The median is robust against calls

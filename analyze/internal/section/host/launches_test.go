@@ -242,3 +242,25 @@ func TestLaunchStormIsWorthItsKernels(t *testing.T) {
 		}
 	}
 }
+
+// Steps of 1000 µs: a product of 700, and 60 pairs of kernels of 1 µs, of which the second has no launch call: so
+// nothing is replayed. The kernels take 120 µs, the gaps before queued ones 59 × 2 + 1, shared among 121, and a
+// launch 1.
+func TestLaunchStormIsWorthItsGaps(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(20) {
+		at := i * 1000 * us
+		th.Launch("gemm", at, at+2*us, tracetest.Kernel{Start: at + 3*us, End: at + 703*us})
+		for k := range int64(60) {
+			call, from := at+(4+4*k)*us, at+(703+5*k)*us
+			th.Launch("zyx", call, call+us, tracetest.Kernel{Start: from, End: from + us})
+			b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: th.Process()}, Name: "zyx", Start: from + 2*us, End: from + 3*us})
+		}
+	}
+	f := sectiontest.FindingOf(sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report, "launch_storm")
+	if f == nil || f.Worth == nil || f.Worth.Replayed || f.Worth.Share() < 0.237 || f.Worth.Share() > 0.241 {
+		t.Errorf("%+v %+v", f, f.Worth)
+	}
+}
