@@ -62,16 +62,19 @@ type event struct {
 	call       int // of work, and of what is recorded about a call: index of the call; -1: none
 	unit       int // ordinal on its device, -1: before the first
 
-	dur   int64          // ns, of work and calls that wait for nothing
-	stall int64          // ns that pass on the host before it
-	fresh bool           // added
-	wait  bool           // added blocking call: waits for all that was launched
-	goes  int64          // ns at most that no longer pass on the host before it
-	free  bool           // call of a host that takes no time
-	loose bool           // blocking call that no longer waits
-	dead  bool           // removed: takes no time and has no row
-	lost  bool           // takes its time, but has no row
-	set   map[string]any // columns that an edit changed; texts by name go through textRef
+	dur    int64          // ns, of work and calls that wait for nothing
+	stall  int64          // ns that pass on the host before it
+	fresh  bool           // added
+	wait   bool           // added blocking call: waits for all that was launched
+	goes   int64          // ns at most that no longer pass on the host before it
+	free   bool           // call of a host that takes no time
+	loose  bool           // blocking call that no longer waits
+	dead   bool           // removed: takes no time and has no row
+	lost   bool           // takes its time, but has no row
+	around *[2]int        // added row: from what comes before the first of two calls to the end of the other
+	begins bool           // or to its start
+	inside bool           // added call that ranges around the call before it hold, too
+	set    map[string]any // columns that an edit changed; texts by name go through textRef
 
 	at, to int64 // ns, in the mutant
 }
@@ -91,11 +94,12 @@ const (
 	apiTable    = "CUPTI_ACTIVITY_KIND_RUNTIME"
 	nvtxTable   = "NVTX_EVENTS"
 	stringTable = "StringIds"
+	osTable     = "OSRT_API"
 )
 
 // left are tables whose rows are not read.
 var left = []string{
-	"OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_CALLCHAINS", "OSRT_CALLCHAINS", "MPI_OTHER_EVENTS",
+	osTable, "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_CALLCHAINS", "OSRT_CALLCHAINS", "MPI_OTHER_EVENTS",
 }
 
 // Read reads the export at path. Columns and tables that its schema lacks are not missed.

@@ -198,6 +198,9 @@ func (c *Capture) blocksForOwn(call int) bool {
 		return false
 	}
 	e, own := &c.events[call], &c.events[w]
+	if own.row < 0 {
+		return false
+	}
 	if t := c.tables[own.table]; t.name == memcpyTable {
 		src, _ := t.num(own.row, "srcKind")
 		dst, _ := t.num(own.row, "dstKind")
@@ -320,7 +323,7 @@ func (c *Capture) moveOthers() {
 	type point struct{ t, to int64 }
 	byThread, byProc := map[int][]point{}, map[int][]point{}
 	for i := range c.events {
-		if e := &c.events[i]; e.kind == call && !e.fresh {
+		if e := &c.events[i]; e.kind == call && (!e.fresh || e.inside) {
 			p := []point{{e.start, e.at}, {e.end, e.to}}
 			byThread[e.lane], byProc[e.proc] = append(byThread[e.lane], p...), append(byProc[e.proc], p...)
 		}
@@ -355,6 +358,14 @@ func (c *Capture) moveOthers() {
 	for i := range c.events {
 		e := &c.events[i]
 		if e.kind != other {
+			continue
+		}
+		if e.around != nil {
+			first, last := &c.events[e.around[0]], &c.events[e.around[1]]
+			e.at, e.to = first.at-first.stall, last.to
+			if e.begins {
+				e.to = last.at
+			}
 			continue
 		}
 		if e.call >= 0 { // what is recorded about a call ends with it

@@ -76,7 +76,7 @@ func (w *writer) write() error {
 		byTable[w.d.events[i].table] = append(byTable[w.d.events[i].table], i)
 	}
 	for ti, t := range w.d.tables {
-		if slices.Contains(left, t.name) || t.name == stringTable {
+		if t.name == stringTable || slices.Contains(left, t.name) && len(byTable[ti]) == 0 {
 			continue
 		}
 		if err := w.table(t, byTable[ti]); err != nil {
@@ -134,7 +134,10 @@ func (w *writer) table(t *table, events []int) error {
 		if e.dead || e.lost {
 			continue
 		}
-		copy(cells, t.rows[e.row])
+		clear(cells)
+		if e.row >= 0 {
+			copy(cells, t.rows[e.row])
+		}
 		for column, v := range e.set {
 			w.put(t, cells, column, v)
 		}
