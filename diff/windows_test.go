@@ -26,10 +26,13 @@ var windows = []struct {
 	{"second quarter", 0.25, 0.5}, {"third quarter", 0.5, 0.75}, {"uneven", 0.37, 0.91},
 }
 
+// windowed are the real captures, and those of ranks, which work on a large and a small problem by turns.
+func windowed(t *testing.T) []string { return append(longtest.Captures(t), longtest.Ranks(t)...) }
+
 // Windows of one run are one program: none of them fails against another, whatever the window cut off. With -long it is
 // asked of all real captures.
 func TestWindowsOfARunNeverFail(t *testing.T) {
-	paths := append(longtest.Captures(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
+	paths := append(windowed(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
 	compared, decided := 0, 0
 	for _, path := range paths {
 		reports := map[string]*report.Report{}
@@ -73,7 +76,7 @@ var phases = map[string]string{
 // those of steady runs 1 % at most fail against each other, as traces and as reports. With -long it is asked of all
 // captures.
 func TestWindowsAtAnyTime(t *testing.T) {
-	paths := append(longtest.Captures(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
+	paths := append(windowed(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
 	compared, failed := 0, 0
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".sqlite")

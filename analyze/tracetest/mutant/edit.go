@@ -49,6 +49,23 @@ func ScaleKernels(on On, family string, factor float64) Edit {
 
 func scaleDur(e *event, factor float64) { e.dur = max(1, int64(float64(e.dur)*factor+0.5)) }
 
+// Resize launches the kernels of a family, "" for all but collectives, with size times the grid, which take factor times
+// as long.
+func Resize(on On, family string, size, factor float64) Edit {
+	return Edit{
+		Name: fmt.Sprintf("grid of %s × %.3g, time × %.3g", family, size, factor), names: []string{family}, on: on,
+		apply: func(d *draft) error {
+			d.each(on, func(e *event) bool { return d.inFamily(e, family) }, func(i int) {
+				e := &d.events[i]
+				blocks, _ := d.tables[e.table].num(e.row, "gridX")
+				d.put(e, "gridX", max(1, int64(math.Round(float64(blocks)*size))))
+				scaleDur(e, factor)
+			})
+			return nil
+		},
+	}
+}
+
 // drifting makes every kernel but collectives factor(position) times as long, the position in the capture being 0
 // to 1.
 func drifting(name string, factor func(x float64) float64) Edit {

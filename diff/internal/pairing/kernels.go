@@ -2,6 +2,7 @@ package pairing
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	default:
 		k.Note = "replaced: paired by " + p.By
 	}
-	if g := launchedOtherwise(b.Geometry, h.Geometry); g != "" {
+	if g := launchedOtherwise(&b, &h); g != "" {
 		k.Note = strings.TrimPrefix(k.Note+"; "+g, "; ")
 		k.Launch = g
 	}
@@ -129,10 +130,14 @@ func OnlyNames(base, head []side.Work) bool {
 	return b.Time > 0 && math.Abs(b.Count-h.Count) <= 1e-6*b.Count && equalTimes(b.Time, h.Time)
 }
 
-// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty if none did or a side has
-// no geometry. A side may lack shared memory.
-func launchedOtherwise(base, head string) string {
-	if base == "" || head == "" || base == head {
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16", or by how much launches of several
+// geometries grew; empty if neither did, or a side does not say. A side may lack shared memory.
+func launchedOtherwise(was, is *side.Work) string {
+	base, head := was.Geometry, is.Geometry
+	switch {
+	case (base == "" || head == "") && min(was.Threads, is.Threads) > 0 && alike(was.Threads, is.Threads) < 1-otherSized:
+		return fmt.Sprintf("launches of %.3g times the threads", is.Threads/was.Threads)
+	case base == "" || head == "" || base == head:
 		return ""
 	}
 	of := func(text string) map[string]string {

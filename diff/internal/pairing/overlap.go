@@ -182,10 +182,11 @@ func (x *Sides) Work() {
 	if x.found.Depth != comparison.DepthKernel {
 		return
 	}
-	least := 1.0
+	least, size, names := 1.0, "", x.Base.DisplayNames()
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {
 			least = min(least, overlap(b.Work, v.Work))
+			size = cmp.Or(size, otherSize(b.Work, v.Work, names))
 		}
 	}
 	x.found.Overlap = &least
@@ -193,6 +194,8 @@ func (x *Sides) Work() {
 		x.found.Depth = comparison.DepthUnit
 	}
 	switch {
+	case size != "":
+		x.differentWork(size, comparison.StudyBatch)
 	case least >= OverlapNeeded:
 	case x.found.Comparable && tied(x.Base, x.Head) && !moreOfTheSame(b.Work, h.Work):
 		text := func(list []side.Work) string {

@@ -59,6 +59,7 @@ type Work struct {
 	Name, Category, Family, Canonical string
 	// of its launches: "grid 256×256, block 16×16"; empty if it varies or is unknown
 	Geometry string
+	Threads  float64 // of a launch, on average; 0 if unknown
 	Position float64 // of its first run in the unit; -1 if unknown
 	Count    float64
 	Time     float64 // ns, durations
@@ -253,6 +254,7 @@ func (v *View) known(main bool) map[string]Work {
 			Position: -1}
 		if main {
 			w.Position, w.Geometry = float64(t.Whole(i, "position")), t.Str(i, "geometry")
+			w.Threads, _ = t.Num(i, "threads")
 		}
 		known[t.Str(i, "kernel_name")] = w
 	}

@@ -174,7 +174,8 @@ func (r *unitRun) kernelTable() {
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	count := make([]int64, w.names)
 	w.time.each(func(x *part) { count[x.name] += x.count })
-	first, geometry, between := w.positions(r.in, r.main.group), w.geometries(r.in, r.main), make([]report.Cell, w.names)
+	first, between := w.positions(r.in, r.main.group), make([]report.Cell, w.names)
+	geometry, threads := w.geometries(r.in, r.main)
 	if r.between {
 		between = w.launchedBetween(r.in, r.main)
 	}
@@ -192,7 +193,8 @@ func (r *unitRun) kernelTable() {
 		t.Row(
 			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", category),
 			kit.Text("library", library), kit.Text("family", family), kit.Text("canonical", canonical),
-			kit.Put("position", first[n]), kit.Put("geometry", geometry[n]), kit.Put("between", between[n]),
+			kit.Put("position", first[n]), kit.Put("geometry", geometry[n]), kit.Put("threads", threads[n]),
+			kit.Put("between", between[n]),
 			kit.Float("count", float64(count[n])/units), kit.Float("time", mean),
 			kit.Float("exclusive", float64(alone[n])/units),
 			kit.Maybe("share", stat.Ratio(float64(alone[n])/units, unitTime)))
@@ -222,15 +224,18 @@ func (w *unitWork) positions(in *kit.Input, group int32) []report.Cell {
 	return first
 }
 
-// geometries is, by kernel name, the geometry of its launches in the units of a set, if all are alike.
-func (w *unitWork) geometries(in *kit.Input, s *unitSet) []report.Cell {
+// geometries is, by kernel name, the geometry of its launches in the units of a set, if all are alike, and the mean
+// number of their threads.
+func (w *unitWork) geometries(in *kit.Input, s *unitSet) (cells, threads []report.Cell) {
 	const unseen, mixed = -1, -2
 	kernels, config := &in.Trace.Kernels, slices.Repeat([]int32{unseen}, w.names)
+	sum, runs := make([]float64, w.names), make([]float64, w.names)
 	eachPiece(in, s, nil, func(d *timeline.Device, i int, _ int32) {
 		if d.Kind(i) != timeline.KernelWork {
 			return
 		}
 		n, c := kernels.Name(d.Row(i)), kernels.Config(d.Row(i))
+		sum[n], runs[n] = sum[n]+threadsOf(&kernels.Configs[c]), runs[n]+1
 		switch at := config[n]; {
 		case at == unseen:
 			config[n] = c
@@ -238,15 +243,30 @@ func (w *unitWork) geometries(in *kit.Input, s *unitSet) []report.Cell {
 			config[n] = mixed
 		}
 	})
-	cells := make([]report.Cell, w.names)
+	cells, threads = make([]report.Cell, w.names), make([]report.Cell, w.names)
 	for n, c := range config {
 		if c >= 0 {
 			if text := geometry(&kernels.Configs[c]); text != "" {
 				cells[n] = report.S(text)
 			}
 		}
+		if sum[n] > 0 {
+			threads[n] = report.F(sum[n] / runs[n])
+		}
 	}
-	return cells
+	return cells, threads
+}
+
+// threadsOf is the number of threads of a launch; 0 if the capture does not say.
+func threadsOf(c *trace.LaunchConfig) float64 {
+	if geometry(c) == "" {
+		return 0
+	}
+	n := 1.0
+	for _, extent := range slices.Concat(c.Grid[:], c.Block[:]) {
+		n *= float64(max(1, extent))
+	}
+	return n
 }
 
 // sameGeometry reports whether two launches look alike; registers belong to the kernel.

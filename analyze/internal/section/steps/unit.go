@@ -167,6 +167,7 @@ var Section = kit.Section{
 			kit.Wide(kit.NameCol("canonical", "Canonical name")),
 			kit.Wide(kit.CountCol("position", "First position")),
 			kit.Wide(kit.TextCol("geometry", "Launch geometry")),
+			kit.Wide(kit.FloatCol("threads", "Threads a launch", report.Count)),
 			{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count},
 			kit.Wide(report.Column{ID: "between", Title: "Between markers", Kind: report.Float, Unit: report.Count}),
 			kit.MeanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
