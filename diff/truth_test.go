@@ -276,3 +276,14 @@ func TestStepsOfTwoKinds(t *testing.T) {
 		}
 	}
 }
+
+// A graph of 900 µs and one of 781 ms hide their kernels, and the kernels beside them are others.
+func TestGraphsOfOtherWork(t *testing.T) {
+	real := reportOfFile(t, sharedTrace(t, "cs336zx_2_7B_compile_cudagraph"), analyze.Options{})
+	small := reportOfFile(t, filepath.Join("..", "testdata", "graph_hidden.sqlite"), analyze.Options{})
+	for _, p := range [][2]*report.Report{{small, real}, {real, small}} {
+		if c := diffOf(t, p[0], p[1], diff.Options{}); c.Comparable || c.Verdict != comparison.Inconclusive || !c.Has(comparison.DifferentWork) {
+			t.Errorf("%s: %s", c.Verdict, c.Cause)
+		}
+	}
+}

@@ -55,6 +55,48 @@ func TestWarmupOfOneSide(t *testing.T) {
 	}
 }
 
+// TestNothingButWarmup: of the base's 20 steps of 60 µs and gaps, the first four take twice as long and are warm-up. A head
+// of four such steps, of which the last is cut, may hold nothing else. Eight of them are more than warm-up was, and four that take three times as
+// long take longer.
+func TestNothingButWarmup(t *testing.T) {
+	trace := func(steps, warm int, times int64) *report.Report {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for i := range steps {
+			ns := int64(10_000)
+			if i < warm {
+				ns *= times
+			}
+			first := at
+			for k := range 6 {
+				th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
+				at += ns + 1000
+			}
+			th.Range(fmt.Sprintf("ProfilerStep#%d", i), first-1000, at-1000)
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	base := trace(20, 4, 2)
+	const says = "head has 3 steps, which take as long as the 4 of warm-up that base begins with"
+	for _, x := range []struct {
+		what string
+		head *report.Report
+		warm bool
+	}{
+		{"warm-up alone", trace(4, 4, 2), true}, {"more than that", trace(8, 8, 2), false}, {"slower than that", trace(4, 4, 3), false},
+		{"steps after it", trace(4, 0, 1), false},
+	} {
+		c := ofReports(t, base, x.head)
+		if strings.Contains(c.Cause, says) != x.warm || x.warm != c.Has(comparison.TooFewUnits) || x.warm && c.Verdict != comparison.Inconclusive {
+			t.Errorf("%s: %s: %s %+v", x.what, c.Verdict, c.Cause, c.Reasons)
+		}
+		if back := ofReports(t, x.head, base); strings.Contains(back.Cause, "base has 3 steps") != x.warm {
+			t.Errorf("%s, back: %s: %s", x.what, back.Verdict, back.Cause)
+		}
+	}
+}
+
 // TestWarmupInRealCaptures: the same in captures of 9 to 46 steps: the first three steps take twice as long.
 func TestWarmupInRealCaptures(t *testing.T) {
 	for _, name := range append(slices.Clone(steadyCaptures), "nsightful_power_iter") {

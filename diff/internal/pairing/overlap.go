@@ -143,10 +143,6 @@ func byCategory(list []pool) []pool {
 	return pools
 }
 
-// hiddenRange is the largest ratio of unit times at which units with hidden kernels count as the same work: nothing
-// else shows it.
-const hiddenRange = 2.0
-
 // Work checks that both sides do the same work, and sets the depth to which they can be compared.
 func (x *Sides) Work() {
 	x.found.Depth = comparison.DepthKernel
@@ -182,6 +178,9 @@ func (x *Sides) Work() {
 	if x.found.Depth != comparison.DepthKernel {
 		return
 	}
+	if text := cmp.Or(onlyWarmup("base", "head", b, h), onlyWarmup("head", "base", h, b)); text != "" {
+		x.found.refuse(comparison.TooFewUnits, text)
+	}
 	least, size, names := 1.0, "", x.Base.DisplayNames()
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {
@@ -190,12 +189,15 @@ func (x *Sides) Work() {
 		}
 	}
 	x.found.Overlap = &least
+	graphs := otherGraphs(b.Work, h.Work)
 	if x.Base.Foreign() || x.Head.Foreign() {
 		x.found.Depth = comparison.DepthUnit
 	}
 	switch {
 	case size != "":
 		x.differentWork(size, comparison.StudyBatch)
+	case graphs != "":
+		x.differentWork(graphs)
 	case least >= OverlapNeeded:
 	case x.found.Comparable && tied(x.Base, x.Head) && !moreOfTheSame(b.Work, h.Work):
 		text := func(list []side.Work) string {

@@ -11,8 +11,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// Communication is the category of communication kernels.
-const Communication = "comm"
+// Categories of communication kernels, and of CUDA graphs that were traced as a whole.
+const (
+	Communication = "comm"
+	Graph         = "graph"
+)
 
 // Categories of kernels whose name does not show what they do: Uncategorised, and triton for those that Triton
 // compiled.
