@@ -32,9 +32,10 @@ func launchedSteps(t *testing.T, steps ...[2]launched) *report.Report {
 	return reportOfFile(t, b.WriteTB(t), analyze.Options{})
 }
 
-// Steps of a stencil of 64 blocks and 400 µs, and a norm of 8 blocks and 100 µs: 80 and 20 % of the compute time. Where a
-// launch of more threads takes longer and has most of that time, the problem is another one. With the norm at 400 µs it
-// has 20 % of the base's time and 50 % of the head's, 35 % on average: the head is slower by 300 of 502 µs.
+// Steps of a stencil of 64 blocks and 400 µs, and a norm of 8 blocks and 100 µs: 80 and 20 % of the compute time.
+// Where a launch of more threads takes longer and has most of that time, the problem is another one. With the norm
+// at 400 µs it has 20 % of the base's time and 50 % of the head's, 35 % on average: the head is slower by 300 of
+// 502 µs.
 func TestProblemsOfAnotherSize(t *testing.T) {
 	stencil, norm := launched{64, 400}, launched{8, 100}
 	base := launchedSteps(t, [2]launched{stencil, norm})
@@ -73,8 +74,8 @@ func TestProblemsOfAnotherSize(t *testing.T) {
 	}
 }
 
-// Grids and times of a real capture's kernels by a factor and its powers, as another batch has them, are another problem;
-// the same times with the base's grids, smaller ones, or hardly larger ones are judged as slower.
+// Grids and times of a real capture's kernels by a factor and its powers, as another batch has them, are another
+// problem; the same times with the base's grids, smaller ones, or hardly larger ones are judged as slower.
 func TestOtherSizesOfRealCaptures(t *testing.T) {
 	names := longtest.Some([]string{"cs336zx_2_7B_clean", "cs336_hoponga_exp2024_2", "cs336_jsun_4ae893", "cs336_tianshi_a",
 		"nsightful_power_iter", "nsysai_mfu_2gpu_before", "rodinia_report3_native"}, 1)

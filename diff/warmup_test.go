@@ -55,9 +55,9 @@ func TestWarmupOfOneSide(t *testing.T) {
 	}
 }
 
-// TestNothingButWarmup: of the base's 20 steps of 60 µs and gaps, the first four take twice as long and are warm-up. A head
-// of four such steps, of which the last is cut, may hold nothing else. Eight of them are more than warm-up was, and four that take three times as
-// long take longer.
+// TestNothingButWarmup: of the base's 20 steps of 60 µs and gaps, the first four take twice as long and are
+// warm-up. A head of four such steps, of which the last is cut, may hold nothing else. Eight of them are more than
+// warm-up was, and four that take three times as long take longer.
 func TestNothingButWarmup(t *testing.T) {
 	trace := func(steps, warm int, times int64) *report.Report {
 		b := tracetest.New()

@@ -49,7 +49,7 @@ func ScaleKernels(on On, family string, factor float64) Edit {
 
 func scaleDur(e *event, factor float64) { e.dur = max(1, int64(float64(e.dur)*factor+0.5)) }
 
-// Resize launches the kernels of a family, "" for all but collectives, with size times the grid, which take factor times
+// Resize launches the kernels of a family, "" for all but collectives, with size times the grid; they take factor times
 // as long.
 func Resize(on On, family string, size, factor float64) Edit {
 	return Edit{

@@ -11,8 +11,8 @@ import (
 // nothing else shows it.
 const hiddenRange = 2.0
 
-// otherGraphs says that CUDA graphs which hide their kernels on both sides may do different work: they take far longer on
-// one side, and the kernels beside them are others. It is empty if they need not.
+// otherGraphs says that CUDA graphs which hide their kernels on both sides may do different work: they take far longer
+// on one side, and the kernels beside them are others. It is empty if they need not.
 func otherGraphs(a, b []side.Work) string {
 	split := func(list []side.Work) (seen []side.Work, hidden float64) {
 		graph := func(w side.Work) bool { return w.Category == side.Graph }

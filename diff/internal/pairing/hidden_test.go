@@ -7,9 +7,9 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// A graph of 900 µs beside a copy. One of 2,700 µs takes 3 times as long: beside the same copy it is slower, beside a norm
-// that takes the copy's place it may be another graph, as it may where nothing runs beside it. One of 1,700 µs takes less
-// than twice as long.
+// A graph of 900 µs beside a copy. One of 2,700 µs takes 3 times as long: beside the same copy it is slower, beside a
+// norm that takes the copy's place it may be another graph, as it may where nothing runs beside it. One of 1,700 µs
+// takes less than twice as long.
 func TestOtherGraphs(t *testing.T) {
 	graph := func(us float64, beside ...string) []side.Work {
 		list := []side.Work{{Name: "[CUDA graph]", Canonical: "[CUDA graph]", Family: "[CUDA graph]", Category: side.Graph, Count: 1, Time: us, Alone: us}}

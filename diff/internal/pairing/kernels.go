@@ -130,8 +130,8 @@ func OnlyNames(base, head []side.Work) bool {
 	return b.Time > 0 && math.Abs(b.Count-h.Count) <= 1e-6*b.Count && equalTimes(b.Time, h.Time)
 }
 
-// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16", or by how much launches of several
-// geometries grew; empty if neither did, or a side does not say. A side may lack shared memory.
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16", or by how much launches of
+// several geometries grew; empty if neither did, or a side does not say. A side may lack shared memory.
 func launchedOtherwise(was, is *side.Work) string {
 	base, head := was.Geometry, is.Geometry
 	switch {

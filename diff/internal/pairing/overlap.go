@@ -181,6 +181,9 @@ func (x *Sides) Work() {
 	if text := cmp.Or(onlyWarmup("base", "head", b, h), onlyWarmup("head", "base", h, b)); text != "" {
 		x.found.refuse(comparison.TooFewUnits, text)
 	}
+	if text := ramp(b, h); text != "" && len(x.Base.Views)+len(x.Head.Views) == 2 {
+		x.found.refuse(comparison.Trend, text)
+	}
 	least, size, names := 1.0, "", x.Base.DisplayNames()
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {

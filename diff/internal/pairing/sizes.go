@@ -14,9 +14,9 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Limits for a problem of another size. A kernel of twice the threads may take four times as long, as attention over
-// twice the tokens does. If it takes less than √2 times as long, the launch may only have been tuned, unless several
-// kernels have the same ratio of sizes.
+// Limits for a problem of another size. A kernel of twice the threads may take four times as long, as attention
+// over twice the tokens does. If it takes less than √2 times as long, the launch may only have been tuned, unless
+// several kernels have the same ratio of sizes.
 const (
 	otherSized   = 0.05 // relative difference in threads from which on launches have another size
 	sameRatio    = 0.02 // relative difference up to which ratios are the same
@@ -40,9 +40,9 @@ func (s sized) scales(least float64) bool {
 	return size > math.Log1p(otherSized) && time >= least*size-sameRatio && time <= mostScaling*size+sameRatio
 }
 
-// otherSize says that two units work on problems of other sizes, such as another batch or longer sequences: most of the
-// time of the kernels that both run equally often is in launches of more threads that take longer, or of fewer that take
-// less long. It is empty if it is not.
+// otherSize says that two units work on problems of other sizes, such as another batch or longer sequences: most
+// of the time of the kernels that both run equally often is in launches of more threads that take longer, or of
+// fewer that take less long. It is empty if it is not.
 func otherSize(a, b []side.Work, names map[string]string) string {
 	list := runByBoth(a, b)
 	most := lists.Filter(list, func(s sized) bool { return s.scales(leastScaling) })

@@ -1,0 +1,56 @@
+package diff_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// The first and the last fifth of the time of 200 steps. Where step i takes 100 + i µs, as when a cache fills, the
+// first holds steps of 100 to 165 µs and the last those of 271 to 299: the middle ones differ by a factor of 2.2,
+// ln 0.77, and those of the halves of the first by ln(150/117) = 0.25 a tenth of the time, of which there are 8
+// between the windows. Where all steps of the second half take 180 µs, nothing changes inside the windows, and the
+// last is slower. Where steps shrink in each half, the last window takes longer although they do.
+func TestWindowsFarApartOfOneRun(t *testing.T) {
+	for _, x := range []struct {
+		what    string
+		us      func(i int) int
+		verdict comparison.Verdict
+		ramp    bool
+	}{
+		{"a ramp", func(i int) int { return 100 + i }, comparison.Inconclusive, true},
+		{"a step", func(i int) int { return 120 + 60*(i/100) }, comparison.Fail, false},
+		{"two ramps down", func(i int) int { return 120 + 60*(i/100) - i%100/4 }, comparison.Fail, false},
+		{"steady", func(i int) int { return 120 + i%7%3 }, comparison.Pass, false},
+	} {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for i := range 200 {
+			for _, name := range []string{"gemm", "softmax"} {
+				ns := int64(500 * x.us(i))
+				th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
+				at += ns + 1000
+			}
+		}
+		path, dir := b.WriteTB(t), t.TempDir()
+		window := func(name string, from, to float64) *report.Report {
+			out := filepath.Join(dir, name)
+			cut(t, path, out, from, to)
+			return reportOfFile(t, out, analyze.Options{})
+		}
+		base, head := window("base.sqlite", 0, 0.2), window("head.sqlite", 0.8, 1)
+		c := ofReports(t, base, head)
+		if c.Verdict != x.verdict || strings.Contains(c.Cause, "steps change all along") != x.ramp || c.Has(comparison.Trend) != x.ramp {
+			t.Errorf("%s: %s: %s", x.what, c.Verdict, c.Cause)
+		}
+		if back := ofReports(t, head, base); back.Has(comparison.Trend) != x.ramp {
+			t.Errorf("%s, back: %s: %s", x.what, back.Verdict, back.Cause)
+		}
+	}
+}
