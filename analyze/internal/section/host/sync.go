@@ -322,17 +322,21 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		return old
 	}
 	step := in.Step()
-	idle, call := kit.AllocationIdle(step, in.Trace)
+	idle, call, rng := kit.AllocationIdle(step, in.Trace)
 	share := stat.Ratio(allocated.Within(in.Span.Start, in.Span.End), in.Span.Len())
 	if kit.Told(step, idle) || share != nil && *share >= allocShare {
 		title := "Allocating and freeing memory takes a large part of the window"
 		if kit.Told(step, idle) {
-			title = "The host allocates or frees memory in " + kit.Quoted(call) + ", and the GPU idles meanwhile: " + step.Each(idle)
+			title = "The host allocates or frees memory in " + kit.Quoted(call)
+			if rng != "" {
+				title += " inside " + kit.Quoted(rng)
+			}
+			title += ", and the GPU idles meanwhile: " + step.Each(idle)
 		}
 		out.FindAs("allocations", title, evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it ("+in.NarrowFlags()+") before believing this.",
-		).At(call).OfIdle(step, idle, timeline.CauseHost, timeline.CauseLaunch, timeline.CauseSync)
+		).At(cmp.Or(rng, call)).OfIdle(step, idle, timeline.CauseHost, timeline.CauseLaunch, timeline.CauseSync)
 	}
 	return old
 }

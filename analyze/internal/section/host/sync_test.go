@@ -186,6 +186,20 @@ func TestAllocationsAreWorthTheIdleTimeInThem(t *testing.T) {
 	}
 }
 
+// Steps of 1000 µs: the GPU works for 600, and the thread allocates for 300 in a range, which is the place.
+func TestAllocationsNameTheirRange(t *testing.T) {
+	const us = sectiontest.Us
+	f := sectiontest.FindingOfSteps(t, "allocations", func(th *tracetest.Thread, at int64) {
+		th.Launch("gemm", at, at+5*us, tracetest.Kernel{Start: at + 5*us, End: at + 600*us})
+		th.Range("grow 3", at+610*us, at+930*us)
+		th.Call("cudaMalloc_v3020", at+620*us, at+920*us)
+	})
+	const want = "The host allocates or frees memory in `cudaMalloc` inside `grow #`, and the GPU idles meanwhile: 300 µs of each step"
+	if f == nil || f.Title != want || f.Place != "grow #" {
+		t.Errorf("%+v", f)
+	}
+}
+
 // Steps of 1000 µs: the GPU works for 600, and the thread waits for that to 605, is in a range for 300 µs, and
 // launches again at 1000. The finding on the wait names the range, else the call of the operating system.
 // Where poll takes 10 ms of one step alone, it says so: 10.405 of 19 × 405 µs + 10 ms; 10 ms are 526.3 µs of each of

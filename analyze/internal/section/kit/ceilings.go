@@ -129,7 +129,7 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 		change = &stepgraph.Change{Call: without(Allocates), NoWait: calls(allocates)}
 	case "sync":
 		change = &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.Sync })}
-		if idle, _ := AllocationIdle(step, t); Told(step, idle) {
+		if idle, _, _ := AllocationIdle(step, t); Told(step, idle) {
 			change.Call = without(Allocates)
 			change.NoWait = calls(func(n *trace.APIName) bool { return n.Sync || allocates(n) })
 			told = &stepgraph.Change{Call: change.Call, NoWait: calls(allocates)}

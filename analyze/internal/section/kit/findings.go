@@ -120,7 +120,7 @@ func (in *Input) LaunchedIn(claims []Claim) string {
 		}
 	}
 	names, _ := leading(times, sumOf(claims))
-	return strings.Join(names[:min(1, len(names))], "")
+	return first(names)
 }
 
 // KernelClaim is a part of the compute time of a kernel.

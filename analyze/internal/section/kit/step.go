@@ -181,15 +181,19 @@ func (s *Step) What() string {
 func Told(s *Step, ns int64) bool { return s.Share(ns) >= leastWorth }
 
 // AllocationIdle is the judged idle time while the launching thread was in calls that allocate or free memory, and the
-// call that most of it was in.
-func AllocationIdle(s *Step, t *trace.Trace) (ns int64, call string) {
+// call and the range that most of it was in.
+func AllocationIdle(s *Step, t *trace.Trace) (ns int64, call, rng string) {
 	calls := s.Allocating.inCalls(t)
 	for _, time := range calls {
 		ns += time
 	}
 	list, _ := leading(calls, ns)
-	return ns, strings.Join(list[:min(1, len(list))], "")
+	ranges, _ := s.Allocating.ranges()
+	return ns, first(list), first(ranges)
 }
+
+// first is the first name, or empty.
+func first(names []string) string { return strings.Join(names[:min(1, len(names))], "") }
 
 // Allocates reports whether a call allocates, frees or pins memory at once. Many such calls wait for the device.
 func Allocates(name string) bool {

@@ -319,6 +319,7 @@ func (x *stepLook) fold(name int32) int32 {
 func (x *stepLook) finish() {
 	x.work()
 	x.step.ReadBacks = int64(len(x.counted))
+	x.parts[lateAllocates].name(x.folded.Keys)
 	x.step.Allocating = x.parts[lateAllocates].IdlePlace
 	all, left := newLatePart(), newLatePart()
 	for i := range x.parts {
