@@ -31,7 +31,7 @@ const (
 // Browser returns the comparison for a browser: the answer, the step before and after, the evidence, and every row.
 func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictSymbol(c.Verdict, verdictLine(c))},
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: doc.Spans(symbols[c.Verdict], verdictLine(c))},
 		doc.P(sidesOf(&c.Answer)))
 	d.Add(warnedBy(c))
 	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
@@ -132,16 +132,6 @@ func settling(c *comparison.Comparison) string {
 		return "explain capture --pair 'BASE COMMAND' 'HEAD COMMAND'"
 	}
 	return ""
-}
-
-// verdictSymbol is the verdict's line with a sign that can be recognised without colour.
-func verdictSymbol(v comparison.Verdict, line []doc.Span) []doc.Span {
-	sign := map[comparison.Verdict]string{comparison.Pass: "✓ ", comparison.Warn: "! ", comparison.Inconclusive: "? "}[v]
-	if sign == "" && v != comparison.None {
-		sign = "✗ "
-	}
-	line[0].Text = sign + line[0].Text
-	return line
 }
 
 // causeTable has a bar for each cause, as long as its change, and a row for the rest.

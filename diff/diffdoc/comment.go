@@ -52,7 +52,7 @@ type Provenance struct {
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, p.document(p.notesFolded(), everyNumber(c)), p.document(leftOut()),
-		doc.Document{doc.P(symbol(c.Verdict), verdictWord(c.Verdict))})
+		doc.Document{doc.P(symbols[c.Verdict], verdictWord(c.Verdict))})
 }
 
 // ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
@@ -182,14 +182,9 @@ const (
 	commentLabels = 10     // that accepted a failure
 )
 
-// symbol is the sign of a verdict.
-func symbol(v comparison.Verdict) doc.Span {
-	text := map[comparison.Verdict]string{comparison.Pass: "✅", comparison.Warn: "⚠", comparison.Inconclusive: "❔", comparison.Fail: "❌"}[v]
-	if text == "" {
-		text = "🛑"
-	}
-	return doc.Text(text + " ")
-}
+// symbols are the signs of verdicts, which can be recognised without colour.
+var symbols = map[comparison.Verdict]string{comparison.Pass: "✅ ", comparison.Warn: "⚠ ", comparison.Inconclusive: "❔ ",
+	comparison.Fail: "❌ ", comparison.Error: "🛑 "}
 
 // title is the verdict with the size of the change that decided it: "FAIL +13.8 % slower".
 func (p commentPage) title() doc.Block {
@@ -205,7 +200,7 @@ func (p commentPage) heading(v comparison.Verdict, spans []doc.Span) doc.Heading
 	if p.o.Title != "" {
 		spans = doc.Spans(doc.Name(p.o.Title), ": ", spans)
 	}
-	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(v), spans)}
+	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbols[v], spans)}
 }
 
 // notes are the facts to know before reading the numbers: what accepted a failure, and the caller's notes.

@@ -255,12 +255,9 @@ func workloadSpans(w Workload) []doc.Span {
 func chart(x *Checked, id string, link func(r *Run) string) doc.Chart {
 	nights := x.Series.Nights
 	from := max(0, len(nights)-drawnNights)
-	d := doc.Chart{ID: id, Title: x.Of(), Kind: "trend", Unit: x.Unit, XTitle: "Night"}
+	d := doc.Chart{ID: id, Title: x.Of(), Kind: "trend", Unit: x.Unit, XTitle: "Night", Noise: x.Noise.SD}
 	if x.Pinned != nil {
 		d.Title, d.Unit = x.Of()+", ratio to "+Short(*x.Pinned), ""
-	}
-	if noise := 2 * x.Noise.SD; noise > 0 {
-		d.Band = &doc.Band{Low: math.Expm1(-noise), High: math.Expm1(noise), Text: "two standard deviations of the noise to both sides"}
 	}
 	points, level := doc.Series{Name: "night", Style: "points"}, doc.Series{Name: "level", Style: "level"}
 	borders, changes := doc.Series{Name: "environment", Style: "border"}, doc.Series{Name: "change", Style: "change"}

@@ -195,15 +195,9 @@ type Chart struct {
 	Unit   string // base unit of the values
 	XUnit  string // base unit of labels that are numbers
 	XTitle string
-	Band   *Band // of a trend
+	Noise  float64 // of a trend: the standard deviation of the logarithm of its values; 0: not known
 	Series []Series
 	Note   string // how to read the drawing; only pages that draw it show it
-}
-
-// Band is a stretch of the values' axis that is drawn behind the marks, such as the noise floor.
-type Band struct {
-	Low, High float64
-	Text      string // what it is
 }
 
 // Series is one named row of a chart, with one label for each value.

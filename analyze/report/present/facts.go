@@ -200,28 +200,12 @@ func nvtxFact(v *View) fact {
 	return fact{label: "NVTX coverage", value: v.value("nvtx.coverage"), detail: doc.Spans("of kernel time", phases)}
 }
 
-// stepFact is the time of one step, from the main group.
+// stepFact says why there is no step.
 func stepFact(v *View) fact {
-	if v.Unit.Kind == "" || len(v.devices()) == 0 { // the page already states that there is no GPU work
+	if v.Unit.Kind != "none" || len(v.devices()) == 0 { // the page already states that there is no GPU work
 		return fact{}
 	}
-	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
-		return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why)}
-	}
-	g := v.mainGroup()
-	m := v.groupTime(g)
-	f := fact{label: "Step (unit of work)", value: cmp.Or(ValueOf(m), Unknown), detail: groupText(v, g)}
-	if m != nil && m.Summary != nil {
-		f.value = unit.Format(m.Summary.P50, m.Unit)
-		f.detail = doc.Spans("p50 of ", f.detail, ", p90 "+unit.Format(m.Summary.P90, m.Unit))
-	}
-	if c := v.Unit.Coverage; c != nil {
-		f.detail = doc.Spans(f.detail, "; units cover "+unit.Format(*c, report.Ratio)+" of GPU compute time")
-	}
-	if more := len(v.Unit.Groups) - 1; more > 0 {
-		f.detail = doc.Spans(f.detail, "; "+wording.Count(more, "other kind"))
-	}
-	return f
+	return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why)}
 }
 
 // steadyFact is the part of the window that findings cover.

@@ -183,22 +183,6 @@ func windowAnswer(v *View) []doc.Span {
 	return append(spans, doc.Text("."))
 }
 
-// sentences returns the first sentences of an advice that fit into a row, at least one.
-func sentences(s string) string {
-	for i := 0; ; {
-		next := strings.Index(s[i:], ". ")
-		if next < 0 {
-			return s
-		}
-		if i > 0 && i+next > termText {
-			return s[:i-1]
-		}
-		if i += next + 2; i > termText {
-			return s[:i-1]
-		}
-	}
-}
-
 // stepBar draws the parts of the mean unit as one bar.
 func stepBar(v *View) doc.Chart {
 	s := doc.Series{Name: "mean step"}
@@ -231,7 +215,7 @@ func topFindings(v *View) []doc.Block {
 		}
 		var do doc.Cell
 		if len(f.Advice) > 0 {
-			do = Prose(sentences(f.Advice[0]))
+			do = Prose(clip(f.Advice[0]))
 		}
 		t.Row(doc.Strong(saves).With(severityTones[f.Severity]), doc.Spans(Prose(f.Title), " ", doc.Code(f.ID)), do)
 	}
@@ -286,30 +270,13 @@ func (l layout) inParts() (list []doc.Block) {
 	for _, same := range lists.Groups(shown, func(s *report.Section) string { return s.Group }) {
 		first := same[0]
 		if partOf(first) == groupEvidence && !l.v.EvidenceOnly() {
-			list = append(list, l.ofEvidence(same)...)
+			list = append(append(list, doc.H(2, "of-evidence", "Server, load and profiles").In(groupEvidence)), l.folded(same)...)
 			continue
 		}
 		list = append(append(list, doc.H(2, first.ID, first.Title).In(partOf(first))), l.section(first)...)
 		list = append(list, l.folded(same[1:])...)
 	}
 	return list
-}
-
-// inSight is how many sections of evidence are listed; the others are folded together.
-const inSight = 6
-
-// ofEvidence returns the sections from files besides a trace, all folded.
-func (l layout) ofEvidence(shown []*report.Section) (list []doc.Block) {
-	if !l.wide { // in a text, each section has a heading
-		for _, s := range shown {
-			list = append(list, doc.H(2, s.ID, s.Title), doc.Fold("", "Numbers", l.section(s)...))
-		}
-		return list
-	}
-	first := min(len(shown), inSight)
-	list = append(list, doc.H(2, "of-evidence", "Server, load and profiles").In(groupEvidence))
-	list = append(list, l.folded(shown[:first])...)
-	return append(list, doc.Fold("more-evidence", wording.Count(len(shown)-first, "more section"), l.folded(shown[first:])...))
 }
 
 // folded returns sections, each folded under its title.

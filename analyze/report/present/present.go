@@ -8,7 +8,6 @@ package present
 import (
 	"cmp"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -103,18 +102,12 @@ func unitOf(m *report.Metric) string {
 // Table finds a table by section and table id; nil if absent.
 func (v *View) Table(section, id string) *report.Table { return v.index.Table(section, id) }
 
-// devices lists the devices that have a metric, by number.
+// devices lists the devices that have a metric.
 func (v *View) devices() (list []string) {
-	list = lists.Map(v.All("gpu.window"), func(m *report.Metric) string { return m.Labels["device"] })
-	lists.Sort(list, func(a, b string) int {
-		m, errA := strconv.Atoi(a)
-		n, errB := strconv.Atoi(b)
-		if errA != nil || errB != nil {
-			return cmp.Compare(a, b)
-		}
-		return m - n
-	})
-	return slices.Compact(list)
+	for _, m := range v.All("gpu.window") {
+		lists.Place[int32](&list, m.Labels["device"])
+	}
+	return list
 }
 
 // worst returns the device with the largest value of a metric.

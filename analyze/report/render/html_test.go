@@ -159,7 +159,7 @@ func hostileFrame(name string) []doc.Block {
 		return doc.Series{Name: name, Style: style, Labels: words, Values: values, Words: words, Links: words, Note: name}
 	}
 	chart := func(kind string, styles ...string) doc.Chart {
-		c := doc.Chart{ID: name, Title: name, Kind: kind, Unit: name, XTitle: name, Band: &doc.Band{High: 1, Text: name}}
+		c := doc.Chart{ID: name, Title: name, Kind: kind, Unit: name, XTitle: name, Noise: 0.1}
 		for _, style := range styles {
 			c.Series = append(c.Series, series(style))
 		}

@@ -13,6 +13,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
+// stripHeight is the height of a strip, in pixels.
+const stripHeight = 40
+
 // strip draws a strip of a height for each series of values over time, and below it its marks.
 func strip(f figure) {
 	least, most := 0.0, 1.0
@@ -31,7 +34,7 @@ func strip(f figure) {
 	for k, s := range f.Series {
 		if s.Style == "marks" {
 			marked = true
-			f.p.put(marks(f, k))
+			marks(f, k)
 			continue
 		}
 		if len(s.Values) == 0 {
@@ -44,14 +47,10 @@ func strip(f figure) {
 			if most > least { // else all are equal
 				h = (v - least) / (most - least)
 			}
-			b.put("V" + short(40-40*h) + "H" + hundredth(float64(i+1)/float64(len(s.Values))*svgScale))
+			b.put("V" + short(svgScale-svgScale*h) + "H" + hundredth(float64(i+1)/float64(len(s.Values))*svgScale))
 		}
-		f.p.put("<div class=\"bar\"><span class=\"barlabel\">" + f.rowName(s.Name) + "</span>" +
-			shape("svg", "<rect width=\"1000\" height=\"40\" class=\"track\"/>"+
-				shape("path", "", "class", colour(0), "data-s", num(k), "d", "M0 40"+b.markup()+"V40z"),
-				"width", "100%", "height", "40", "viewBox", "0 0 1000 40", "preserveAspectRatio", "none", "role", "img",
-				"aria-label", text(Visible(s.Name)+": from "+lo+" to "+hi)) +
-			"<span class=\"barvalue\">" + text(lo+" – "+hi) + "</span></div>\n")
+		f.row(f.rowName(s.Name), stripHeight, Visible(s.Name)+": from "+lo+" to "+hi, lo+" – "+hi,
+			stretched(shape("path", "", "class", colour(0), "data-s", num(k), "d", "M0 1000"+b.markup()+"V1000z")))
 	}
 	f.closeRows()
 	if s := f.Series[0]; f.XUnit != "" && len(s.Values) > 1 {
@@ -69,10 +68,10 @@ func strip(f figure) {
 func hundredth(v float64) markup { return float(math.Round(v*100) / 100) }
 
 // marks are ranges of the strip above: their starts, and the share of the strip that each takes.
-func marks(f figure, series int) markup {
+func marks(f figure, series int) {
 	s, whole := f.Series[series], stripLength(f.Series[0])
 	var words []string
-	var b builder
+	var shapes []markup
 	for i, v := range s.Values {
 		at, err := strconv.ParseFloat(s.Labels[i], 64)
 		if err != nil || whole <= 0 {
@@ -80,17 +79,14 @@ func marks(f figure, series int) markup {
 		}
 		word := unit.Format(v, f.Unit) + " from " + f.xText(s.Labels[i])
 		words = append(words, word)
-		b.put(shape("rect", tip(word), "data-m", mark(series, i), "x", percent(at, whole), "width", percent(v, 1),
+		shapes = append(shapes, shape("rect", tip(word), "data-m", mark(series, i), "x", percent(at, whole), "width", percent(v, 1),
 			"height", "10", "class", "mark thin"))
 	}
 	most := ""
 	if len(s.Values) > 0 {
 		most = "up to " + unit.Format(slices.Max(s.Values), f.Unit)
 	}
-	return "<div class=\"bar\"><span class=\"barlabel muted\">" + f.rowName(s.Name) +
-		"</span><svg width=\"100%\" height=\"10\" role=\"img\" aria-label=\"" +
-		text(Visible(s.Name)+": "+strings.Join(words, ", ")) + "\">" + b.markup() +
-		"</svg><span class=\"barvalue\">" + text(most) + "</span></div>\n"
+	f.row(f.rowName(s.Name), 10, Visible(s.Name)+": "+strings.Join(words, ", "), most, shapes...)
 }
 
 // stripLength is the length of a strip of equal steps, computed from their starts.

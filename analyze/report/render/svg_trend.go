@@ -1,6 +1,8 @@
 package render
 
 import (
+	"math"
+
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -25,10 +27,10 @@ func trend(f figure) {
 	words := "A dot is a night; the line is the level, the shaded part its noise."
 	paths := shape("path", "", "data-level", "level", "class", "path level", "vector-effect", "non-scaling-stroke",
 		"d", steps(level.Values, 1, y, true))
-	if f.Band != nil {
-		words = "A dot is a night; the line is the level, shaded: " + f.Band.Text + "."
-		paths = shape("path", "", "class", "band", "d", steps(level.Values, 1+f.Band.High, y, true)+
-			steps(level.Values, 1+f.Band.Low, y, false)+"z") + paths
+	if f.Noise > 0 {
+		words = "A dot is a night; the line is the level, shaded: two standard deviations of the noise to both sides."
+		paths = shape("path", "", "class", "band", "d", steps(level.Values, math.Exp(2*f.Noise), y, true)+
+			steps(level.Values, math.Exp(-2*f.Noise), y, false)+"z") + paths
 	}
 	f.p.put(stretched(paths))
 	for _, style := range []string{"border", "change"} {

@@ -60,7 +60,7 @@ const readCharts = `(() => {
       return { series: s, value: v, box: screen(e, e.getBBox()), frame: frame(e), class: e.getAttribute("class"),
         label: label ? label.title : "", text: row ? row.querySelector(".barvalue").textContent : "" } });
     for (const e of f.querySelectorAll("path[data-s]")) { const steps = [...e.getAttribute("d").matchAll(/V([\d.]+)H([\d.]+)/g)].map((m) => [+m[1], +m[2]]);
-      steps.forEach(([y, x], i) => { const from = i ? steps[i - 1][1] : 0; marks.push({ series: +e.dataset.s, value: i, box: screen(e, { x: from, y, width: x - from, height: 40 - y }), frame: frame(e) }) }) }
+      steps.forEach(([y, x], i) => { const from = i ? steps[i - 1][1] : 0; marks.push({ series: +e.dataset.s, value: i, box: screen(e, { x: from, y, width: x - from, height: 1000 - y }), frame: frame(e) }) }) }
     const heat = f.querySelector("g[data-heat]");
     if (heat) for (const e of heat.children) marks.push({ series: -1, value: -1, box: screen(e, e.getBBox()), frame: frame(e), opacity: +e.getAttribute("fill-opacity") });
     const paths = [...f.querySelectorAll("polyline[data-s]")].map((e) => { const m = e.getScreenCTM();
