@@ -123,11 +123,3 @@ func display(c *comparison.Comparison, name string) doc.Cell {
 	}
 	return briefName(c, of)
 }
-
-func attributionText(c *comparison.Comparison) string {
-	text := "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, categories of kernels to compute."
-	if math.Abs(c.Attribution.Residual) < 0.5 { // less than the resolution of the clock (ns) is the rounding of means
-		return text + " Nothing is left over."
-	}
-	return text + " Residual " + unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
-}

@@ -77,7 +77,7 @@ func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 	if c.Comparable {
 		list = append(list, doc.Fold("causes", "Where the change comes from", causeBlocks(c)...),
 			doc.Fold("structure", "Structure", structureList(c)),
-			doc.Fold("kernels", "Kernels", kernelBlocks(c)...),
+			doc.Fold("kernels", "Kernels", kernelTable(c, c.Kernels, len(c.Kernels), true)),
 			doc.Fold("api", "Host calls per unit", apiBlocks(c)...))
 	}
 	list = append(list, doc.Fold("ranks", "Ranks", ranks...),
@@ -136,7 +136,7 @@ func settling(c *comparison.Comparison) string {
 
 // causeTable has a bar for each cause, as long as its change, and a row for the rest.
 func causeTable(a *comparison.Answer) doc.Table {
-	t := doc.Table{ID: "answer", Columns: doc.Cols(">Change", "", "Cause")}
+	t := doc.Table{ID: "answer", Columns: doc.Cols(">Change", "Cause")}
 	var deltas []float64
 	add := func(d float64, text string, with []string) {
 		deltas = append(deltas, d)
@@ -144,7 +144,7 @@ func causeTable(a *comparison.Answer) doc.Table {
 		if len(with) > 0 {
 			cell = append(cell, doc.Text(": "+strings.Join(with, ", ")).With(doc.Muted))
 		}
-		t.Row(doc.Strong(delta(d)), nil, cell)
+		t.Row(doc.Strong(delta(d)), cell)
 	}
 	for _, r := range a.Rows {
 		add(r.Delta, strings.TrimSuffix(r.What+" "+r.Where, " "), r.With)
@@ -152,6 +152,6 @@ func causeTable(a *comparison.Answer) doc.Table {
 	if a.RestText() != "" {
 		add(comparison.Value(a.Rest), "the rest", nil)
 	}
-	t.Columns[1].Bars = deltaBars(deltas)
+	t.Columns[0].Bars = deltaBars(deltas)
 	return t
 }

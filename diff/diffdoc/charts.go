@@ -1,7 +1,6 @@
 package diffdoc
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -9,8 +8,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/lists"
-	"github.com/nsys-llm/explain/analyze/report/unit"
-	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -51,46 +48,19 @@ func forest(c *comparison.Comparison) doc.Chart {
 	return chart
 }
 
-// causeBlocks shows the attribution.
+// causeBlocks shows where the change comes from.
 func causeBlocks(c *comparison.Comparison) []doc.Block {
-	var blocks []doc.Block
-	r := timeRow(c)
-	if r != nil && r.Class == comparison.Same {
-		text := "The mean unit changed by " + delta(c.Attribution.TotalDelta) + " of " +
-			unit.Format(c.Attribution.Base, report.Nanoseconds)
-		if r.NoiseFloor != nil {
-			text += ", which is within the noise floor of " + unit.Percent(comparison.Value(r.NoiseFloor))
-		}
-		blocks = append(blocks, doc.P(text+": there is nothing to explain. The parts below sum to it all the same."))
-	}
-	if t := attributionTable(c); len(t.Rows) > 0 {
-		t.Caption = nil
-		blocks = append(blocks, t, doc.P(doc.Text(attributionText(c)).With(doc.Muted)))
-	}
-	return blocks
-}
-
-// timeRow returns the row of the unit's mean time that the attribution explains; nil if it was not judged.
-func timeRow(c *comparison.Comparison) *comparison.Row {
-	of := func(metric string) *comparison.Row {
-		return lists.Find(c.Primary, func(r *comparison.Row) bool {
-			return r.Metric == metric && (r.Kind == c.Attribution.Kind || r.Kind == "" || c.Attribution.Kind == "")
-		})
-	}
-	return cmp.Or(of("unit.time.mean"), of("unit.time.p50"))
-}
-
-// kernelBlocks shows every kernel, and the sum of those without a detectable change.
-func kernelBlocks(c *comparison.Comparison) []doc.Block {
-	same := lists.Filter(c.Kernels, func(k comparison.Kernel) bool { return k.Class == comparison.Same })
-	unchanged := doc.Paragraph{}
-	if len(same) > 0 {
-		sum := lists.Sum(same, func(k comparison.Kernel) float64 { return k.Delta })
-		unchanged = doc.P(doc.Text(wording.Count(len(same), "kernel") + " unchanged: together " + delta(sum) + " per unit.").With(doc.Muted))
-	}
-	t := kernelTable(c, c.Kernels, len(c.Kernels), true)
+	t := attributionTable(c)
 	t.Caption = nil
-	return []doc.Block{unchanged, t}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	text := "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, " +
+		"categories of kernels to compute."
+	if !moved(c) {
+		text += " The change is not more than noise: there is nothing to explain."
+	}
+	return []doc.Block{t, doc.P(doc.Text(text).With(doc.Muted))}
 }
 
 // apiBlocks shows the host calls, with the change of each one's time per unit.

@@ -43,6 +43,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 			">"+countsTitle("runs", counts), ">"+run.Header("One run"), "Class"),
 	}
 	if detail {
+		t.Caption = nil
 		t.Columns = append(t.Columns, append(effectColumns(change), doc.Cols("+Interval", "+Paired by")...)...)
 	}
 	t.Columns[3].Bars = deltaBars(deltas)

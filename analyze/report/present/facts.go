@@ -24,11 +24,8 @@ type fact struct {
 // The key numbers in the order in which a reader asks for them. If there are steps, idle time is that of a step and is
 // shown with it.
 var (
-	captureFacts = []func(*View) fact{kernelTimeFact,
-		exposed("Exposed communication", "gpu.exposed_comm_time", "gpu.comm_time", "communication kernels"),
-		exposed("Exposed copies", "gpu.exposed_copy_time", "gpu.copy_time", "copies and memsets"),
-		launchFact, syncFact, copiesFact, graphsFact, nvtxFact, steadyFact, loadFact}
-	stepless = slices.Concat([]func(*View) fact{idleFact}, captureFacts, []func(*View) fact{stepFact})
+	captureFacts = []func(*View) fact{kernelTimeFact, launchFact, syncFact, copiesFact, graphsFact, nvtxFact, steadyFact, loadFact}
+	stepless     = slices.Concat([]func(*View) fact{idleFact}, captureFacts, []func(*View) fact{stepFact})
 )
 
 // factsOf returns the key numbers that a capture has.
@@ -87,21 +84,6 @@ func kernelTimeFact(v *View) fact {
 		text += ", " + rate
 	}
 	return fact{label: "Kernel time", value: v.value("kernel.total_time"), detail: doc.Spans(text), tabled: true}
-}
-
-// exposed is the time in which a class of work kept the device from computing.
-func exposed(label, id, whole, what string) func(v *View) fact {
-	return func(v *View) fact {
-		device, m := v.worst(id)
-		if m == nil || *m.Value == 0 {
-			return fact{}
-		}
-		detail := onDevice(v, device)
-		if all := v.value(whole, "device", device); all != "" {
-			detail = append(detail, doc.Text("; of "+all+" in "+what))
-		}
-		return fact{label: label, value: ValueOf(m), detail: detail, tabled: true}
-	}
 }
 
 func launchFact(v *View) fact {
@@ -226,13 +208,11 @@ func loadFact(v *View) fact {
 // loadShare is the smallest share of the window, 0 to 1, for which copies before the first kernel are reported.
 const loadShare = 0.01
 
-// mainGroup returns the group that the metrics without labels describe or, if unknown, the one with the most units; an
-// empty one if there is none.
+// mainGroup returns the group that the metrics without labels describe or, in reports that do not say which, the one
+// with the most units; an empty one if there is none.
 func (v *View) mainGroup() (best report.UnitGroup) {
-	all := v.Metric("unit.time")
 	for i, g := range v.Unit.Groups {
-		if m := v.groupTime(g); m != nil && m != all && all != nil && m.Value != nil &&
-			all.Value != nil && *m.Value == *all.Value && m.N == all.N {
+		if g.Main {
 			return g
 		}
 		if i == 0 || g.Count > best.Count {
@@ -240,24 +220,6 @@ func (v *View) mainGroup() (best report.UnitGroup) {
 		}
 	}
 	return best
-}
-
-// groupTime is the time of a group of units: by phase, batch and tokens, else by phase, else without labels.
-func (v *View) groupTime(g report.UnitGroup) *report.Metric {
-	const id = "unit.time"
-	if g.Batch != nil {
-		pairs := []string{"phase", g.Phase, "batch", strconv.FormatInt(*g.Batch, 10)}
-		if g.Tokens != nil {
-			pairs = append(pairs, "tokens", strconv.FormatInt(*g.Tokens, 10))
-		}
-		if m := v.Metric(id, pairs...); m != nil {
-			return m
-		}
-	}
-	if m := v.Metric(id, "phase", g.Phase); m != nil {
-		return m
-	}
-	return v.Metric(id)
 }
 
 // group formats a group of units: "120 × decode (batch 8, 742 kernels each)".

@@ -219,7 +219,7 @@ func topFindings(v *View) []doc.Block {
 		}
 		t.Row(doc.Strong(saves).With(severityTones[f.Severity]), doc.Spans(Prose(f.Title), " ", doc.Code(f.ID)), do)
 	}
-	return []doc.Block{t, doc.P(doc.Link(findingCount(v.Findings), "#findings"))}
+	return []doc.Block{t, doc.P(doc.Link(wording.Count(len(v.Findings), "finding")+" with evidence", "#findings"))}
 }
 
 // saving formats the largest possible saving of a finding, and its share.
@@ -229,20 +229,6 @@ func saving(w *report.Worth) string {
 	}
 	time := float64(w.Time) / float64(max(w.Units, 1))
 	return "≤ " + unit.Format(time, report.Nanoseconds) + ", " + unit.Percent(w.Share())
-}
-
-// findingCount formats "All 5 findings: 1 high, 1 medium, 3 low".
-func findingCount(list []report.Finding) string {
-	var parts []string
-	for _, s := range []report.Severity{report.High, report.Medium, report.Low} {
-		if n := lists.Count(list, func(f report.Finding) bool { return f.Severity == s }); n > 0 {
-			parts = append(parts, unit.Int(n)+" "+string(s))
-		}
-	}
-	if len(list) == 1 {
-		return "The finding with its evidence"
-	}
-	return "All " + wording.Count(len(list), "finding") + ": " + strings.Join(parts, ", ")
 }
 
 // groupAnswer and groupEvidence are the first and the last part of the table of contents.

@@ -102,25 +102,10 @@ func engine(v *View) []doc.Span {
 	return nil
 }
 
-// madeBy names the program, the trace file, and the versions of what wrote it.
+// madeBy names the program and the trace file, and the maps that it was read with.
 func madeBy(v *View) []doc.Span {
-	var spans []doc.Span
-	add := func(text string, name *string) {
-		if name != nil && *name != "" {
-			spans = append(spans, doc.Text(text), v.names.word(*name))
-		}
-	}
 	size := unit.Format(float64(v.Trace.Bytes), report.Bytes)
-	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+size+" "+v.Trace.Kind+" file"))
-	add(", exported by nsys ", v.Trace.ExporterVersion)
-	add(", schema ", v.Trace.SchemaVersion)
-	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil ||
-		*e.ExporterVersion != *e.CaptureVersion) {
-		add(", captured by nsys ", e.CaptureVersion)
-	}
-	add(", driver ", v.Environment.Driver)
-	add(", CUDA ", v.Environment.CUDA)
-	add(", graphs traced per ", v.Environment.GraphTrace)
+	spans := doc.Spans("Made by " + v.Tool.Name + " " + v.Tool.Version + " from a " + size + " " + v.Trace.Kind + " file")
 	for _, m := range v.Trace.Maps {
 		spans = append(spans, doc.Text(", with the "+m.Kind+" map "), v.names.word(m.Name))
 	}

@@ -94,24 +94,17 @@ func quoted(change string) string {
 	return change
 }
 
-// listedFacts is how many key numbers are not folded.
-const listedFacts = 10
-
 // wholeCapture describes the whole capture: its key numbers, its origin, and the sections that have nothing to show.
 func (l layout) wholeCapture() []doc.Block {
 	list := []doc.Block{doc.H(2, "capture", "Whole capture").In(groupEvidence)}
 	if l.wide {
 		list = append(list, provenance(l.v)...)
 	}
-	var facts, more doc.Fields
-	for i, f := range factsOf(l.v) {
-		of := &facts
-		if i >= listedFacts {
-			of = &more
-		}
-		of.Add(f.label, doc.Strong(f.value), " ", f.detail)
+	var facts doc.Fields
+	for _, f := range factsOf(l.v) {
+		facts.Add(f.label, doc.Strong(f.value), " ", f.detail)
 	}
-	list = append(list, facts, doc.Fold("more-facts", wording.Count(len(more.Items), "more key number"), more))
+	list = append(list, facts)
 	list = append(list, l.folded(slices.DeleteFunc(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))...)
 	return append(list, doc.Fold("evidence", "Evidence: "+wording.Count(len(l.v.Evidence), "file"), evidenceFiles(l.v)),
 		doc.Fold("absent", "Sections without data", absent(l.v)))
@@ -128,8 +121,7 @@ func durations(v *View) doc.Details {
 	for i := range min(t.Entries(), drawnHistograms) {
 		name := t.Str(i, "kernel_name")
 		if m := v.Metric("kernel.total_time", "kernel", name); m != nil && m.Histogram != nil && len(m.Histogram.Bins) > 1 {
-			charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.names.span(name).Text,
-				m.Histogram, report.Nanoseconds))
+			charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.names.span(name).Text, m.Histogram))
 		}
 	}
 	return doc.Fold("", "Distributions of the kernels with most time", charts...)
@@ -140,7 +132,7 @@ const histogramBins = 60
 
 // histogramChart draws a sparse histogram with log-spaced bins as fewer columns of equal ratio, each the sum of some
 // bins.
-func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Chart {
+func histogramChart(id, title string, h *report.Histogram) doc.Chart {
 	first, last := h.Bins[0][0], h.Bins[len(h.Bins)-1][0]
 	step := max(1, (last-first+histogramBins)/histogramBins)
 	n := int((last-first)/step) + 1
@@ -151,7 +143,7 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 	for _, b := range h.Bins {
 		s.Values[(b[0]-first)/step] += float64(b[1])
 	}
-	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit,
+	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: report.Nanoseconds,
 		XTitle: "Logarithmic bins", Series: []doc.Series{s}}
 }
 

@@ -125,21 +125,17 @@ func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id strin
 			p.spans(row[k])
 		}
 		if i >= 0 && i < len(c.Bars) && c.Bars[i] != 0 {
-			p.put(cellBar(c.Bars[i], c.Bars, k >= len(row) || len(row[k]) == 0))
+			p.put(cellBar(c.Bars[i], c.Bars))
 		}
 	}
 	p.put("\n") // the next row or cell ends this one
 }
 
-// cellBar is a bar: from the left, or to both sides of the middle if the column has negative values. It is thin below a
-// number, and as high as a line if it is alone; the style sheet sets its height.
-func cellBar(v float64, column []float64, alone bool) markup {
-	class, at, way := markup("cb"), markup(""), markup("")
-	if alone {
-		class += " wide"
-	}
+// cellBar is a thin bar below a number: from the left, or to both sides of the middle if the column has negative values.
+func cellBar(v float64, column []float64) markup {
+	at, way := markup(""), markup("")
 	v = math.Max(-1, math.Min(v, 1))
-	if alone || slices.ContainsFunc(column, func(b float64) bool { return b < 0 }) {
+	if slices.ContainsFunc(column, func(b float64) bool { return b < 0 }) {
 		from := 0.5 + min(v, 0)/2
 		at, way = percent(from, 1), "bad"
 		if v < 0 {
@@ -147,5 +143,5 @@ func cellBar(v float64, column []float64, alone bool) markup {
 		}
 		v = math.Abs(v) / 2
 	}
-	return shape("svg", shape("rect", "", "x", at, "width", percent(v, 1), "class", way), "class", class, "aria-hidden", "true")
+	return shape("svg", shape("rect", "", "x", at, "width", percent(v, 1), "class", way), "class", "cb", "aria-hidden", "true")
 }

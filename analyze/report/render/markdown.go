@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -189,7 +188,6 @@ func (m markdown) summary(spans []doc.Span) string {
 }
 
 func (m markdown) table(t doc.Table) []string {
-	t = withoutBars(t)
 	n := len(t.Columns)
 	if n == 0 {
 		return nil
@@ -220,19 +218,6 @@ func (m markdown) table(t doc.Table) []string {
 		lines = append(lines, m.row(row, t.Columns, width))
 	}
 	return lines
-}
-
-// withoutBars removes columns that only hold bars.
-func withoutBars(t doc.Table) doc.Table {
-	for i := len(t.Columns) - 1; i >= 0; i-- {
-		if t.Columns[i].Title != "" || t.Columns[i].Bars == nil {
-			continue
-		}
-		t.Columns = slices.Delete(slices.Clone(t.Columns), i, i+1)
-		rows := lists.Map(t.Rows, func(row []doc.Cell) []doc.Cell { return slices.Delete(slices.Clone(row), i, i+1) })
-		t.Rows = rows
-	}
-	return t
 }
 
 // strong emphasises the plain text among spans.
