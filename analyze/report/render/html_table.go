@@ -131,7 +131,8 @@ func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id strin
 	p.put("\n") // the next row or cell ends this one
 }
 
-// cellBar is a thin bar below a number: from the left, or to both sides of the middle if the column has negative values.
+// cellBar is a thin bar below a number: from the left, or to both sides of the middle if the column has negative
+// values.
 func cellBar(v float64, column []float64) markup {
 	at, way := markup(""), markup("")
 	v = math.Max(-1, math.Min(v, 1))
