@@ -84,14 +84,14 @@ func attributionRows(a *comparison.Attribution) (rows []comparison.AttributionRo
 				}
 			}
 		case comparison.ClassCompute:
-			rest := comparison.AttributionRow{ID: "other kernels", Base: class.Base, Head: class.Head, Delta: class.Delta}
+			n, rest := len(rows), comparison.AttributionRow{ID: "other kernels", Base: class.Base, Head: class.Head, Delta: class.Delta}
 			for _, r := range of(comparison.KindCategory) {
 				if r.ID != "comm" && math.Abs(r.Delta) >= categoryMatters*math.Abs(a.TotalDelta) {
 					rows = append(rows, r)
 					rest.Base, rest.Head, rest.Delta = rest.Base-r.Base, rest.Head-r.Head, rest.Delta-r.Delta
 				}
 			}
-			if math.Abs(rest.Base) >= 0.5 || math.Abs(rest.Head) >= 0.5 { // ns: less is rounding
+			if len(rows) > n && (math.Abs(rest.Base) >= 0.5 || math.Abs(rest.Head) >= 0.5) { // ns: less is rounding
 				rows = append(rows, rest)
 			}
 		}

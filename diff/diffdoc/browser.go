@@ -78,7 +78,7 @@ func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 		list = append(list, doc.Fold("causes", "Where the change comes from", causeBlocks(c)...),
 			doc.Fold("structure", "Structure", structureList(c)),
 			doc.Fold("kernels", "Kernels", kernelTable(c, c.Kernels, len(c.Kernels), true)),
-			doc.Fold("api", "Host calls per unit", apiBlocks(c)...))
+			doc.Fold("api", "Host calls per unit", apiTable(c, false)))
 	}
 	list = append(list, doc.Fold("ranks", "Ranks", ranks...),
 		doc.Fold("metrics", "Every metric, and how it was decided", primaryTable(c, c.Primary), decisions(c)))

@@ -63,17 +63,6 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 	return []doc.Block{t, doc.P(doc.Text(text).With(doc.Muted))}
 }
 
-// apiBlocks shows the host calls, with the change of each one's time per unit.
-func apiBlocks(c *comparison.Comparison) []doc.Block {
-	t := apiTable(c, false)
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	t.Caption = nil
-	sum := lists.Sum(c.API, callCost)
-	return []doc.Block{doc.P(doc.Text("All calls together: " + delta(sum) + " per unit. " + hostTime).With(doc.Muted)), t}
-}
-
 // hostTime says what the time of host calls means for a step.
 const hostTime = "Time in calls is the host's; it makes the step longer only if the GPU waits for it: see idle time."
 

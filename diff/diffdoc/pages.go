@@ -106,9 +106,6 @@ func verdictWord(v comparison.Verdict) doc.Span {
 	return doc.Strong(strings.ToUpper(string(v))).With(verdictTones[v])
 }
 
-// equal stands before the verdict if all numbers of both sides are equal.
-var equal = doc.Strong("EQUAL").With(doc.Good)
-
 // verdictLine is the verdict with the number that decided it.
 func verdictLine(c *comparison.Comparison) []doc.Span {
 	spans := doc.Spans(verdictWord(c.Verdict))
@@ -135,7 +132,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return append(spans, doc.Text(" not comparable"))
 	}
 	if r := decisive(c); r != nil && r.Code == comparison.SameCapture && c.Identical && c.Verdict != comparison.Fail {
-		return doc.Spans(equal, " in every number: "+clip(r.Text)+" (", spans, " "+string(r.Code)+")")
+		return doc.Spans(doc.Strong("EQUAL").With(doc.Good), " in every number: "+clip(r.Text)+" (", spans, " "+string(r.Code)+")")
 	} else if r != nil {
 		why := " " + string(r.Code) + ": " + clip(r.Text)
 		if c.Verdict == comparison.Fail {

@@ -190,6 +190,9 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
+	if !changed && len(calls) > 0 {
+		t.Last("all calls", nil, nil, nil, change.Delta(lists.Total(costs)))
+	}
 	return t
 }
 

@@ -135,10 +135,9 @@ const histogramBins = 60
 func histogramChart(id, title string, h *report.Histogram) doc.Chart {
 	first, last := h.Bins[0][0], h.Bins[len(h.Bins)-1][0]
 	step := max(1, (last-first+histogramBins)/histogramBins)
-	n := int((last-first)/step) + 1
-	s := doc.Series{Name: "count", Labels: make([]string, n), Values: make([]float64, n)}
-	for i := range n {
-		s.Labels[i] = strconv.FormatFloat(math.Pow(h.Growth, float64(first+int64(i)*step)), 'g', 5, 64)
+	s := doc.Series{Name: "count"}
+	for bin := first; bin <= last; bin += step {
+		s.Add(strconv.FormatFloat(math.Pow(h.Growth, float64(bin)), 'g', 5, 64), 0)
 	}
 	for _, b := range h.Bins {
 		s.Values[(b[0]-first)/step] += float64(b[1])
