@@ -31,7 +31,7 @@ const (
 // Browser returns the comparison for a browser: the answer, the step before and after, the evidence, and every row.
 func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: doc.Spans(symbols[c.Verdict], verdictLine(c))},
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)},
 		doc.P(sidesOf(&c.Answer)))
 	d.Add(warnedBy(c))
 	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
