@@ -53,16 +53,10 @@ type Options struct {
 	Kernels       *KernelMap
 	Overhead      *report.Overhead // what profiling cost, if it was measured
 	Unit          string           // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
-	// Anchor says where the units of another capture start that this one will be compared with. Units that are found
-	// neither by step markers nor by graph launches are cut at it, if it occurs. It counts only if the unit is
-	// automatic.
-	Anchor *report.UnitAnchor
-	// Range is the name of the ranges that are the units of another capture; it is used like Anchor.
-	Range    string
-	Window   WindowOptions
-	Evidence []Evidence          // files beside the trace, or instead of one
-	Nsys     string              // nsys program for .nsys-rep files
-	Getenv   func(string) string // nil: os.Getenv
+	Window        WindowOptions
+	Evidence      []Evidence          // files beside the trace, or instead of one
+	Nsys          string              // nsys program for .nsys-rep files
+	Getenv        func(string) string // nil: os.Getenv
 	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps its columns in a
 	// temporary file, and gives the same report. 0 means no bound.
 	MaxMemory int64
@@ -70,6 +64,8 @@ type Options struct {
 	// bytes done so far, and at their end once more as "read: done" and "unpack: done"; for other phases with rows. It
 	// may be nil, and is called from several goroutines.
 	Progress func(stage string, done int64)
+
+	at *workunit.Anchor // where units start instead, in tests of cuts
 }
 
 // Defaults that the zero value of Options stands for.
@@ -220,14 +216,6 @@ func sectionOptions(opt *Options) kit.Options {
 	return o
 }
 
-// anchorFrom is the place where the units of another capture start; nil if none was given.
-func anchorFrom(a *report.UnitAnchor) *workunit.Anchor {
-	if a == nil || len(a.Names) == 0 {
-		return nil
-	}
-	return &workunit.Anchor{Names: a.Names, Start: a.Start, Families: a.Families, Merged: a.Merged}
-}
-
 // narrowed reports whether the window is less than the whole capture.
 func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
@@ -290,11 +278,13 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 // findUnits finds the units, the window that they define, and the units at other anchors, which it returns.
 func findUnits(in *kit.Input, opt *Options, tags *tagger) ([]*workunit.Result, error) {
 	search := workunit.NewSearch(&workunit.Input{
-		Trace: in.Trace, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Range: opt.Range,
+		Trace: in.Trace, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit,
 		Marked: tags.isUnit, MappedPhase: tags.mapped(),
 	})
 	defer search.Free()
-	in.Units = search.Find(anchorFrom(opt.Anchor))
+	if in.Units = search.Find(); opt.at != nil {
+		in.Units = search.At(opt.at)
+	}
 	if none := in.Units.Unmatched; none != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, none)
 	}

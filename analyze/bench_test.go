@@ -103,7 +103,7 @@ func BenchmarkAttribute(b *testing.B) {
 		{"ranges", func() { timeline.Attribute(t, in.Calls, in.Contexts, in.Span) }},
 		{"units", func() {
 			units := workunit.NewSearch(&workunit.Input{Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit})
-			units.Find(nil)
+			units.Find()
 			units.Free()
 		}},
 	} {

@@ -202,7 +202,7 @@ func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTri
 }
 
 func anchorOf(a *workunit.Anchor) report.UnitAnchor {
-	return report.UnitAnchor{Names: slices.Clone(a.Names), Start: a.Start, Families: a.Families, Merged: a.Merged, Paired: a.Paired,
+	return report.UnitAnchor{Names: slices.Clone(a.Names), Ranges: a.Ranges, Start: a.Start, Families: a.Families, Merged: a.Merged, Paired: a.Paired,
 		Coverage: a.Coverage, Count: int64(a.Count)}
 }
 

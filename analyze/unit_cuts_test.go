@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -54,6 +55,10 @@ func TestUnitInTheReport(t *testing.T) {
 	}
 }
 
+func anchorFrom(a *report.UnitAnchor) *workunit.Anchor {
+	return &workunit.Anchor{Names: a.Names, Ranges: a.Ranges, Start: a.Start, Families: a.Families, Merged: a.Merged}
+}
+
 // What a report says it would be at another anchor is what an analysis gives that is asked for that anchor: synthetic
 // steps with a logging kernel now and then, and real captures.
 func TestCutsAreWhatAnAnalysisGives(t *testing.T) {
@@ -75,7 +80,7 @@ func TestCutsAreWhatAnAnalysisGives(t *testing.T) {
 		if used, ok := r.CutAt(r.Unit.Used()); !ok || used != r {
 			t.Errorf("%s: cut at the anchor it uses, the report is another", path)
 		}
-		if again := analysed(t, path, Options{Anchor: r.Unit.Used()}); *again.Find("unit.time", nil).Value != *r.Find("unit.time", nil).Value {
+		if again := analysed(t, path, Options{at: anchorFrom(r.Unit.Used())}); *again.Find("unit.time", nil).Value != *r.Find("unit.time", nil).Value {
 			t.Errorf("%s: asked for the anchor that it uses, the analysis gives another unit", path)
 		}
 		for i := range r.Unit.Cuts {
@@ -88,7 +93,7 @@ func TestCutsAreWhatAnAnalysisGives(t *testing.T) {
 			if err := got.Validate(); err != nil {
 				t.Errorf("%s: %v: %v", path, a.Names, err)
 			}
-			want := report.NewIndex(analysed(t, path, Options{Anchor: a}))
+			want := report.NewIndex(analysed(t, path, Options{at: anchorFrom(a)}))
 			if !want.Report.Unit.Used().Same(a) {
 				t.Errorf("%s: asked for %v, the analysis uses %v", path, a.Names, want.Report.Unit.Used().Names)
 			}

@@ -256,16 +256,13 @@ func (s *figureSubject) report(name string, edits func() ([]mutant.Edit, error))
 	})
 }
 
-// analyse cuts a trace as the base where that needs another look, as the command does.
+// analyse is the report of a trace.
 func (s *figureSubject) analyse(trace string, opt analyze.Options) (*report.Report, error) {
-	if len(s.subject.base) == 0 {
-		result, err := analyze.Run(context.Background(), trace, opt)
-		if err != nil {
-			return nil, err
-		}
-		return result.Report, nil
+	result, err := analyze.Run(context.Background(), trace, opt)
+	if err != nil {
+		return nil, err
 	}
-	return analysedBeside(s.subject.base[0], trace, opt)
+	return result.Report, nil
 }
 
 // edits makes known slowdowns, harmless edits and what is faster, one capture a side.

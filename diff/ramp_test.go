@@ -41,7 +41,7 @@ func TestWindowsFarApartOfOneRun(t *testing.T) {
 		path, dir := b.WriteTB(t), t.TempDir()
 		window := func(name string, from, to float64) *report.Report {
 			out := filepath.Join(dir, name)
-			cut(t, path, out, from, to)
+			tracetest.Window(t, path, out, from, to)
 			return reportOfFile(t, out, analyze.Options{})
 		}
 		base, head := window("base.sqlite", 0, 0.2), window("head.sqlite", 0.8, 1)

@@ -13,8 +13,8 @@ import (
 
 // unify cuts the units of all captures at one anchor that all of them know, so that both sides have the same unit of
 // work. It chooses the anchor whose units have about as many kernels everywhere, then the one that captures rank best,
-// then by name. The choice does not depend on which side is the base. Captures whose units were not found in the kernel
-// sequence stay as they are.
+// then by name. The choice does not depend on which side is the base. Captures whose units are the same ranges of the
+// program, markers or graphs stay as they are.
 //
 // If the captures have no common anchor, they are cut into units of as many kernels, wherever these start: a step
 // takes as long from any kernel to the next of its kind. If that fails, each keeps its own unit. apart says that they
@@ -29,6 +29,9 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	var best *candidate
 	for i := range all[0].Unit.Anchors {
 		c := newCandidate(all, &all[0].Unit.Anchors[i])
+		if c != nil && c.rank == 0 && all[0].Unit.Kind == "nvtx" {
+			return base, head, ""
+		}
 		if c != nil && (best == nil || c.compare(best) < 0) {
 			best = c
 		}
@@ -81,7 +84,7 @@ type candidate struct {
 
 func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	c := &candidate{cut: cutAll(all, a), name: fmt.Sprintf("%q %d", a.Names, a.Start)}
-	if c.cut == nil {
+	if c.cut == nil || !ownUnits(all, c.cut) {
 		return nil
 	}
 	c.alike = report.AlikeUnits(report.AlikeKernels, c.cut...)
@@ -91,6 +94,17 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 		}
 	}
 	return c
+}
+
+// ownUnits reports whether the units of a cut are those that one of the captures has by itself: else they are a part of
+// the step, of which captures of different models may have as many kernels.
+func ownUnits(all, cut []*report.Report) bool {
+	for i, r := range all {
+		if report.AlikeUnits(report.AlikeKernels, r, cut[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // anywhere is the best choice of cuts, one for each capture, whose units have as many kernels as those of one of them;
@@ -114,7 +128,7 @@ func anywhere(all []*report.Report) (best *candidate) {
 			}
 			c.cut, c.rank = append(c.cut, of[k]), c.rank+k
 		}
-		if len(c.cut) == len(all) && (best == nil || c.compare(best) < 0) {
+		if len(c.cut) == len(all) && ownUnits(all, c.cut) && (best == nil || c.compare(best) < 0) {
 			best = c
 		}
 	}
@@ -170,7 +184,7 @@ func missing(a *report.UnitAnchor, all []*report.Report) string {
 			return fmt.Sprintf("%s, and units of %s have no %s: each side has a unit of its own", at, r.Trace.Name,
 				strings.Join(lacking, ", "))
 		}
-		return fmt.Sprintf("%s, and those of %s at %s: each side has a unit of its own; compare the traces, or name the unit with --unit",
+		return fmt.Sprintf("%s, and those of %s at %s: each side has a unit of its own; compare the traces with --unit",
 			at, r.Trace.Name, strings.Join(r.Unit.Used().Names, " → "))
 	}
 	return ""

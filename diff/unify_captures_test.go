@@ -1,35 +1,18 @@
 package diff_test
 
 import (
-	"context"
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
+	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
-
-// analysedBeside analyses a head again if its units are not those of the base, as the commands do.
-func analysedBeside(base *report.Report, trace string, opt analyze.Options) (*report.Report, error) {
-	own, err := analyze.Run(context.Background(), trace, opt)
-	if err != nil {
-		return nil, err
-	}
-	if !opt.Like(base) || !opt.Again(own.Report) {
-		return own.Report, nil
-	}
-	again, err := analyze.Run(context.Background(), trace, opt)
-	if err != nil {
-		return nil, err
-	}
-	if !report.Alike(base, again.Report) && report.Alike(base, own.Report) {
-		return own.Report, nil
-	}
-	return again.Report, nil
-}
 
 // edited is a capture that a test edits.
 type edited struct {
@@ -72,10 +55,7 @@ func TestKernelOnAnotherStream(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			head, err := analysedBeside(base, m.WriteTB(t), analyze.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			head := reportOfFile(t, m.WriteTB(t), analyze.Options{})
 			for _, way := range [][2]*report.Report{{base, head}, {head, base}} {
 				c := compareSides(t, []*report.Report{way[0]}, []*report.Report{way[1]})
 				row := c.Row("unit.time.mean")
@@ -122,10 +102,7 @@ func TestFirstKernelTwice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			head, err := analysedBeside(base, m.WriteTB(t), analyze.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			head := reportOfFile(t, m.WriteTB(t), analyze.Options{})
 			for _, way := range []struct {
 				base, head *report.Report
 				want       float64
@@ -144,5 +121,40 @@ func TestFirstKernelTwice(t *testing.T) {
 	}
 	if t.Logf("%d pairs", pairs); pairs < 12 { // of the three synthetic captures whose steps are in the kernel sequence
 		t.Errorf("%d pairs are too few", pairs)
+	}
+}
+
+// A training run names its 12 steps of 20 kernels and a last one of 5; without its ranges, steps are found in the kernel
+// sequence, the last one not among them. Both captures get the same units, whichever is the base.
+func TestRangesOfOneCapture(t *testing.T) {
+	of := func(ranges bool) *report.Report {
+		b := tracetest.New()
+		th := b.Process(7, "python").Thread(7, "main")
+		at := int64(1_000_000)
+		for step := range 13 {
+			n, start := 20, at
+			if step == 12 {
+				n = 5
+			}
+			for k := range n {
+				th.Launch(fmt.Sprintf("kernel_%c", 'a'+k), at, at+2_000,
+					tracetest.Kernel{Start: at + 3_000, End: at + 43_000, Place: tracetest.Place{Stream: 7}})
+				at += 45_000
+			}
+			if ranges {
+				th.Range(fmt.Sprint("train step ", step), start-500, at-500)
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	named, bare := of(true), of(false)
+	for _, way := range [][2]*report.Report{{named, bare}, {bare, named}} {
+		c := compareReports(t, one(way[0]), one(way[1]), diff.Options{})
+		if c.Unit.Kind != "kernel" || !c.Comparable || c.Unit.BaseN != c.Unit.HeadN || c.Verdict == comparison.Fail {
+			t.Errorf("%s, %+v: %s", c.Verdict, c.Unit, c.Cause)
+		}
+	}
+	if c := compareReports(t, one(named), one(of(true)), diff.Options{}); c.Unit.Kind != "nvtx" {
+		t.Errorf("with ranges: %+v", c.Unit)
 	}
 }

@@ -1,16 +1,15 @@
 package diff_test
 
 import (
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -38,7 +37,7 @@ func TestWindowsOfARunNeverFail(t *testing.T) {
 		reports := map[string]*report.Report{}
 		for _, w := range windows {
 			to := filepath.Join(t.TempDir(), w.name+".sqlite")
-			if cut(t, path, to, w.from, w.to) {
+			if tracetest.Window(t, path, to, w.from, w.to) {
 				reports[w.name] = reportOfFile(t, to, analyze.Options{})
 			}
 		}
@@ -73,22 +72,20 @@ var phases = map[string]string{
 }
 
 // Windows that begin and end at any time, also in the middle of a step, whose units may start at another kernel: of
-// those of steady runs 1 % at most fail against each other, as traces and as reports. With -long it is asked of all
-// captures.
+// those of steady runs 1 % at most fail against each other. With -long it is asked of all captures.
 func TestWindowsAtAnyTime(t *testing.T) {
 	paths := append(windowed(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
 	compared, failed := 0, 0
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".sqlite")
 		rng := rand.New(rand.NewPCG(uint64(len(name)), 7))
-		var traces []string
 		var reports []*report.Report
 		for i := range longtest.N(4, 12) {
 			length := 0.2 + 0.8*rng.Float64()
 			from := (1 - length) * rng.Float64()
 			to := filepath.Join(t.TempDir(), fmt.Sprint(i, ".sqlite"))
-			if cut(t, path, to, from, from+length) {
-				traces, reports = append(traces, to), append(reports, reportOfFile(t, to, analyze.Options{}))
+			if tracetest.Window(t, path, to, from, from+length) {
+				reports = append(reports, reportOfFile(t, to, analyze.Options{}))
 			}
 		}
 		for i, base := range reports {
@@ -96,23 +93,17 @@ func TestWindowsAtAnyTime(t *testing.T) {
 				if i == k {
 					continue
 				}
-				again, err := analysedBeside(base, traces[k], analyze.Options{})
-				if err != nil {
-					t.Fatal(err)
+				c := compareReports(t, one(base), one(head), diff.Options{})
+				bad := c.Verdict == comparison.Fail || c.Verdict == comparison.Error
+				if why := phases[name]; why != "" {
+					if bad {
+						t.Logf("%s, which is %s: %s", name, why, failing(c))
+					}
+					continue
 				}
-				for _, head := range []*report.Report{head, again} {
-					c := compareReports(t, one(base), one(head), diff.Options{})
-					bad := c.Verdict == comparison.Fail || c.Verdict == comparison.Error
-					if why := phases[name]; why != "" {
-						if bad {
-							t.Logf("%s, which is %s: %s", name, why, failing(c))
-						}
-						continue
-					}
-					if compared++; bad {
-						failed++
-						t.Logf("%s, window %d → %d: %s: %s", name, i, k, c.Cause, failing(c))
-					}
+				if compared++; bad {
+					failed++
+					t.Logf("%s, window %d → %d: %s: %s", name, i, k, c.Cause, failing(c))
 				}
 			}
 		}
@@ -120,63 +111,4 @@ func TestWindowsAtAnyTime(t *testing.T) {
 	if t.Logf("%d of %d comparisons fail", failed, compared); 100*failed > compared {
 		t.Error("more than 1 %")
 	}
-}
-
-// cut writes a copy of a capture with what began and ended in a window of it. It is false if the capture has no CUDA
-// calls or kernels.
-func cut(tb testing.TB, path, to string, from, until float64) bool {
-	tb.Helper()
-	whole, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(to, whole, 0o600)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", to)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer db.Close()
-	all := func(query string) (list []string) {
-		rows, err := db.Query(query)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var text string
-			if err := rows.Scan(&text); err != nil {
-				tb.Fatal(err)
-			}
-			list = append(list, text)
-		}
-		return list
-	}
-	const timed = `SELECT m.name FROM sqlite_master m WHERE m.type = 'table' AND 2 =
-		(SELECT count(*) FROM pragma_table_info(m.name) c WHERE c.name IN ('start', 'end'))`
-	var first, last sql.NullInt64
-	for _, table := range all(timed + " AND m.name IN ('CUPTI_ACTIVITY_KIND_KERNEL', 'CUPTI_ACTIVITY_KIND_RUNTIME')") {
-		var a, b sql.NullInt64
-		if err := db.QueryRow(fmt.Sprintf(`SELECT min(start), max("end") FROM %s`, table)).Scan(&a, &b); err != nil {
-			tb.Fatal(err)
-		}
-		if a.Valid && (!first.Valid || a.Int64 < first.Int64) {
-			first = a
-		}
-		last.Int64 = max(last.Int64, b.Int64)
-	}
-	length := float64(last.Int64 - first.Int64)
-	for _, table := range all(timed) {
-		for edge, where := range map[float64]string{from: "start <", until: `coalesce("end", start) >`} {
-			if edge == 0 || edge == 1 {
-				continue
-			}
-			query := fmt.Sprintf("DELETE FROM %s WHERE %s %d", table, where, first.Int64+int64(edge*length))
-			if _, err := db.Exec(query); err != nil {
-				tb.Fatal(err)
-			}
-		}
-	}
-	return first.Valid
 }

@@ -153,7 +153,7 @@ type Unit struct {
 	// Coverage is the share of the GPU's compute time, 0 to 1, inside units, including those of the warm-up and those
 	// that an end of the capture cut.
 	Coverage *float64 `json:"coverage"`
-	// where units may start, the best first; of kind kernel, unless --unit named one
+	// where units may start, the best first; of those found in the kernel sequence or by the program's own ranges
 	Anchors []UnitAnchor `json:"anchors,omitempty"`
 	Series  *UnitSeries  `json:"series,omitempty"`
 	Steps   *UnitSteps   `json:"steps,omitempty"`
@@ -161,10 +161,11 @@ type Unit struct {
 	Cuts    []UnitCut    `json:"cuts,omitempty"` // what the report would be at the other anchors, see [Report.CutAt]
 }
 
-// UnitAnchor is one to three kernels in a row at which each unit starts. Two captures that are cut at the same anchor
-// have the same unit of work.
+// UnitAnchor is one to three kernels in a row at which each unit starts, or the program's own ranges that are its
+// units. Two captures that are cut at the same anchor have the same unit of work.
 type UnitAnchor struct {
-	Names    []string `json:"names"`            // canonical names of the kernels, or their families
+	Names    []string `json:"names"`            // canonical names of the kernels, or their families, or the ranges
+	Ranges   bool     `json:"ranges,omitempty"` // names are ranges, with # for each number
 	Start    int      `json:"start"`            // at which of them the unit starts, from 0
 	Families bool     `json:"families"`         // names are families: library, operation and type
 	Merged   bool     `json:"merged"`           // kernels of all streams follow each other, not of the one with most compute alone

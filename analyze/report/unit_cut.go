@@ -27,8 +27,11 @@ type UnitCut struct {
 
 // unit is what the report's unit would be.
 func (c *UnitCut) unit(of *Unit) Unit {
-	u := Unit{Kind: of.Kind, Name: c.Name, Why: c.Why, Groups: c.Groups, Trimmed: c.Trimmed, Coverage: c.Coverage,
+	u := Unit{Kind: "kernel", Name: c.Name, Why: c.Why, Groups: c.Groups, Trimmed: c.Trimmed, Coverage: c.Coverage,
 		Series: c.Series, Steps: c.Steps, Parts: c.Parts}
+	if c.Anchor.Ranges {
+		u.Kind = "nvtx"
+	}
 	for _, a := range of.Anchors {
 		a.Used = a.Same(&c.Anchor)
 		u.Anchors = append(u.Anchors, a)
@@ -42,9 +45,9 @@ const unitSection = "unit"
 // positionsSection is the section about the units' positions, which a cut has no words about.
 const positionsSection = "unit_positions"
 
-// Same reports whether two anchors are the same kernels, however often they occur.
+// Same reports whether two anchors are the same kernels or ranges, however often they occur.
 func (a *UnitAnchor) Same(b *UnitAnchor) bool {
-	return a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && slices.Equal(a.Names, b.Names)
+	return a.Ranges == b.Ranges && a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && slices.Equal(a.Names, b.Names)
 }
 
 // Used is the anchor that the units start at, or nil if they were found in another way.
@@ -111,15 +114,6 @@ func AlikeUnits(ratio float64, all ...*Report) bool {
 		most = max(most, main.Kernels)
 	}
 	return float64(most) <= ratio*float64(least)
-}
-
-// Alike reports whether two captures can be cut at one anchor into units that have about as many kernels.
-func Alike(a, b *Report) bool {
-	return slices.ContainsFunc(a.Unit.Anchors, func(at UnitAnchor) bool {
-		x, ok := a.CutAt(&at)
-		y, both := b.CutAt(&at)
-		return ok && both && AlikeUnits(AlikeKernels, x, y)
-	})
 }
 
 // Add adds the tables, the columns and the rows that s lacks: rows are those of the source with most.

@@ -56,7 +56,7 @@ func open(t *testing.T, path string) *capture {
 	c.Graph = stepgraph.New(tr, c.calls, tl)
 	s := workunit.NewSearch(&workunit.Input{Trace: tr, Calls: c.calls, Timeline: tl, Kinds: kinds,
 		Marked: func(uint32) bool { return false }})
-	c.found = s.Find(nil)
+	c.found = s.Find()
 	c.units = c.UnitsOf(c.found)
 	return c
 }

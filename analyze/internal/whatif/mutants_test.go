@@ -49,7 +49,7 @@ func open(t *testing.T, path string) *capture {
 	c.graph = stepgraph.New(tr, calls, tl)
 	s := workunit.NewSearch(&workunit.Input{Trace: tr, Calls: calls, Timeline: tl, Kinds: kinds,
 		Marked: func(uint32) bool { return false }})
-	if c.units = s.Find(nil); c.units.Kind == workunit.KindNone || c.units.Primary < 0 {
+	if c.units = s.Find(); c.units.Kind == workunit.KindNone || c.units.Primary < 0 {
 		return c
 	}
 	c.of = c.graph.UnitsOf(c.units)

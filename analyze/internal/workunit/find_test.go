@@ -3,6 +3,7 @@ package workunit_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func search(in *workunit.Input, at *workunit.Anchor) *workunit.Result {
 	if at != nil {
 		return s.At(at)
 	}
-	return s.Find(nil)
+	return s.Find()
 }
 
 // find opens a trace and looks for its units.
@@ -455,9 +456,46 @@ func TestFindWithAnchorOfAnotherCapture(t *testing.T) {
 	}
 }
 
+// Captures of one program whose steps of twelve kernels start at another kernel each, since the GPU waits there, and in
+// which another kernel takes longest: any two have an anchor in common.
+func TestCapturesHaveAnAnchorInCommon(t *testing.T) {
+	names := strings.Split("abcdefghijkl", "")
+	var all [][]workunit.Anchor
+	for first := range names {
+		b := tracetest.New()
+		th := b.Process(1, "python").Thread(1, "python")
+		at := int64(1000 * us)
+		for range 40 {
+			for i, n := range names {
+				if i == first {
+					at += 100 * us
+				}
+				length := int64(10 * us)
+				if i == (first+3)%len(names) {
+					length *= 2
+				}
+				th.Launch(n, at-5*us, at-4*us, tracetest.Kernel{Start: at, End: at + length})
+				at += length + us
+			}
+		}
+		r := find(t, b.WriteTB(t), "")
+		if r.Anchors[0].Names[0] != names[first] {
+			t.Errorf("units start at %s, want %s", r.Anchors[0].Names[0], names[first])
+		}
+		for k, other := range all {
+			if !slices.ContainsFunc(other, func(x workunit.Anchor) bool {
+				return slices.ContainsFunc(r.Anchors, func(y workunit.Anchor) bool { return slices.Equal(x.Names, y.Names) })
+			}) {
+				t.Errorf("captures %d and %d: %v and %v", k, first, other, r.Anchors)
+			}
+		}
+		all = append(all, r.Anchors)
+	}
+}
+
 // Six steps run a forward pass of four kernels and four more; ten forward passes follow. Of 88 kernels of 10 µs the steps
 // hold 48, 55 % of the time. With forward passes of 20 µs they hold 72 of 152, 47 %, and the 16 passes 84 %: by itself the head
-// has other units than the base, and by the base's name it has the base's.
+// has other units than the base, and says what it would be in the base's.
 func TestFindWithRangesOfAnotherCapture(t *testing.T) {
 	trace := func(forward int64) *workunit.Input {
 		b := tracetest.New()
@@ -488,12 +526,14 @@ func TestFindWithRangesOfAnotherCapture(t *testing.T) {
 	if r := search(in, nil); r.Name != "Forward #" || len(r.Units) != 16 {
 		t.Fatalf("head: %d of %s: %s", len(r.Units), r.Name, r.Why)
 	}
-	in.Range = "Warm-up Step #"
-	if r := search(in, nil); r.Name != "Warm-up Step #" || len(r.Units) != 6 || r.Groups[r.Primary].Kernels != 8 {
+	if r := search(in, nil); len(r.Anchors) < 3 || r.Anchors[1].Names[0] != "Warm-up Step #" || r.Anchors[1].Count != 6 || r.Anchors[2].Ranges {
+		t.Errorf("head's anchors are %+v: want the steps too, and a kernel", r.Anchors)
+	}
+	ranges := func(name string) *workunit.Anchor { return &workunit.Anchor{Names: []string{name}, Ranges: true} }
+	if r := search(in, ranges("Warm-up Step #")); r.Name != "Warm-up Step #" || len(r.Units) != 6 || r.Groups[r.Primary].Kernels != 8 {
 		t.Errorf("head by the base's ranges: %d of %s: %s", len(r.Units), r.Name, r.Why)
 	}
-	in.Range = "Backward #" // which it has none of
-	if r := search(in, nil); r.Name != "Forward #" {
+	if r := search(in, ranges("Backward #")); r.Kind != workunit.KindNone || !strings.Contains(r.Why, "Backward #") {
 		t.Errorf("%s: %s", r.Name, r.Why)
 	}
 }
@@ -518,8 +558,7 @@ func TestRangesOfAnotherCaptureWhereKernelsWereLost(t *testing.T) {
 	if r := search(in, nil); r.Kind != workunit.KindKernel {
 		t.Errorf("by itself: %s %s: %s", r.Kind, r.Name, r.Why)
 	}
-	in.Range = "loop #"
-	if r := search(in, nil); r.Kind != workunit.KindNVTX || len(r.Units) != 12 {
+	if r := search(in, &workunit.Anchor{Names: []string{"loop #"}, Ranges: true}); r.Kind != workunit.KindNVTX || len(r.Units) != 12 {
 		t.Errorf("by the other's ranges: %s %s, %d units: %s", r.Kind, r.Name, len(r.Units), r.Why)
 	}
 }

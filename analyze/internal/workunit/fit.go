@@ -29,6 +29,7 @@ type fit struct {
 	idle    float64  // share of the idle time that is just before units
 	pause   float64  // idle time just before a unit, mean, ns
 	alike   []*fit   // other anchors of the same units
+	other   []*fit   // one of other units, or none
 	line    *line
 }
 

@@ -19,6 +19,7 @@ const (
 	minMembers   = 3       // ranges of a family with GPU work
 	minAlike     = 0.8     // of these, with the same kernels
 	minFamily    = 0.5     // of the time and of the kernels of all GPU work, launched inside
+	minOther     = 0.4     // the same, to be the units where another capture is cut into them
 	maxSelfInner = 0.05    // of a family's ranges that may be inside another one of the family
 	sampledWork  = 1 << 15 // pieces of work in a first look
 	sampleError  = 5       // error of a sample, times the square root of its size: ten standard deviations
@@ -26,6 +27,7 @@ const (
 
 // family is the ranges whose names differ only in numbers.
 type family struct {
+	id      int32
 	text    string
 	ranges  int
 	worked  int
@@ -35,6 +37,7 @@ type family struct {
 	launch  int64 // GPU time launched inside
 	kernels int64 // likewise
 	members []int32
+	share   float64 // of the time or the kernels of all GPU work, the smaller one
 }
 
 // fold replaces every number in a name by #.
@@ -71,62 +74,103 @@ func Library(name string) string {
 // own reports whether a range's name may be the program's own, not an operator's or a library's.
 func own(text string) bool { return text != "" && !strings.Contains(text, "::") && Library(text) == "" }
 
-// byRanges finds units by the program's own ranges: the outermost family of three or more, of which four in five launch
-// the same kernels, and which holds half of the GPU work. The family that Input.Range names comes first, however much
-// work it holds and whatever it launches.
-func (f *Search) byRanges() *Result {
-	r := &f.Trace.Ranges
-	if r.Len() == 0 {
-		return nil
+// ownRanges are the families of the program's own ranges that may be units, the outermost first.
+type ownRanges struct {
+	ofName []int32 // family, by range name; -1: none
+	list   []*family
+	all    int64 // time of all GPU work, ns
+}
+
+// ranges looks for families of ranges that hold much of the GPU work.
+func (f *Search) ranges() *ownRanges {
+	if f.own != nil {
+		return f.own
 	}
-	ofName := make([]int32, len(r.Names))
+	r := &f.Trace.Ranges
+	f.own = &ownRanges{ofName: make([]int32, len(r.Names))}
 	var texts lists.Numbering[string]
 	for i := range r.Names {
-		ofName[i] = -1
+		f.own.ofName[i] = -1
 		if text := fold(r.Names[i].Text); own(text) {
-			ofName[i] = texts.Of(text)
+			f.own.ofName[i] = texts.Of(text)
 		}
 	}
-	families := lists.Map(texts.Keys, func(text string) family { return family{text: text} })
-	given := int32(slices.Index(texts.Keys, f.Range))
-	all, kernels := familyWork(f.Input, &f.names, ofName, families, given)
-	var fair []int
+	families := make([]family, len(texts.Keys))
+	for i, text := range texts.Keys {
+		families[i] = family{id: int32(i), text: text}
+	}
+	all, kernels := familyWork(f.Input, &f.names, f.own.ofName, families)
+	f.own.all = max(all, 1)
 	for i := range families {
 		x := &families[i]
-		repeats := x.worked >= minMembers && (float64(x.alike) >= minAlike*float64(x.worked) || int32(i) == given)
-		large := float64(x.launch) >= minFamily*float64(all) && float64(x.kernels) >= minFamily*float64(kernels)
-		if repeats && (large || int32(i) == given) && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
-			fair = append(fair, i)
+		x.share = min(float64(x.launch)/float64(f.own.all), float64(x.kernels)/float64(max(kernels, 1)))
+		if x.worked >= minMembers && x.share >= minOther && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
+			f.own.list = append(f.own.list, x)
 		}
 	}
-	slices.SortFunc(fair, func(a, b int) int {
-		x, y := &families[a], &families[b]
+	slices.SortFunc(f.own.list, func(x, y *family) int {
 		deeper := cmp.Compare(x.depth*int64(y.ranges), y.depth*int64(x.ranges))
 		return cmp.Or(deeper, cmp.Compare(y.launch, x.launch), cmp.Compare(x.text, y.text))
 	})
-	if at := slices.Index(fair, int(given)); at > 0 {
-		fair = slices.Insert(slices.Delete(fair, at, at+1), 0, int(given))
-	}
-	for _, i := range fair {
-		x := &families[i]
-		set := markersOf(f.Trace, func(name int32) bool { return ofName[name] == int32(i) }, func(int32) bool { return false })
-		phase := cmp.Or(kernelname.BuiltinPhase(x.text), "step")
-		set.group(f.Input, func(int32) Group { return Group{Phase: phase, Batch: -1, Tokens: -1} })
-		res := f.markerUnits(set, x.text)
-		if len(res.Units) < minMarkers || !f.sound(res) {
+	return f.own
+}
+
+// byRanges finds units by the program's own ranges: the outermost family of three or more, of which four in five launch
+// the same kernels, and which holds half of the GPU work.
+func (f *Search) byRanges() *Result {
+	for _, x := range f.ranges().list {
+		if x.share < minFamily || float64(x.alike) < minAlike*float64(x.worked) {
 			continue
 		}
-		res.Why = fmt.Sprintf("no step marker; ranges of the program itself, %s: %d of %d with GPU work launch the same kernels, %.2f of the GPU work together; a unit is the work launched in one, and lasts until the first work of the next",
-			x.text, x.alike, x.worked, float64(x.launch)/float64(max(1, all)))
-		return res
+		if r := f.byFamily(x); r != nil {
+			return r
+		}
 	}
 	f.of.free()
 	return nil
 }
 
+// byFamily makes units of the ranges of a family; nil if these cannot be units.
+func (f *Search) byFamily(x *family) *Result {
+	set := markersOf(f.Trace, func(name int32) bool { return f.own.ofName[name] == x.id }, func(int32) bool { return false })
+	phase := cmp.Or(kernelname.BuiltinPhase(x.text), "step")
+	set.group(f.Input, func(int32) Group { return Group{Phase: phase, Batch: -1, Tokens: -1} })
+	r := f.markerUnits(set, x.text)
+	if len(r.Units) < minMarkers || !f.sound(r) {
+		return nil
+	}
+	r.Why = fmt.Sprintf("no step marker; ranges of the program itself, %s: %d of %d with GPU work launch the same kernels, %.2f of the GPU work together; a unit is the work launched in one, and lasts until the first work of the next",
+		x.text, x.alike, x.worked, float64(x.launch)/float64(f.own.all))
+	r.Anchors = []Anchor{x.anchor()}
+	return r
+}
+
+// anchor tells another capture of these ranges.
+func (x *family) anchor() Anchor {
+	return Anchor{Names: []string{x.text}, Ranges: true, Coverage: min(1, x.share), Count: x.worked}
+}
+
+// others are anchors of units that this capture could have instead: in another capture of the program the ranges or the
+// kernels may be it, by a little.
+func (f *Search) others(r *Result) (list []Anchor) {
+	if len(r.Anchors) == 0 {
+		return nil
+	}
+	for _, x := range f.ranges().list {
+		if len(list) == 0 && !(r.Kind == KindNVTX && x.text == r.Name) {
+			list = append(list, x.anchor())
+		}
+	}
+	if r.Kind == KindNVTX {
+		list = append(list, f.bySequence().Anchors...)
+		f.of.free()
+	}
+	return list
+}
+
 // familyWork sums up what the ranges of each family launched, and returns the time (ns) and the number of kernels of
-// all GPU work; both are 0 if neither a family nor the given one can be the unit.
-func familyWork(in *Input, names *symbols, ofName []int32, families []family, given int32) (all, kernels int64) {
+// all GPU work; both are 0 if no family can be the unit.
+func familyWork(in *Input, names *symbols, ofName []int32, families []family) (all, kernels int64) {
 	r, memory := &in.Trace.Ranges, in.Trace.Memory()
 	var list []int32 // by start
 	for i := range r.Len() {
@@ -172,7 +216,7 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family, gi
 			}
 		}
 	}
-	if given < 0 && !anyLarge(in.Timeline, len(families), func(device *timeline.Device, w int, visit func(family int32)) {
+	if !anyLarge(in.Timeline, len(families), func(device *timeline.Device, w int, visit func(family int32)) {
 		launchers(device, w, func(k int32) { visit(ofName[r.Name(int(list[k]))]) })
 	}) {
 		return 0, 0
@@ -204,7 +248,7 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family, gi
 	}
 	for i := range families {
 		x := &families[i]
-		if x.worked < minMembers || float64(x.launch) < minFamily*float64(all) && int32(i) != given {
+		if x.worked < minMembers || float64(x.launch) < minOther*float64(all) {
 			continue
 		}
 		counts := map[uint64]int{}
@@ -233,5 +277,5 @@ func anyLarge(t *timeline.Timeline, families int, of func(device *timeline.Devic
 			}
 		}
 	}
-	return float64(slices.Max(inside)) >= minFamily*float64(sampled)-sampleError*math.Sqrt(float64(sampled))
+	return float64(slices.Max(inside)) >= minOther*float64(sampled)-sampleError*math.Sqrt(float64(sampled))
 }

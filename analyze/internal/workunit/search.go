@@ -51,9 +51,7 @@ func (l *line) search() (best *fit, others []*fit) {
 		if x, others := middle.searchAll(); x != nil && x.believed() && x.units >= partUnits {
 			f := newFitter(l)
 			if y := f.again(x); y.believed() && y.index >= x.index-2*equalIndex {
-				for _, same := range x.alike {
-					y.alike = append(y.alike, f.again(same))
-				}
+				y.alike, y.other = lists.Map(x.alike, f.again), lists.Map(x.other, f.again)
 				return y, others
 			}
 		}
@@ -99,7 +97,33 @@ func (l *line) searchAll() (best *fit, others []*fit) {
 			best = x
 		}
 	}
-	return s.start(best), lists.Filter(believed, func(x *fit) bool { return x != best })
+	others = lists.Filter(believed, func(x *fit) bool { return x != best })
+	best = s.start(best)
+	best.other = s.other(best, others)
+	return best, others
+}
+
+// other returns an anchor of other units, which another capture may have, or none: of the best that are no part of a
+// unit, such as a layer, or else of the longest part.
+func (s *searcher) other(best *fit, others []*fit) []*fit {
+	var x *fit
+	for _, o := range others {
+		if 4*max(o.period, best.period) <= 5*min(o.period, best.period) {
+			continue // the same units
+		}
+		if 2*o.period > best.period || o.main < minInner && mostUnits*o.period >= best.period {
+			x = o
+			break
+		}
+		if x == nil || o.period > x.period {
+			x = o
+		}
+	}
+	if x == nil {
+		return nil
+	}
+	list := append(s.alike(&fit{index: x.index}, s.places(x)), x)
+	return list[:1]
 }
 
 // try examines the best candidates: for each number of units the best one, and the best one before which the GPU waits.
@@ -166,28 +190,45 @@ func (s *searcher) start(of *fit) *fit {
 	if paused >= 0 {
 		order = slices.Insert(slices.DeleteFunc(order, func(k int) bool { return k == paused }), 0, paused)
 	}
-	var best *fit
-	var near []*fit // of the same kernels
 	for _, k := range order[:min(len(order), maxTried)] {
-		x := s.of(places[k])
-		switch {
-		case !x.believed() || x.index < of.index-2*equalIndex:
-		case best == nil:
-			best = x
-		case slices.ContainsFunc(x.names, func(n int32) bool { return slices.Contains(best.names, n) }):
-			near = append(near, x)
-		default:
-			best.alike = append(best.alike, x)
+		if x := s.of(places[k]); x.believed() && x.index >= of.index-2*equalIndex {
+			x.alike = s.alike(x, places)
+			return x
 		}
-		if best != nil && len(best.alike) == maxAnchorsKept-1 {
+	}
+	return of
+}
+
+// alike returns other anchors of the same units, those of other kernels first. Which ones does not depend on where a
+// capture begins or ends: captures of a program have an anchor in common, wherever their units start.
+func (s *searcher) alike(best *fit, places []*gram) (list []*fit) {
+	type place struct {
+		*fit
+		rank int
+		hash uint64
+	}
+	others := lists.Map(places, func(x *gram) place {
+		from := s.at(x)[0] - x.skip
+		p := place{&fit{names: s.seq[from : int(from)+x.width], skip: x.skip}, x.width, uint64(x.skip)}
+		for _, n := range p.names {
+			p.hash = mix(p.hash + s.hash[n])
+		}
+		if slices.ContainsFunc(p.names, func(n int32) bool { return slices.Contains(best.names, n) }) {
+			p.rank += maxWidth
+		}
+		return p
+	})
+	slices.SortFunc(others, func(a, b place) int { return cmp.Or(a.rank-b.rank, cmp.Compare(a.hash, b.hash)) })
+	for _, p := range others[:min(len(others), maxTried)] {
+		x := s.again(p.fit)
+		if x.believed() && x.index >= best.index-2*equalIndex && (x.skip != best.skip || !slices.Equal(x.names, best.names)) {
+			list = append(list, x)
+		}
+		if len(list) == maxAnchorsKept-1 {
 			break
 		}
 	}
-	if best == nil {
-		return of
-	}
-	best.alike = append(best.alike, near[:min(len(near), maxAnchorsKept-1-len(best.alike))]...)
-	return best
+	return list
 }
 
 // places returns the anchors that occur as often as a fit's and explain as much, narrow ones first until there are

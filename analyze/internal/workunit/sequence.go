@@ -17,16 +17,17 @@ import (
 // minTracks is the share of all compute time that tracks with an anchor must have.
 const minTracks = 0.5
 
-// Anchor is one to three kernels in a row at which each unit starts. It finds the same units in another capture,
-// see FindWith.
+// Anchor is one to three kernels in a row at which each unit starts, or the program's own ranges in which its work is
+// launched. It finds the same units in another capture, see [Search.At].
 type Anchor struct {
-	Names    []string // canonical names of the kernels, or their families
-	Start    int      // index of the kernel at which the unit starts, from 0
-	Families bool     // names are families: library, operation and type
-	Merged   bool     // the sequence includes all streams, not only the one with the most compute
-	Paired   bool     // two kinds of units alternate, and one of each together is a unit
-	Coverage float64  // share of compute time in units of kinds that recur, 0 to 1
-	Count    int      // how often it occurs
+	Names    []string // canonical names of the kernels, or their families; of ranges their name with # for numbers
+	Ranges   bool
+	Start    int     // index of the kernel at which the unit starts, from 0
+	Families bool    // names are families: library, operation and type
+	Merged   bool    // the sequence includes all streams, not only the one with the most compute
+	Paired   bool    // two kinds of units alternate, and one of each together is a unit
+	Coverage float64 // share of compute time in units of kinds that recur, 0 to 1
+	Count    int     // how often it occurs
 }
 
 // String joins the names with arrows.
@@ -128,19 +129,13 @@ type answer struct {
 }
 
 // kept returns the anchors that a result stores: the best one; one of the same units, for a capture that lacks the
-// first; and one of other units, for a capture with other steps. Repeating parts of a step, such as layers, are left
-// out: captures with different numbers of layers do different work.
+// first; and one of other units, for a capture with other steps.
 func (a *answer) kept() []*fit {
 	list := []*fit{a.best}
-	others := slices.DeleteFunc(slices.Clone(a.others), func(x *fit) bool {
-		return 2*x.period <= a.best.period && x.main >= minInner || mostUnits*x.period < a.best.period
-	})
-	for _, more := range [][]*fit{a.best.alike[:min(len(a.best.alike), 1)], others, a.best.alike} {
-		for _, x := range more {
-			again := func(y *fit) bool { return x.skip == y.skip && slices.Equal(x.names, y.names) }
-			if len(list) < maxAnchorsKept && !slices.ContainsFunc(list, again) {
-				list = append(list, x)
-			}
+	for _, x := range slices.Concat(a.best.alike[:min(len(a.best.alike), 1)], a.best.other, a.best.alike) {
+		again := func(y *fit) bool { return x.skip == y.skip && slices.Equal(x.names, y.names) }
+		if len(list) < maxAnchorsKept && !slices.ContainsFunc(list, again) {
+			list = append(list, x)
 		}
 	}
 	return list
@@ -360,6 +355,14 @@ func (p *Period) why(anchors int, at string) string {
 // byAnchor cuts the capture at an anchor. If it does not occur, or the work between its occurrences does not recur, the
 // result is of kind none and says why.
 func (f *Search) byAnchor(anchor *Anchor) *Result {
+	if anchor.Ranges {
+		if x := lists.Find(f.ranges().list, func(x **family) bool { return (*x).text == anchor.Names[0] }); x != nil {
+			if r := f.byFamily(*x); r != nil {
+				return r
+			}
+		}
+		return &Result{Kind: KindNone, Why: "no ranges of the program called " + anchor.String() + " hold enough of the GPU work"}
+	}
 	w := way{names: &f.names, merged: anchor.Merged}
 	if anchor.Families {
 		w.names, w.families = &f.families, true

@@ -21,6 +21,7 @@ type Search struct {
 	missing  []hole
 	of       owned  // of the present attempt; nil before the first
 	lines    layout // of the last sequence that was searched
+	own      *ownRanges
 }
 
 // symbols numbers names in sorted order, so that the numbers of two captures of one program sort alike.
@@ -208,9 +209,9 @@ func (f *Search) Free() {
 	f.tracks = nil
 }
 
-// find tries one way after the other, the most certain first: the user's choice, step markers, CUDA graph launches, a
-// given anchor, the program's own ranges, a recurring sequence of kernels.
-func (f *Search) find(given *Anchor) *Result {
+// find tries one way after the other, the most certain first: the user's choice, step markers, CUDA graph launches, the
+// program's own ranges, a recurring sequence of kernels.
+func (f *Search) find() *Result {
 	if len(f.tracks) == 0 {
 		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}
 	}
@@ -234,11 +235,6 @@ func (f *Search) find(given *Anchor) *Result {
 	}
 	if r := f.byGraph(minGraphShare); r != nil {
 		return r
-	}
-	if given != nil {
-		if r := f.byAnchor(given); r.Kind != KindNone {
-			return r
-		}
 	}
 	if r := f.byRanges(); r != nil {
 		return r

@@ -71,7 +71,8 @@ type Result struct {
 	// of the capture cut.
 	Coverage float64
 	Period   Period // of the kernel sequence, if it was searched
-	// Anchors are up to three anchors for cutting units, best first, if the units were found in the kernel sequence.
+	// Anchors are anchors for cutting units, best first, if the units were found in the kernel sequence or by the
+	// program's own ranges.
 	Anchors []Anchor
 
 	// Timeline is that of the whole capture, whatever the window.
@@ -170,9 +171,6 @@ type Input struct {
 	Timeline *timeline.Timeline
 	Kinds    []kernelname.Info // by kernel name
 	Spec     Spec
-	// Range is the name, as in [Result.Name], of the program's own ranges that are the units of another capture; empty:
-	// none. If this capture has such ranges, they are its units, unless step markers or graph launches define them.
-	Range string
 	// Marked reports whether --unit nvtx:REGEX matches the range name with this tag.
 	Marked func(tag uint32) bool
 	// MappedPhase, if set, returns the phase that the user maps a range to, by the tag of its name, or empty: it names
@@ -180,10 +178,11 @@ type Input struct {
 	MappedPhase func(tag uint32) string
 }
 
-// Find finds the units. It never fails: if there are none, the result is of kind none and says why. If the capture has
-// neither step markers nor usable graph launches, it is cut at given, an anchor of another capture, if that fits.
-func (f *Search) Find(given *Anchor) *Result {
-	return f.finish(f.find(given))
+// Find finds the units. It never fails: if there are none, the result is of kind none and says why.
+func (f *Search) Find() *Result {
+	r := f.finish(f.find())
+	r.Anchors = append(r.Anchors, f.others(r)...)
+	return r
 }
 
 // At cuts the capture at an anchor, whatever other units it has. If the anchor does not occur, or the work between its

@@ -36,9 +36,6 @@ func Parts(in *kit.Input) []*report.UnitParts {
 		main := lists.Filter(sets, func(s *unitSet) bool { return int(s.group) == x.Primary && s != first })
 		order = slices.Concat([]*unitSet{first}, main, order)
 	}
-	if in.Brief {
-		order = order[:min(len(order), 1)]
-	}
 	numbers := stepNumbers(in)
 	var list []*report.UnitParts
 	room := mostPartCells

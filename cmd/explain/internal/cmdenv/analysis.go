@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -299,48 +298,7 @@ func reportsOf(
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
-}
-
-// oneUnit analyses again the traces whose units differ from those of the first. If one lacks the ranges that are the
-// first's units, all get its units.
-func oneUnit(
-	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
-) error {
-	first := slices.IndexFunc(list, func(r *analyze.Result) bool { return opt.Like(r.Report) })
-	if first < 0 {
-		return nil
-	}
-	if err := unitsOf(ctx, first, inputs, list, whole, opt, bar); err != nil || list[first].Report.Unit.Kind != "nvtx" {
-		return err
-	}
-	other := slices.IndexFunc(list, func(r *analyze.Result) bool { return r.Report.Unit.Used() != nil })
-	if other < 0 {
-		return nil
-	}
-	return unitsOf(ctx, other, inputs, list, whole, opt, bar)
-}
-
-// unitsOf analyses again the traces whose units differ from those of the input at the index one.
-func unitsOf(
-	ctx context.Context, one int, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options,
-	bar *progress.Bar,
-) error {
-	opt.Like(list[one].Report)
-	for i, in := range inputs {
-		if in.Kind != input.Trace || !opt.Again(list[i].Report) {
-			continue
-		}
-		opt.NoDetails = i < whole
-		again, err := reportOf(ctx, in, opt, bar)
-		if err != nil {
-			return err
-		}
-		if report.Alike(list[one].Report, again.Report) || !report.Alike(list[one].Report, list[i].Report) {
-			list[i] = again
-		}
-	}
-	return nil
+	return list, nil
 }
 
 // reportOf reads a report or analyses a trace.
