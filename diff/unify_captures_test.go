@@ -124,8 +124,8 @@ func TestFirstKernelTwice(t *testing.T) {
 	}
 }
 
-// A training run names its 12 steps of 20 kernels and a last one of 5; without its ranges, steps are found in the kernel
-// sequence, the last one not among them. Both captures get the same units, whichever is the base.
+// A training run names its 12 steps of 20 kernels and a last one of 5; without its ranges, steps are found in the
+// kernel sequence, the last one not among them. Both captures get the same units, whichever is the base.
 func TestRangesOfOneCapture(t *testing.T) {
 	of := func(ranges bool) *report.Report {
 		b := tracetest.New()

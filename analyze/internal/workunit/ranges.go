@@ -81,8 +81,8 @@ type ownRanges struct {
 	all    int64 // time of all GPU work, ns
 }
 
-// ranges looks for families of ranges that hold much of the GPU work.
-func (f *Search) ranges() *ownRanges {
+// rangesOf looks for families of ranges that hold much of the GPU work.
+func rangesOf(f *Search) *ownRanges {
 	if f.own != nil {
 		return f.own
 	}
@@ -118,11 +118,11 @@ func (f *Search) ranges() *ownRanges {
 // byRanges finds units by the program's own ranges: the outermost family of three or more, of which four in five launch
 // the same kernels, and which holds half of the GPU work.
 func (f *Search) byRanges() *Result {
-	for _, x := range f.ranges().list {
+	for _, x := range rangesOf(f).list {
 		if x.share < minFamily || float64(x.alike) < minAlike*float64(x.worked) {
 			continue
 		}
-		if r := f.byFamily(x); r != nil {
+		if r := x.units(f); r != nil {
 			return r
 		}
 	}
@@ -130,8 +130,8 @@ func (f *Search) byRanges() *Result {
 	return nil
 }
 
-// byFamily makes units of the ranges of a family; nil if these cannot be units.
-func (f *Search) byFamily(x *family) *Result {
+// units makes units of the ranges of a family; nil if these cannot be units.
+func (x *family) units(f *Search) *Result {
 	set := markersOf(f.Trace, func(name int32) bool { return f.own.ofName[name] == x.id }, func(int32) bool { return false })
 	phase := cmp.Or(kernelname.BuiltinPhase(x.text), "step")
 	set.group(f.Input, func(int32) Group { return Group{Phase: phase, Batch: -1, Tokens: -1} })
@@ -150,13 +150,13 @@ func (x *family) anchor() Anchor {
 	return Anchor{Names: []string{x.text}, Ranges: true, Coverage: min(1, x.share), Count: x.worked}
 }
 
-// others are anchors of units that this capture could have instead: in another capture of the program the ranges or the
-// kernels may be it, by a little.
-func (f *Search) others(r *Result) (list []Anchor) {
+// otherAnchors are anchors of units that this capture could have instead: in another capture of the program the
+// ranges or the kernels may be it, by a little.
+func otherAnchors(f *Search, r *Result) (list []Anchor) {
 	if len(r.Anchors) == 0 {
 		return nil
 	}
-	for _, x := range f.ranges().list {
+	for _, x := range rangesOf(f).list {
 		if len(list) == 0 && !(r.Kind == KindNVTX && x.text == r.Name) {
 			list = append(list, x.anchor())
 		}

@@ -356,8 +356,8 @@ func (p *Period) why(anchors int, at string) string {
 // result is of kind none and says why.
 func (f *Search) byAnchor(anchor *Anchor) *Result {
 	if anchor.Ranges {
-		if x := lists.Find(f.ranges().list, func(x **family) bool { return (*x).text == anchor.Names[0] }); x != nil {
-			if r := f.byFamily(*x); r != nil {
+		if x := lists.Find(rangesOf(f).list, func(x **family) bool { return (*x).text == anchor.Names[0] }); x != nil {
+			if r := (*x).units(f); r != nil {
 				return r
 			}
 		}

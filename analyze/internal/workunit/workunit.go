@@ -181,7 +181,7 @@ type Input struct {
 // Find finds the units. It never fails: if there are none, the result is of kind none and says why.
 func (f *Search) Find() *Result {
 	r := f.finish(f.find())
-	r.Anchors = append(r.Anchors, f.others(r)...)
+	r.Anchors = append(r.Anchors, otherAnchors(f, r)...)
 	return r
 }
 

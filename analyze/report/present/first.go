@@ -256,11 +256,22 @@ func (l layout) inParts() (list []doc.Block) {
 	for _, same := range lists.Groups(shown, func(s *report.Section) string { return s.Group }) {
 		first := same[0]
 		if partOf(first) == groupEvidence && !l.v.EvidenceOnly() {
-			list = append(append(list, doc.H(2, "of-evidence", "Server, load and profiles").In(groupEvidence)), l.folded(same)...)
+			list = append(list, l.ofEvidence(same)...)
 			continue
 		}
 		list = append(append(list, doc.H(2, first.ID, first.Title).In(partOf(first))), l.section(first)...)
 		list = append(list, l.folded(same[1:])...)
+	}
+	return list
+}
+
+// ofEvidence returns the sections from files besides a trace: a page folds them, in a text each has a heading.
+func (l layout) ofEvidence(shown []*report.Section) (list []doc.Block) {
+	if l.wide {
+		return append([]doc.Block{doc.H(2, "of-evidence", "Server, load and profiles").In(groupEvidence)}, l.folded(shown)...)
+	}
+	for _, s := range shown {
+		list = append(list, doc.H(2, s.ID, s.Title), doc.Fold("", "Numbers", l.section(s)...))
 	}
 	return list
 }

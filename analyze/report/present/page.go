@@ -94,17 +94,24 @@ func quoted(change string) string {
 	return change
 }
 
+// listedFacts is how many key numbers are not folded.
+const listedFacts = 10
+
 // wholeCapture describes the whole capture: its key numbers, its origin, and the sections that have nothing to show.
 func (l layout) wholeCapture() []doc.Block {
 	list := []doc.Block{doc.H(2, "capture", "Whole capture").In(groupEvidence)}
 	if l.wide {
 		list = append(list, provenance(l.v)...)
 	}
-	var facts doc.Fields
-	for _, f := range factsOf(l.v) {
-		facts.Add(f.label, doc.Strong(f.value), " ", f.detail)
+	var facts, more doc.Fields
+	for i, f := range factsOf(l.v) {
+		of := &facts
+		if i >= listedFacts {
+			of = &more
+		}
+		of.Add(f.label, doc.Strong(f.value), " ", f.detail)
 	}
-	list = append(list, facts)
+	list = append(list, facts, doc.Fold("more-facts", wording.Count(len(more.Items), "more key number"), more))
 	list = append(list, l.folded(slices.DeleteFunc(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))...)
 	return append(list, doc.Fold("evidence", "Evidence: "+wording.Count(len(l.v.Evidence), "file"), evidenceFiles(l.v)),
 		doc.Fold("absent", "Sections without data", absent(l.v)))

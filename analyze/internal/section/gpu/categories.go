@@ -137,7 +137,7 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 }
 
 // unnamedFinding reports them from a tenth of the judged time on. share is theirs of the kernel time. A program most of
-// whose kernels are its own is no engine, and whoever reads of it knows them.
+// whose kernels are its own is no engine, and its author knows them.
 func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
 	step, largest := in.Step(), -1
 	claims, ns := step.KernelClaims(func(n int) bool {
@@ -164,7 +164,7 @@ func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
 	if 10*step.Kernels[largest] >= 3*ns { // as of any place
 		place = name
 	}
-	if at := in.LaunchedIn(claims); at != "" {
+	if at := kit.LaunchedIn(in, claims); at != "" {
 		title += ", launched inside " + kit.Quoted(at)
 	}
 	out.FindAs("unnamed_kernels", title, append(kernelRefs(in, step, largest), refs...), append(advice, counterAdvice(in))...).

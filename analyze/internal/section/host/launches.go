@@ -309,7 +309,7 @@ func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
 		place = in.Kinds[most.Key].Display
 		title += ", most of them " + kit.Quoted(place)
 	}
-	if at := in.LaunchedIn(claims); at != "" {
+	if at := kit.LaunchedIn(in, claims); at != "" {
 		title += ", launched inside " + kit.Quoted(at)
 	}
 	short := step.Short * count / max(1, stats.All.Count) // the gaps before them

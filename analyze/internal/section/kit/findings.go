@@ -106,7 +106,7 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 }
 
 // LaunchedIn is the range in which kernels with at least 30 % of the claimed time were launched, or empty.
-func (in *Input) LaunchedIn(claims []Claim) string {
+func LaunchedIn(in *Input, claims []Claim) string {
 	s, times := in.Step(), map[string]int64{}
 	f, places := Finding{claims: claims}, NewPlaces(in)
 	for i := range s.Device.Len() {
