@@ -3,6 +3,7 @@ package kit
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -98,6 +99,9 @@ func addSyncs(api *trace.API, list map[int32][]mark, waits map[int32]bool) {
 // could have done at most meanwhile.
 func oldWaits(api *trace.API) map[int32]interval.Set {
 	list := map[int32]interval.Set{}
+	if !slices.ContainsFunc(api.Names, func(n trace.APIName) bool { return n.OldSync }) {
+		return list
+	}
 	for i := range api.Len() {
 		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].OldSync {
 			set := list[th]

@@ -230,12 +230,16 @@ func (w *unitWork) geometries(in *kit.Input, s *unitSet) (cells, threads []repor
 	const unseen, mixed = -1, -2
 	kernels, config := &in.Trace.Kernels, slices.Repeat([]int32{unseen}, w.names)
 	sum, runs := make([]float64, w.names), make([]float64, w.names)
+	of := make([]float64, len(kernels.Configs))
+	for c := range of {
+		of[c] = threadsOf(&kernels.Configs[c])
+	}
 	eachPiece(in, s, nil, func(d *timeline.Device, i int, _ int32) {
 		if d.Kind(i) != timeline.KernelWork {
 			return
 		}
 		n, c := kernels.Name(d.Row(i)), kernels.Config(d.Row(i))
-		sum[n], runs[n] = sum[n]+threadsOf(&kernels.Configs[c]), runs[n]+1
+		sum[n], runs[n] = sum[n]+of[c], runs[n]+1
 		switch at := config[n]; {
 		case at == unseen:
 			config[n] = c
