@@ -108,8 +108,7 @@ func hostCauses(a *comparison.Attribution) []comparison.AttributionRow {
 	return rows
 }
 
-// display names a kernel, or a kernel and what replaced it, as every table of the terminal does; name is of
-// either side.
+// display names a kernel, with what replaced it, as tables do. name is its name on either side.
 func display(c *comparison.Comparison, name string) doc.Cell {
 	of := lists.Find(c.Kernels, func(k *comparison.Kernel) bool {
 		base, head := comparison.Value(k.BaseName), comparison.Value(k.HeadName)

@@ -140,35 +140,35 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 // whose kernels are its own is no engine, and its author knows them.
 func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
 	step, largest := in.Step(), -1
+	unknown := func(n int) bool { return n < len(in.Kinds) && !in.Kinds[n].Category.Named() }
 	claims, ns := step.KernelClaims(func(n int) bool {
-		if n >= len(in.Kinds) || in.Kinds[n].Category.Named() {
-			return false
-		}
-		if largest < 0 || heavier(in, step, n, largest) {
+		if unknown(n) && (largest < 0 || heavier(in, step, n, largest)) {
 			largest = n
 		}
-		return true
+		return unknown(n)
 	})
 	few := step.Share(ns) < leastCategory
 	if few && (share == nil || *share < unnamedShare) {
 		return
 	}
 	refs := []report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")}
-	advice := []string{"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest."}
+	advice := []string{"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; " +
+		"the table of these kernels lists the largest."}
 	if few || 2*ns > step.Compute || toldAlone(in, step, largest) {
 		out.Find("unnamed_kernels", refs, advice...)
 		return
 	}
 	name, place := in.Kinds[largest].Display, ""
-	title := "Kernels that no rule knows take " + unit.Percent(step.Share(ns)) + " of the " + step.What() + mostIs(step.Kernels[largest], ns, name)
+	title := "Kernels that no rule knows take " + unit.Percent(step.Share(ns)) + " of the " + step.What() +
+		mostIs(step.Kernels[largest], ns, name)
 	if 10*step.Kernels[largest] >= 3*ns { // as of any place
 		place = name
 	}
-	if at := kit.LaunchedIn(in, claims); at != "" {
+	if at := kit.LaunchedIn(in, unknown, ns); at != "" {
 		title += ", launched inside " + kit.Quoted(at)
 	}
-	out.FindAs("unnamed_kernels", title, append(kernelRefs(in, step, largest), refs...), append(advice, counterAdvice(in))...).
-		At(place).Costs(step.Worth(ns), claims...)
+	refs, advice = append(kernelRefs(in, step, largest), refs...), append(advice, counterAdvice(in))
+	out.FindAs("unnamed_kernels", title, refs, advice...).At(place).Costs(step.Worth(ns), claims...)
 }
 
 // groupKernels adds up kernels by a property of their names, most time first.

@@ -303,13 +303,14 @@ func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float
 func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
 	step, stats := in.Step(), in.KernelStats()
 	tiny, count, most := mostlyTiny(stats.Tiny, stats.Names)
-	claims, ns := step.KernelClaims(func(name int) bool { return tiny[name] })
+	isTiny := func(name int) bool { return tiny[name] }
+	claims, ns := step.KernelClaims(isTiny)
 	title, place := "Launch storm: very many launches of very short kernels", ""
 	if 2*most.Count > count {
 		place = in.Kinds[most.Key].Display
 		title += ", most of them " + kit.Quoted(place)
 	}
-	if at := kit.LaunchedIn(in, claims); at != "" {
+	if at := kit.LaunchedIn(in, isTiny, ns); at != "" {
 		title += ", launched inside " + kit.Quoted(at)
 	}
 	short := step.Short * count / max(1, stats.All.Count) // the gaps before them

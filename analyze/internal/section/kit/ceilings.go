@@ -152,8 +152,9 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 		}}
 	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math", "fp64_math",
 		"unnamed_kernels":
+		names := f.kernels()
 		change = &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
-			if d.Kind(i) == timeline.KernelWork && f.claimsKernel(t.Kernels.Name(d.Row(i))) {
+			if d.Kind(i) == timeline.KernelWork && names[t.Kernels.Name(d.Row(i))] {
 				return f.leaves
 			}
 			return 1
@@ -162,7 +163,13 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 	return change, told
 }
 
-// claimsKernel reports whether the finding is about the kernels of a name.
-func (f *Finding) claimsKernel(name int32) bool {
-	return slices.ContainsFunc(f.claims, func(c Claim) bool { return c.of == "kernel" && c.name == name })
+// kernels are the names of kernels that the finding is about.
+func (f *Finding) kernels() map[int32]bool {
+	names := map[int32]bool{}
+	for _, c := range f.claims {
+		if c.of == "kernel" {
+			names[c.name] = true
+		}
+	}
+	return names
 }

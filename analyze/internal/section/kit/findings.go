@@ -105,21 +105,23 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 	return list, ns
 }
 
-// LaunchedIn is the range in which kernels with at least 30 % of the claimed time were launched, or empty.
-func LaunchedIn(in *Input, claims []Claim) string {
-	s, times := in.Step(), map[string]int64{}
-	f, places := Finding{claims: claims}, NewPlaces(in)
+// LaunchedIn is the range in which some kernels were launched, with at least 30 % of their time, ns, or empty.
+func LaunchedIn(in *Input, are func(name int) bool, ns int64) string {
+	s, times, places := in.Step(), map[string]int64{}, NewPlaces(in)
 	for i := range s.Device.Len() {
 		call := s.Device.Call(i)
-		if call == trace.None || s.Device.Kind(i) != timeline.KernelWork || !f.claimsKernel(in.Trace.Kernels.Name(s.Device.Row(i))) {
+		if call == trace.None || s.Device.Kind(i) != timeline.KernelWork || !are(int(in.Trace.Kernels.Name(s.Device.Row(i)))) {
 			continue
 		}
 		if rng, _ := places.Place(call); rng != "" {
-			name := string(kernelname.AppendRangeCanonical(nil, rng))
-			times[name] += s.Spans.Within(s.Device.Start(i), s.Device.End(i))
+			times[rng] += s.Spans.Within(s.Device.Start(i), s.Device.End(i))
 		}
 	}
-	names, _ := leading(times, sumOf(claims))
+	folded := map[string]int64{}
+	for rng, time := range times {
+		folded[string(kernelname.AppendRangeCanonical(nil, rng))] += time
+	}
+	names, _ := leading(folded, ns)
 	return first(names)
 }
 

@@ -199,7 +199,9 @@ func (x *stepLook) judge(g *timeline.Gap) {
 	if long.Thread == trace.None {
 		return
 	}
-	x.within(g.Start, late, func(lo, hi int64) { x.step.OldWaits += x.oldWaits[long.Thread].Within(lo, hi) })
+	if old := x.oldWaits[long.Thread]; len(old) > 0 {
+		x.within(g.Start, late, func(lo, hi int64) { x.step.OldWaits += old.Within(lo, hi) })
+	}
 	x.apart(g.Start, late, from, to, func(k int, lo, hi int64) {
 		for _, a := range x.allocs {
 			if start, end := max(lo, a.Start), min(hi, a.End); start < end {
