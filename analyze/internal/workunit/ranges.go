@@ -150,16 +150,15 @@ func (x *family) anchor() Anchor {
 	return Anchor{Names: []string{x.text}, Ranges: true, Coverage: min(1, x.share), Count: x.worked}
 }
 
-// otherAnchors are anchors of units that this capture could have instead: in another capture of the program the
-// ranges or the kernels may be it, by a little.
+// otherAnchors are anchors of units that are nearly this capture's. In another capture of the program they may be the
+// units: a family of ranges and, beside units by ranges, places in the kernel sequence.
 func otherAnchors(f *Search, r *Result) (list []Anchor) {
 	if len(r.Anchors) == 0 {
 		return nil
 	}
-	for _, x := range rangesOf(f).list {
-		if len(list) == 0 && !(r.Kind == KindNVTX && x.text == r.Name) {
-			list = append(list, x.anchor())
-		}
+	other := func(x **family) bool { return r.Kind != KindNVTX || (*x).text != r.Name }
+	if x := lists.Find(rangesOf(f).list, other); x != nil {
+		list = append(list, (*x).anchor())
 	}
 	if r.Kind == KindNVTX {
 		list = append(list, f.bySequence().Anchors...)
