@@ -34,9 +34,8 @@ type family struct {
 	alike   int // with the most frequent work
 	inner   int // inside another of the family
 	depth   int64
-	launch  int64 // GPU time launched inside
-	kernels int64 // likewise
-	members []int32
+	launch  int64   // GPU time launched inside
+	kernels int64   // likewise
 	share   float64 // of the time or the kernels of all GPU work, the smaller one
 }
 
@@ -238,11 +237,12 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family) (a
 			})
 		}
 	}
+	members := make([][]int32, len(families))
 	for k, i := range list {
 		if hash[k] != 0 {
-			x := &families[ofName[r.Name(int(i))]]
-			x.worked++
-			x.members = append(x.members, int32(k))
+			of := ofName[r.Name(int(i))]
+			families[of].worked++
+			members[of] = append(members[of], int32(k))
 		}
 	}
 	for i := range families {
@@ -251,7 +251,7 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family) (a
 			continue
 		}
 		counts := map[uint64]int{}
-		for _, k := range x.members {
+		for _, k := range members[i] {
 			counts[hash[k]]++
 			x.alike = max(x.alike, counts[hash[k]])
 		}
