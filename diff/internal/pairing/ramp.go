@@ -14,13 +14,15 @@ import (
 const (
 	leastRamp = 0.05 // change of the median between the windows
 	rampUnits = 8    // a window
+	sameRuns  = 0.05 // relative difference in kernels a unit up to which the windows do the same
 	bentRamp  = 2    // the most that the run between the windows is steeper than in the steeper one
 )
 
-// ramp says that two windows of one run differ by no more than it changed from the one to the other, at the rate
+// ramp says that two windows of one run, of as many kernels a unit, differ by no more than it changed from the one to the other, at the rate
 // at which it changes in them. It is empty if they do not.
 func ramp(b, h *side.View) string {
-	if !OneSession(b.C, h.C) || min(len(b.Units), len(h.Units)) < rampUnits {
+	if !OneSession(b.C, h.C) || min(len(b.Units), len(h.Units)) < rampUnits ||
+		b.Kernels != nil && h.Kernels != nil && math.Abs(h.Kernels.Mean-b.Kernels.Mean) > sameRuns*max(b.Kernels.Mean, h.Kernels.Mean) {
 		return ""
 	}
 	middle := func(v *side.View) float64 {
