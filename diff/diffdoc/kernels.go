@@ -44,7 +44,8 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	}
 	if detail {
 		t.Caption = nil
-		t.Columns = append(t.Columns, append(effectColumns(change), doc.Cols("+Interval", "+Paired by")...)...)
+		t.Columns = append(t.Columns, doc.Cols(">+"+change.Header("from more or fewer runs"),
+			">+"+change.Header("from slower or faster runs"), "+Interval", "+Paired by")...)
 	}
 	t.Columns[3].Bars = deltaBars(deltas)
 	num := func(scale unit.Scale, v *float64) string { return report.Of(v, scale.Format, comparison.NoValue) }
@@ -58,7 +59,8 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		if k.Class != comparison.Unsettled { // of kernels that is the result of a test, also in a study
 			class = changeWord(c, k.Class, k.Delta)
 		}
-		row := doc.Row(name, num(scale, k.Base), num(scale, k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k),
+		row := doc.Row(name, num(scale, k.Base), num(scale, k.Head), change.Delta(k.Delta), ratioText(k.Ratio),
+			arrow(format(k.BaseCount, report.Count), format(k.HeadCount, report.Count)),
 			arrow(num(run, perRun(k.Base, k.BaseCount)), num(run, perRun(k.Head, k.HeadCount))), class)
 		t.Rows = append(t.Rows, append(row, more...))
 	}
@@ -113,20 +115,10 @@ func briefName(c *comparison.Comparison, k *comparison.Kernel) doc.Cell {
 	return cell
 }
 
-// effectColumns split a change by what it comes from: how often kernels run, and how long one run takes.
-func effectColumns(change unit.Scale) []doc.Column {
-	return doc.Cols(">+"+change.Header("from more or fewer runs"), ">+"+change.Header("from slower or faster runs"))
-}
-
 // perRun is the time of one run, ns; nil if it is not known.
 func perRun(time, count *float64) *float64 {
 	if time == nil || comparison.Value(count) <= 0 {
 		return nil
 	}
 	return new(*time / *count)
-}
-
-// runs is how often a kernel runs in one unit.
-func runs(k *comparison.Kernel) string {
-	return arrow(format(k.BaseCount, report.Count), format(k.HeadCount, report.Count))
 }

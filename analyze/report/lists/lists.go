@@ -138,6 +138,14 @@ func At[T any, N int | int32](list *[]T, n N) *T {
 	return &(*list)[n]
 }
 
+// Nth is the n-th item of a list, or none if the list is shorter.
+func Nth[T any](list []T, n int, none T) T {
+	if n < len(list) {
+		return list[n]
+	}
+	return none
+}
+
 // AddTo adds numbers by key to those of another map.
 func AddTo[K comparable, N Number](sums, more map[K]N) {
 	for k, n := range more {

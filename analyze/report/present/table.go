@@ -280,9 +280,4 @@ func cell(v *View, c report.Column, x report.Cell, s cellScale) doc.Cell {
 }
 
 // at returns a cell of a row, null if the row is too short.
-func at(row []report.Cell, i int) report.Cell {
-	if i < len(row) {
-		return row[i]
-	}
-	return report.Null
-}
+func at(row []report.Cell, i int) report.Cell { return lists.Nth(row, i, report.Null) }

@@ -40,10 +40,7 @@ func CSV(w io.Writer, t *report.Table) error {
 	for _, row := range rows {
 		record = record[:0]
 		for i, c := range t.Columns {
-			var cell report.Cell
-			if i < len(row) {
-				cell = row[i]
-			}
+			cell := lists.Nth(row, i, report.Null)
 			for _, f := range fields[i] {
 				record = append(record, csvValue(cell, c.Kind, f.Exp10))
 			}

@@ -260,14 +260,8 @@ func (p *page) unfolds(s doc.Span) bool {
 
 // shortened returns a name as it is shown, and in full.
 func shortened(s, full string) (shown, whole string) {
-	s, full = Visible(s), Visible(full)
-	if s == "" {
-		s = unnamed
-	}
-	if full == "" {
-		full = s
-	}
-	return wording.Shorten(s, longestName), full
+	s = cmp.Or(Visible(s), unnamed)
+	return wording.Shorten(s, longestName), cmp.Or(Visible(full), s)
 }
 
 // name writes a name from the capture literally; a long one is shortened and unfolds to the full one.

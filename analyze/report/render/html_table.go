@@ -41,11 +41,7 @@ func (p *page) table(t doc.Table) {
 	}
 	p.put("<tbody>\n")
 	for i, row := range t.Rows {
-		id := ""
-		if i < len(t.RowIDs) {
-			id = t.RowIDs[i]
-		}
-		p.row(t.Columns, left, row, id, i)
+		p.row(t.Columns, left, row, lists.Nth(t.RowIDs, i, ""), i)
 	}
 	p.put("</tbody>\n")
 	if len(t.Foot) > 0 {
@@ -121,9 +117,7 @@ func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id strin
 		} else {
 			p.put(left[k])
 		}
-		if k < len(row) {
-			p.spans(row[k])
-		}
+		p.spans(lists.Nth(row, k, nil))
 		if i >= 0 && i < len(c.Bars) && c.Bars[i] != 0 {
 			p.put(cellBar(c.Bars[i], c.Bars))
 		}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"html"
 	"io"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -168,10 +170,7 @@ func (m markdown) summary(spans []doc.Span) string {
 		text := Visible(s.Text)
 		switch s.Kind {
 		case doc.KindName:
-			if text == "" {
-				text = unnamed
-			}
-			b.WriteString("<code>" + html.EscapeString(wording.Shorten(text, longestText)) + "</code>")
+			b.WriteString("<code>" + html.EscapeString(wording.Shorten(cmp.Or(text, unnamed), longestText)) + "</code>")
 		case doc.KindCode:
 			b.WriteString("<code>" + html.EscapeString(text) + "</code>")
 		default:
@@ -202,9 +201,7 @@ func (m markdown) table(t doc.Table) []string {
 	for _, cells := range slices.Concat(t.Rows, t.Foot) {
 		row := make([]string, n)
 		for i := range row {
-			if i < len(cells) {
-				row[i] = inline(cells[i], place{cell: true})
-			}
+			row[i] = inline(lists.Nth(cells, i, nil), place{cell: true})
 			width[i] = max(width[i], textWidth(row[i]))
 		}
 		rows = append(rows, row)

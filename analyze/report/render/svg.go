@@ -176,9 +176,6 @@ func (f figure) muted(sentences ...string) {
 // openRows opens the rows of a chart.
 func (f figure) openRows(class markup) { f.p.put("<div class=\"bars" + class + "\">\n") }
 
-// closeRows closes the rows of a chart, below their axis.
-func (f figure) closeRows() { f.p.put("</div>\n") }
-
 // barHeight is the height of a bar, in pixels.
 const barHeight = 16
 
@@ -238,10 +235,10 @@ func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 }
 
 // byStyle finds the series of a chart whose styles say what each is.
-func byStyle(f figure) map[string]*doc.Series {
-	of := map[string]*doc.Series{}
-	for i := range f.Series {
-		of[f.Series[i].Style] = &f.Series[i]
+func byStyle(f figure) map[string]doc.Series {
+	of := map[string]doc.Series{}
+	for _, s := range f.Series {
+		of[s.Style] = s
 	}
 	return of
 }

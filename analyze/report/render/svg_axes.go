@@ -191,10 +191,8 @@ func xs(s doc.Series) []float64 {
 	list := make([]float64, len(s.Values))
 	for i := range list {
 		list[i] = float64(i + 1)
-		if i < len(s.Labels) {
-			if v, err := strconv.ParseFloat(s.Labels[i], 64); err == nil {
-				list[i] = v
-			}
+		if v, err := strconv.ParseFloat(lists.Nth(s.Labels, i, ""), 64); err == nil {
+			list[i] = v
 		}
 	}
 	return list
@@ -258,10 +256,7 @@ func lines(f figure) {
 			more = "; " + strings.TrimPrefix(s.Note, ", ")
 		}
 		for i, v := range s.Values {
-			label := ""
-			if i < len(s.Labels) {
-				label = f.xText(s.Labels[i])
-			}
+			label := f.xText(lists.Nth(s.Labels, i, ""))
 			left, top := percent(x.at(at[i]), 1), percent(1-y.at(v), 1)
 			words := wording.Shorten(Visible(s.Name), 200) + ": " + label + ", " + unit.Format(v, f.Unit) + more
 			f.p.put(shape("circle", tip(words), "data-m", mark(n, i), "cx", left, "cy", top, "r", radius, "class", classes[k]))

@@ -45,8 +45,9 @@ func bars(f figure) {
 					"height", num(barHeight), "rx", "2", "class", class))
 		}
 	}
-	f.closeRows()
-	f.p.legend(lists.Map(f.Series, func(s doc.Series) string { return s.Name }), seriesColour)
+	f.p.put("</div>\n")
+	names := lists.Map(f.Series, func(s doc.Series) string { return s.Name })
+	f.p.legend(names, func(i int, _ string) markup { return colour(i) })
 }
 
 // stacked draws a bar of parts for each series. A single bar has the names of its parts in it; its legend only lists
@@ -85,7 +86,7 @@ func stacked(f figure) {
 		f.row(f.rowName(s.Name), barHeight, Visible(s.Name)+": "+strings.Join(words, ", "), unit.Format(whole, f.Unit),
 			shapes...)
 	}
-	f.closeRows()
+	f.p.put("</div>\n")
 	if !alone {
 		small = parts
 	}

@@ -45,8 +45,5 @@ func partColour(i int, name string) markup {
 	return fixedOr(name, colour(i))
 }
 
-// seriesColour is the colour of the i-th series, regardless of its name.
-func seriesColour(i int, _ string) markup { return colour(i) }
-
 // sides are the colours of the sides of a comparison.
 var sides = map[string]markup{"base": "side-base", "head": "side-head"}

@@ -10,14 +10,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// valueOf is a value of a series of a chart; NaN if it has none.
-func valueOf(s *doc.Series, i int) float64 {
-	if s == nil || i >= len(s.Values) {
-		return math.NaN()
-	}
-	return s.Values[i]
-}
-
 // forestBend is the change up to which the axis of a forest plot is nearly linear; beyond, it is nearly logarithmic, so
 // that a change of 2 % and one of 200 % are both visible.
 const forestBend = 0.05
@@ -26,22 +18,16 @@ const forestBend = 0.05
 // and the limit of its rule. The series have the styles point, low, high, noise and limit; NaN is unknown.
 func forest(f figure) {
 	of, most := byStyle(f), max(0.1, lists.Most(everyValue(f), math.Abs))
-	points := of["point"]
-	if points == nil {
-		return
-	}
+	points, unknown := of["point"], math.NaN()
 	end := math.Asinh(most * 1.05 / forestBend)
 	share := func(v float64) float64 { return (math.Asinh(v/forestBend) + end) / 2 / end }
 	place := func(v float64) markup { return percent(share(v), 1) }
 	f.openRows(" forest")
 	for i, v := range points.Values[:min(len(points.Values), len(points.Labels))] {
 		label, value := points.Labels[i], unit.Change(v)
-		low, high := valueOf(of["low"], i), valueOf(of["high"], i)
-		noise, limit := valueOf(of["noise"], i), valueOf(of["limit"], i)
-		class := colour(grey)
-		if i < len(points.Tones) {
-			class = cmp.Or(toneClasses[points.Tones[i]], class)
-		}
+		low, high := lists.Nth(of["low"].Values, i, unknown), lists.Nth(of["high"].Values, i, unknown)
+		noise, limit := lists.Nth(of["noise"].Values, i, unknown), lists.Nth(of["limit"].Values, i, unknown)
+		class := cmp.Or(toneClasses[lists.Nth(points.Tones, i, doc.Plain)], colour(grey))
 		words, shapes := shortName(label)+": "+value, rule("50%", "zero", num(barHeight))
 		if !math.IsNaN(low + high) {
 			words += ", interval " + unit.Change(low) + " to " + unit.Change(high)
@@ -71,7 +57,7 @@ func forest(f figure) {
 			"text-anchor", anchorAt(share(v)), "class", class))
 	}
 	f.p.put("</svg><span></span></div>\n")
-	f.closeRows()
+	f.p.put("</div>\n")
 	f.muted("A point is the change that the rule was held to, the line its interval, the shaded part the noise floor, the " +
 		"dashed mark the limit of the rule for this base. A rule fails if the point lies beyond both and the interval " +
 		"beyond zero. The axis is even up to about 5 %, and bends beyond.")

@@ -3,6 +3,8 @@ package render
 import (
 	"math"
 
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -15,9 +17,6 @@ const trendHeight = 240
 func trend(f figure) {
 	of := byStyle(f)
 	points, level := of["points"], of["level"]
-	if points == nil || level == nil {
-		return
-	}
 	n := float64(len(points.Values))
 	y := newAxis(false, everyValue(f))
 	room := (y.high - y.low) * edge * 4 // so that no dot is cut off, and marks have room for their text
@@ -35,10 +34,7 @@ func trend(f figure) {
 	f.p.put(stretched(paths))
 	for _, style := range []string{"border", "change"} {
 		s := of[style]
-		if s == nil {
-			continue
-		}
-		for k, at := range xs(*s) {
+		for k, at := range xs(s) {
 			left, anchor, away := (at-1)/n, markup("start"), markup("6")
 			if left > 0.6 {
 				anchor, away = "end", "-6"
@@ -47,19 +43,19 @@ func trend(f figure) {
 			if style == "border" {
 				row = num(trendHeight - 6 - 15*(k%3))
 			}
-			words := text(shortName(wordsOf(s.Words, k)))
+			words := text(shortName(lists.Nth(s.Words, k, "")))
 			f.p.put(rule(percent(left, 1), markup(style), "100%") + shape("text", words, "class", markup(style),
 				"x", percent(left, 1), "dx", away, "y", row, "text-anchor", anchor))
 		}
 	}
 	for i, v := range points.Values {
 		class := markup("night")
-		if i < len(points.Tones) && toneClasses[points.Tones[i]] != "" {
-			class += " " + toneClasses[points.Tones[i]]
+		if tone := toneClasses[lists.Nth(points.Tones, i, doc.Plain)]; tone != "" {
+			class += " " + tone
 		}
-		dot := shape("circle", tip(Visible(wordsOf(points.Words, i))), "data-m", mark(0, i), "cx", percent(x(i), 1),
+		dot := shape("circle", tip(Visible(lists.Nth(points.Words, i, ""))), "data-m", mark(0, i), "cx", percent(x(i), 1),
 			"cy", short((1-y.at(v))*trendHeight), "r", "4", "class", class)
-		if dest, ok := safeDest(wordsOf(points.Links, i)); ok { // keyboard users find the link in the table of nights
+		if dest, ok := safeDest(lists.Nth(points.Links, i, "")); ok { // keyboard users find the link in the table of nights
 			dot = shape("a", dot, "href", escape(dest), "tabindex", "-1", "aria-hidden", "true")
 		}
 		f.p.put(dot)
@@ -76,14 +72,6 @@ func trend(f figure) {
 	f.p.put("</svg>")
 	f.closePlot("")
 	f.muted(words, y.notZero(f.Unit))
-}
-
-// wordsOf is a text of a series; empty if it has none.
-func wordsOf(list []string, i int) string {
-	if i < len(list) {
-		return list[i]
-	}
-	return ""
 }
 
 // steps is the path of a line that is constant over each night, at factor times its value, from left to right or back.

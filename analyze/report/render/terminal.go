@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"io"
 	"strconv"
 	"strings"
@@ -18,10 +19,7 @@ type TerminalOptions struct {
 // Terminal writes a document as text for a terminal: aligned, wrapped and shortened to the width. It writes escape
 // sequences only if Color is set, and never from a name.
 func Terminal(w io.Writer, d doc.Document, o TerminalOptions) error {
-	if o.Width == 0 {
-		o.Width = 100
-	}
-	t := terminal{width: max(o.Width, 40), color: o.Color}
+	t := terminal{width: max(cmp.Or(o.Width, 100), 40), color: o.Color}
 	var b strings.Builder
 	for _, l := range t.blocks(d) {
 		b.WriteString(t.line(l) + "\n")
@@ -186,10 +184,7 @@ func (t terminal) frags(spans []doc.Span, base style, limit int) row {
 			f.style = bold
 		}
 		if f.name {
-			if f.text == "" {
-				f.text = unnamed
-			}
-			f.text = fit(f.text, limit)
+			f.text = fit(cmp.Or(f.text, unnamed), limit)
 		}
 		r = append(r, f)
 	}

@@ -60,11 +60,8 @@ func (t terminal) table(tab doc.Table) []row {
 
 // needed is how wide a terminal shows a table whole.
 func needed(grid [][]row) int {
-	total := -gutter
-	for i := range grid[0] {
-		total += gutter + columnWidth(grid, i)
-	}
-	return total
+	columns := lists.Indexes[int](len(grid[0]))
+	return lists.Sum(columns, func(i int) int { return columnWidth(grid, i) + gutter }) - gutter
 }
 
 func columnWidth(grid [][]row, i int) int {
@@ -83,9 +80,7 @@ func (t terminal) grid(tab doc.Table) [][]row {
 		for _, cells := range list {
 			line := make([]row, len(tab.Columns))
 			for i := range line {
-				if i < len(cells) {
-					line[i] = t.frags(cells[i], base, longestText)
-				}
+				line[i] = t.frags(lists.Nth(cells, i, nil), base, longestText)
 			}
 			grid = append(grid, line)
 		}
