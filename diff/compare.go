@@ -53,12 +53,8 @@ func (o *Options) fill() error {
 	if len(o.Policy.Waivers) > 0 && o.Today.IsZero() {
 		return errors.New("diff: the policy has waivers, and Options.Today does not say which of them have expired")
 	}
-	if o.Phase == "" {
-		o.Phase = o.Policy.Phase
-	}
-	if o.Batch == nil {
-		o.Batch = o.Policy.Batch
-	}
+	o.Phase = cmp.Or(o.Phase, o.Policy.Phase)
+	o.Batch = cmp.Or(o.Batch, o.Policy.Batch)
 	if o.MinShare <= 0 {
 		o.MinShare = o.Policy.MinShare
 	}
@@ -68,9 +64,7 @@ func (o *Options) fill() error {
 	if o.Top <= 0 {
 		o.Top = DefaultTop
 	}
-	if o.Seed == 0 {
-		o.Seed = DefaultSeed
-	}
+	o.Seed = cmp.Or(o.Seed, DefaultSeed)
 	return nil
 }
 

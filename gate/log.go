@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -150,10 +151,7 @@ func Defuse(text string) string {
 	text = strings.ReplaceAll(text, "##[", "## [")
 	var b strings.Builder
 	for text != "" {
-		end := strings.IndexAny(text, "\r\n") + 1
-		if end == 0 {
-			end = len(text)
-		}
+		end := cmp.Or(strings.IndexAny(text, "\r\n")+1, len(text))
 		line := text[:end]
 		start := strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
 		if rest, ok := strings.CutPrefix(start, "::"); ok {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -147,10 +148,7 @@ func (x *Index) PhaseMain(phase string) int {
 
 // readGroups reads the table of kinds of unit and matches its rows with the kinds that the unit lists.
 func (x *Index) readGroups() {
-	t := x.Table("unit", "unit_groups")
-	if t == nil {
-		t = x.Table("iterations", "iteration_groups") // of a log
-	}
+	t := cmp.Or(x.Table("unit", "unit_groups"), x.Table("iterations", "iteration_groups")) // the second is of a log
 	listed := x.Report.Unit.Groups
 	for i := range t.Len() {
 		mean, ok := t.Num(i, "mean")

@@ -25,9 +25,7 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 			if row != nil && Value(row.Delta) != 0 && (worst == nil || moreOf(row, worst) > 0) {
 				worst = row
 			}
-			if first == nil {
-				first = g
-			}
+			first = cmp.Or(first, g)
 		}
 		switch {
 		case worst != nil:

@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,9 +56,7 @@ func NewError(version string, v Verdict, text string) *Comparison {
 // Fill replaces nil slices and maps: "never null" holds for what was read as for what is written.
 func (c *Comparison) Fill() {
 	report.Complete(c)
-	if c.Answer.Direction == "" {
-		c.Answer.Direction = NoDirection
-	}
+	c.Answer.Direction = cmp.Or(c.Answer.Direction, NoDirection)
 }
 
 // closeEnough bounds, in ns, how far parts may be from their sum: means of integers, rounded to 53 bits and added up.

@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -108,10 +109,7 @@ func (s *Study) String() string {
 		parts = append(parts, fmt.Sprintf("step × %.3g", Value(s.Step)))
 	}
 	if d := Value(s.Communication); d != 0 {
-		what := s.Collective
-		if what == "" {
-			what = "exposed communication"
-		}
+		what := cmp.Or(s.Collective, "exposed communication")
 		parts = append(parts, what+" "+unit.Delta(d, report.Nanoseconds))
 	}
 	if s.Step != nil && s.Throughput != nil && Value(s.Throughput)*Value(s.Step) != 1 {

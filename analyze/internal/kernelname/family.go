@@ -1,6 +1,7 @@
 package kernelname
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -10,9 +11,7 @@ import (
 func (v view) family(info Info) string {
 	y := v.sym.unwrap()
 	op, dtype := v.operation(info, y)
-	if op == "" {
-		op = string(info.Category)
-	}
+	op = cmp.Or(op, string(info.Category))
 	if dtype == "" {
 		return info.Library + "/" + op
 	}
@@ -43,8 +42,7 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 		}
 		return kind + ":" + w.name + w.nth, dtypeOf(w.dtype)
 	}
-	dtype = typeNamed(y.text)
-	if dtype == "" {
+	if dtype = typeNamed(y.text); dtype == "" {
 		dtype = flatType(name)
 	}
 	if dtype == "" && info.Library == libATen && len(y.args) > 0 && isPlainType(y.args[0]) {

@@ -55,7 +55,8 @@ func trend(f figure) {
 		}
 		dot := shape("circle", tip(Visible(lists.Nth(points.Words, i, ""))), "data-m", mark(0, i), "cx", percent(x(i), 1),
 			"cy", short((1-y.at(v))*trendHeight), "r", "4", "class", class)
-		if dest, ok := safeDest(lists.Nth(points.Links, i, "")); ok { // keyboard users find the link in the table of nights
+		// keyboard users find the link in the table of nights
+		if dest, ok := safeDest(lists.Nth(points.Links, i, "")); ok {
 			dot = shape("a", dot, "href", escape(dest), "tabindex", "-1", "aria-hidden", "true")
 		}
 		f.p.put(dot)

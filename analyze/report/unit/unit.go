@@ -14,6 +14,7 @@
 package unit
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -215,9 +216,7 @@ func Shift(number string, exp10 int) string {
 	}
 	whole = strings.TrimLeft(digits[:point], "0")
 	fraction = strings.TrimRight(digits[point:], "0")
-	if whole == "" {
-		whole = "0"
-	}
+	whole = cmp.Or(whole, "0")
 	if fraction != "" {
 		return sign + whole + "." + fraction
 	}

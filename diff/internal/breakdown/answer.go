@@ -165,9 +165,7 @@ func (x *Parts) number(a *comparison.Answer, lead *story) *comparison.Row {
 	if c.Verdict == comparison.None { // a study is about the step
 		row = c.Row("unit.time.p50")
 	}
-	if row == nil {
-		row = c.Row("unit.time.mean")
-	}
+	row = cmp.Or(row, c.Row("unit.time.mean"))
 	if p := lead.parts; row.Metric == "unit.time.p50" {
 		mean := beside(c.Primary, row, "unit.time.mean")
 		if mean != nil && (!comparison.Real(row) || mean.Class == row.Class) &&

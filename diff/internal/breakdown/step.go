@@ -231,9 +231,7 @@ func join(r, next *comparison.StepRow) {
 	if r.HeadPosition == nil {
 		r.HeadPosition, r.HeadStart = next.HeadPosition, next.HeadStart
 	}
-	if r.Cause == "" {
-		r.Cause = next.Cause
-	}
+	r.Cause = cmp.Or(r.Cause, next.Cause)
 }
 
 // idle separates what changed in every step from what happens in some.

@@ -320,11 +320,9 @@ func lackUnits(base, head *side.Side) string {
 	for _, s := range []*side.Side{base, head} {
 		for _, c := range s.Captures {
 			if len(c.Kinds) == 0 {
-				if lacking == nil {
-					lacking = c.Report
-				}
-			} else if having == nil {
-				having = c.Report
+				lacking = cmp.Or(lacking, c.Report)
+			} else {
+				having = cmp.Or(having, c.Report)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package pairing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,10 +48,8 @@ func GPUs(base, head *side.Side) (b, h *comparison.OneGPU) {
 	of := func(s *side.Side) *comparison.OneGPU {
 		g := &comparison.OneGPU{}
 		for i, v := range s.Views {
-			n := int64(len(devicesOf(v)))
-			if n == 0 { // only the slowest is known of this kind
-				n = int64(len(v.C.Report.Environment.GPUs))
-			}
+			// of some kinds only the slowest is known
+			n := cmp.Or(int64(len(devicesOf(v))), int64(len(v.C.Report.Environment.GPUs)))
 			if several = several || n > 1; i == 0 {
 				*g = comparison.OneGPU{Device: v.Device(), Of: max(n, 1)}
 			} else if g.Device != v.Device() || g.Of != max(n, 1) {

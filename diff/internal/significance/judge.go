@@ -1,5 +1,7 @@
 package significance
 
+import "cmp"
+
 // Capture is one number in one capture: its units, or a summary of them.
 type Capture struct {
 	Units []float64 // by unit in run order, plain; may be a sample, or missing
@@ -137,12 +139,8 @@ const classTau = 0.03
 // pages give the formulae. The same arguments give the same verdicts; swapping the sides mirrors classes and
 // intervals.
 func Judge(numbers []Number, o Options) []Verdict {
-	if o.Alpha == 0 {
-		o.Alpha = Alpha
-	}
-	if o.Tau == 0 {
-		o.Tau = classTau
-	}
+	o.Alpha = cmp.Or(o.Alpha, Alpha)
+	o.Tau = cmp.Or(o.Tau, classTau)
 	if o.Adjust == nil {
 		o.Adjust = func(p []float64) []float64 { return p }
 	}

@@ -1,6 +1,7 @@
 package significance
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -40,10 +41,7 @@ func (q *question) several() bool { return len(q.base) > 1 && len(q.head) > 1 }
 // ask prepares a question, and settles at once what needs no statistics.
 func ask(n *Number, o Options) question {
 	q := question{n: n, base: n.Base, head: n.Head}
-	tolerance := n.Tolerance
-	if tolerance == 0 {
-		tolerance = o.Tau
-	}
+	tolerance := cmp.Or(n.Tolerance, o.Tau)
 	q.tau, q.tauClass = math.Log1p(tolerance), math.Log1p(min(tolerance, o.Tau))
 	if n.HigherBetter {
 		q.base, q.head = n.Head, n.Base

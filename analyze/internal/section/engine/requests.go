@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -106,10 +107,7 @@ func requests(in *kit.Input, out *kit.Output) {
 		if i >= maxLogRows {
 			continue
 		}
-		id := q.PublicID()
-		if id == "" {
-			id = "request " + strconv.Itoa(i+1)
-		}
+		id := cmp.Or(q.PublicID(), "request "+strconv.Itoa(i+1))
 		t.Row(
 			kit.Text("request_id", id), kit.Put("received_time", stamp(q.Received, log.Year)),
 			kit.Put("added_time", stamp(q.Added, log.Year)),

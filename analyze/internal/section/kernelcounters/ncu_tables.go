@@ -1,6 +1,7 @@
 package kernelcounters
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
@@ -108,10 +109,7 @@ func (s *ncuRun) details() {
 		bandwidth.Row(append(measured(bandwidth, k.Get),
 			kit.Text("kernel_name", k.Name), kit.Maybe("duration_ns", duration),
 			kit.Maybe("bandwidth_gbps", k.Throughput))...)
-		pid := first.PID
-		if pid == 0 {
-			pid = -1
-		}
+		pid := cmp.Or(first.PID, -1)
 		id, class := kit.Text("kernel_id", k.ID), kit.Text("classification", k.Classification())
 		metrics.Row(append(measured(metrics, k.Get), id, class, kit.Text("kernel_name", k.Name),
 			kit.Put("display_name", kit.OptionalCell(displayName(k.Name))), kit.Put("grid_size", kit.OptionalCell(k.Grid)),

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -34,9 +35,7 @@ func groupIDs(n int, kind func(i int) (phase string, batch, tokens int64)) []str
 	last := map[string]int{} // the last number given, by id without number
 	for i := range ids {
 		id, batch, tokens := kind(i)
-		if id == "" {
-			id = "step"
-		}
+		id = cmp.Or(id, "step")
 		switch {
 		case batch >= 0:
 			id += "/" + strconv.FormatInt(batch, 10)

@@ -285,9 +285,7 @@ func addUp(rows [][]report.Cell, column int) (sum report.Cell) {
 
 // Add puts the table into the report.
 func (t *Table) Add() {
-	if t.TotalRows == 0 {
-		t.TotalRows = int64(len(t.Rows))
-	}
+	t.TotalRows = cmp.Or(t.TotalRows, int64(len(t.Rows)))
 	t.out.section.Tables = append(t.out.section.Tables, t.Table)
 	if t.whole != nil {
 		all := t.Table
@@ -298,9 +296,7 @@ func (t *Table) Add() {
 
 // Attach writes the table as a CSV file only: for details too long for the report.
 func (t *Table) Attach() {
-	if t.TotalRows == 0 {
-		t.TotalRows = int64(len(t.Rows))
-	}
+	t.TotalRows = cmp.Or(t.TotalRows, int64(len(t.Rows)))
 	t.out.attach(t.Table)
 }
 
