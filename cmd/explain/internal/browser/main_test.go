@@ -97,7 +97,7 @@ func open(t *testing.T, file string, scripts bool) (context.Context, func() []st
 	t.Helper()
 	needBrowser(t)
 	tab, cancel := chromedp.NewContext(chromium.root)
-	ctx, expire := context.WithTimeout(tab, 5*time.Minute) // only a page that hangs takes that long
+	ctx, expire := context.WithTimeout(tab, 10*time.Minute) // only a page that hangs takes that long
 	t.Cleanup(func() { expire(); cancel() })
 	var complaints []string
 	seen := make(chan string, 1000)
