@@ -176,7 +176,7 @@ var libraryHeads = map[string]string{"unknown": "X::",
 	"marlin":   "marlin:: marlin_ marlin_repack_",
 	"deepgemm": "deep_gemm:: deep_gemm::transpose_ deepgemm_permute_", "flash-mla": "flash_mla:: flash_mla_",
 	"flash-attention": "flash:: flash_fwd_", "sglang": "sglang:: sgl_", "cudnn": "cudnn:: cudnn_",
-	"cublas": "ampere_ cublas::", "aten": "aten:: aten_",
+	"cublas": "ampere_ cublas::", "cupy": "cupy_", "aten": "aten:: aten_",
 	"cutlass": "cute:: cutlass_", "cub": "cub:: thrust::", "tensile": "cijk_"}
 
 // categoryTails are ends of names by which a category is known, in all its parts of a model and its collectives. The

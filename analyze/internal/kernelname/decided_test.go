@@ -156,6 +156,11 @@ var decidedSmall = []decided{
 	{"Fan2(float *, float *, float *, int, int, int)", Other, libUnknown, CompOther, "unknown/Fan2"},
 	{"void build_GPU2<128, 4>(int*, int*, int*, int, int, int, int*, int*, int, int*, int, int, int, short*)", Other, libUnknown, CompOther, ""},
 	{"nvfuser_none_f0_c0_r0_g0", Other, libNVFuser, CompOther, ""},
+	{"cupy_multiply__float64_float64_float64", Elementwise, libCuPy, CompElementwise, ""},
+	{"cupy_copy__float64_float64", Memory, libCuPy, CompMemory, ""},
+	{"cupy_sum", Reduce, libCuPy, CompOther, ""},
+	{"void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1, true>(cudnnTensorStruct)", Norm, libCUDNN, CompNorm, ""},
+	{"void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>(float, float, float, float)", Norm, libCUDNN, CompNorm, ""},
 	{"<unnamed>::nvfuser_pointwise_f0_c1_r0_g0(<unnamed>::Tensor<<unnamed>::__half, (int)3, (int)3>)", Elementwise, libNVFuser, CompElementwise, "nvfuser/nvfuser_pointwise_f0_c1_r0_g0"},
 	{"", Other, libUnknown, CompOther, "unknown/other"},
 }

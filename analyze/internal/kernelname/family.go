@@ -139,6 +139,7 @@ const (
 	libATen       = "aten"
 	libCUB        = "cub"
 	libNVFuser    = "nvfuser"
+	libCuPy       = "cupy"
 	libInductor   = "triton-inductor"
 	libTritonJIT  = "triton-jit" // a bare lower_snake name: most likely @triton.jit
 	libTensile    = "tensile"
@@ -159,6 +160,7 @@ var libraries = []struct {
 		parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_split_scan ^triton__ ^triton_#")},
 	{libTritonJIT, parsePatterns("matmul_ogs")},
 	{libNVFuser, parsePatterns("~nvfuser_")},
+	{libCuPy, parsePatterns("^cupy_")},
 	{libDeepEP, parsePatterns("deep_ep:: deepep")},
 	{libNVSHMEM, parsePatterns("nvshmem")},
 	{libFlashInfer, parsePatterns("flashinfer")},
