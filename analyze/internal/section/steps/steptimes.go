@@ -22,13 +22,12 @@ type stepTimes struct {
 	list  []report.Position // sums; the one after the last is the end
 	rest  int64
 
-	sample                 []int32  // by unit: its place among the sampled ones plus one, or 0
-	n                      int      // sampled units
-	dur, start, gap, alone *cells   // values for medians
-	hiccups                []hiccup // single long gaps or kernels, the longest first, at most maxHiccups
-	hiccupCount            int64
-	threshold              int64 // from which it is one, ns
-	values                 []int64
+	sample      []int32  // by unit: its place among the sampled ones plus one, or 0
+	n           int      // sampled units
+	hiccups     []hiccup // single long gaps or kernels, the longest first, at most maxHiccups
+	hiccupCount int64
+	threshold   int64 // from which it is one, ns
+	values      []int64
 }
 
 // maxCells bounds the sampled units times the positions: 8 bytes each, 16 where times are long.
@@ -104,23 +103,14 @@ func newStepTimes(q *sequence) *stepTimes {
 			}
 		}
 	}
-	memory := q.in.Trace.Memory()
-	for _, of := range []**cells{&s.dur, &s.start, &s.gap, &s.alone} {
-		*of = newCells(memory, s.n*(n+1))
-		defer (*of).free()
-	}
-	for i := range s.start.narrow {
-		s.start.narrow[i] = noNarrow
-	}
-	stretches, ran := q.device.Stretches(), make([]int, len(s.list))
-	for u, unit := range s.set.units {
-		x := &s.in.Units.Units[unit]
-		s.durations(u, x, ran)
-		s.account(u, x, stretches)
-	}
-	s.losses()
-	s.dur, s.start, s.gap, s.alone = nil, nil, nil, nil
+	s.durations()
+	s.account()
 	return s
+}
+
+// cells returns a cell for each position and sampled unit.
+func (s *stepTimes) cells() *cells {
+	return newCells(s.in.Trace.Memory(), s.n*len(s.list))
 }
 
 // position of a place in work, or -1.
@@ -146,33 +136,58 @@ func (s *stepTimes) add(to *cells, unit, position int, ns int64) {
 	}
 }
 
-// durations adds up how long the kernels of a unit took and when they started. ran is, by position, the unit that it
-// ran in last, plus one.
-func (s *stepTimes) durations(u int, x *workunit.Unit, ran []int) {
-	for i := int(s.from[u]); i < int(s.from[u+1]); i++ {
-		p := s.position(i)
-		if p < 0 {
-			continue
+// durations adds up how long the kernels of each unit took and when they started.
+func (s *stepTimes) durations() {
+	dur, start := s.cells(), s.cells()
+	defer dur.free()
+	defer start.free()
+	for i := range start.narrow {
+		start.narrow[i] = noNarrow
+	}
+	ran := make([]int, len(s.list)) // by position: the unit that it ran in last, plus one
+	for u, unit := range s.set.units {
+		begin := s.in.Units.Units[unit].Start
+		for i := int(s.from[u]); i < int(s.from[u+1]); i++ {
+			p := s.position(i)
+			if p < 0 {
+				continue
+			}
+			from, to := s.device.Start(int(s.work[i])), s.device.End(int(s.work[i]))
+			s.list[p].Time += to - from
+			s.add(dur, u, p, to-from)
+			if ran[p] == u+1 { // one of several that were folded
+				continue
+			}
+			ran[p] = u + 1
+			s.list[p].Ran++
+			s.list[p].Start += from - begin
+			if c := s.cell(u, p); c >= 0 {
+				start.set(c, from-begin)
+			}
 		}
-		from, to := s.device.Start(int(s.work[i])), s.device.End(int(s.work[i]))
-		s.list[p].Time += to - from
-		s.add(s.dur, u, p, to-from)
-		if ran[p] == u+1 { // one of several that were folded
-			continue
-		}
-		ran[p] = u + 1
-		s.list[p].Ran++
-		s.list[p].Start += from - x.Start
-		if c := s.cell(u, p); c >= 0 {
-			s.start.set(c, from-x.Start)
-		}
+	}
+	for p := range len(s.list) - 1 {
+		s.list[p].TimeMedian = s.median(dur, p)
+		s.list[p].StartMedian = s.median(start, p)
 	}
 }
 
-// account gives each moment of a unit in which kernels run to one of them, as kernel.exclusive_time_per_unit does: to
+// account gives the moments of each unit to positions, and finds the hiccups.
+func (s *stepTimes) account() {
+	gap, alone := s.cells(), s.cells()
+	defer gap.free()
+	defer alone.free()
+	stretches := s.device.Stretches()
+	for u, unit := range s.set.units {
+		s.moments(u, &s.in.Units.Units[unit], stretches, gap, alone)
+	}
+	s.losses(gap, alone)
+}
+
+// moments gives each moment of a unit in which kernels run to one of them, as kernel.exclusive_time_per_unit does: to
 // compute before communication, and within these to the kernel that started first. Gaps, and time in which only copies
 // and memsets run, go to the next kernel.
-func (s *stepTimes) account(u int, x *workunit.Unit, stretches *timeline.Stretches) {
+func (s *stepTimes) moments(u int, x *workunit.Unit, stretches *timeline.Stretches, gap, exclusive *cells) {
 	k, next := int(s.from[u]), int(s.from[u]) // of the unit's work: what is not before the piece; before the moment
 	end := int(s.from[u+1])
 	after := func(moment int64) int { // moments ascend
@@ -196,7 +211,7 @@ func (s *stepTimes) account(u int, x *workunit.Unit, stretches *timeline.Stretch
 		}
 		if k < end && int(s.work[k]) == i && s.position(k) >= 0 {
 			s.list[s.position(k)].Alone += ns
-			s.add(s.alone, u, s.position(k), ns)
+			s.add(exclusive, u, s.position(k), ns)
 			return
 		}
 		s.rest += ns
@@ -220,7 +235,7 @@ func (s *stepTimes) account(u int, x *workunit.Unit, stretches *timeline.Stretch
 		if to > from {
 			p := after(to)
 			g.AddWithin(from, to, &s.list[p].Gap)
-			s.add(s.gap, u, p, to-from)
+			s.add(gap, u, p, to-from)
 		}
 	}, func(i int, from, to int64, ends *[timeline.Idle]int64) {
 		copies(from, ends)
@@ -231,11 +246,11 @@ func (s *stepTimes) account(u int, x *workunit.Unit, stretches *timeline.Stretch
 	copies(x.End, &ends)
 }
 
-// median is that of the cells of a position that count.
-func (s *stepTimes) median(of *cells, p int, counts func(v int64) bool) int64 {
+// median is that of the cells of a position that have a time.
+func (s *stepTimes) median(of *cells, p int) int64 {
 	s.values = s.values[:0]
 	for i := p; i < s.n*len(s.list); i += len(s.list) {
-		if v := of.at(i); counts(v) {
+		if v := of.at(i); v != noTime {
 			s.values = append(s.values, v)
 		}
 	}
@@ -257,17 +272,14 @@ type hiccup struct {
 // maxHiccups bounds how many of them a report lists.
 const maxHiccups = 64
 
-// losses computes the medians, and finds the hiccups of the sampled units: times that exceed their median by a
-// twentieth of a unit.
-func (s *stepTimes) losses() {
-	every := func(int64) bool { return true }
+// losses computes the medians of gaps and of exclusive times, and finds the hiccups of the sampled units: times that
+// exceed their median by a twentieth of a unit.
+func (s *stepTimes) losses(gap, alone *cells) {
 	last := len(s.list) - 1
 	for p := range s.list {
-		s.list[p].GapMedian = s.median(s.gap, p, every)
+		s.list[p].GapMedian = s.median(gap, p)
 		if p < last {
-			s.list[p].TimeMedian = s.median(s.dur, p, every)
-			s.list[p].StartMedian = s.median(s.start, p, func(v int64) bool { return v != noTime })
-			s.list[p].AloneMedian = s.median(s.alone, p, every)
+			s.list[p].AloneMedian = s.median(alone, p)
 		}
 	}
 	s.threshold = int64(s.set.p50 / 20)
@@ -279,7 +291,7 @@ func (s *stepTimes) losses() {
 		for p := range s.list {
 			c := s.cell(u, p)
 			for part, excess := range [2]int64{
-				s.gap.at(c) - s.list[p].GapMedian, s.alone.at(c) - s.list[p].AloneMedian,
+				gap.at(c) - s.list[p].GapMedian, alone.at(c) - s.list[p].AloneMedian,
 			} {
 				if excess >= s.threshold {
 					list = append(list, hiccup{p, part, int64(s.in.Units.Units[unit].Number), excess})
