@@ -29,14 +29,13 @@ type Marker struct {
 	DecodeRequests  int64
 	DecodeTokens    int64 // tokens the decoding requests computed: more than requests if drafts are verified
 	Batch           int64 // size of the batch in requests, without padding
-	Padded          int64 // size the CUDA graph was padded to
 	Step            int64 // the engine's own number of the step
 }
 
 func unknownMarker(engine string) Marker {
 	return Marker{
 		Engine: engine, Requests: Unknown, PrefillRequests: Unknown, PrefillTokens: Unknown,
-		DecodeRequests: Unknown, DecodeTokens: Unknown, Batch: Unknown, Padded: Unknown, Step: Unknown,
+		DecodeRequests: Unknown, DecodeTokens: Unknown, Batch: Unknown, Step: Unknown,
 	}
 }
 

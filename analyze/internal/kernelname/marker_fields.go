@@ -26,7 +26,6 @@ func (c *cursor) try(want string) bool {
 
 func (c *cursor) digitNext() bool { return c.s != "" && isDigit(c.s[0]) }
 
-// number reads a decimal number.
 func (c *cursor) number() int64 {
 	n, rest, ok := leadingNumber(c.s)
 	c.s, c.ok = rest, c.ok && ok
@@ -96,7 +95,6 @@ func parseATOM(text string) (Marker, bool) {
 		return Marker{}, false
 	}
 	m.Requests, m.Batch = bs, bs
-	m.Padded = padded(body)
 	tok := orElse(body, "tok", Unknown)
 	switch word {
 	case "prefill":
@@ -118,18 +116,6 @@ func parseATOM(text string) (Marker, bool) {
 		m.Phase = phaseIdle
 	}
 	return m, true
-}
-
-// padded reads M of "bs=N/M".
-func padded(body string) int64 {
-	_, rest, _ := strings.Cut(body, "bs=")
-	_, rest, _ = leadingNumber(rest)
-	if rest, ok := strings.CutPrefix(rest, "/"); ok {
-		if n, _, ok := leadingNumber(rest); ok {
-			return n
-		}
-	}
-	return Unknown
 }
 
 // bracketed returns the text between head, which ends in "[", and the "]" that closes it at the end.
