@@ -153,6 +153,16 @@ func AddTo[K comparable, N Number](sums, more map[K]N) {
 	}
 }
 
+// Sampled decides whether to keep an item of this number: about 1 in 2, 4, 8 … of n, so that about most are left.
+// It is pseudo-random, but every list keeps the same numbers.
+func Sampled(number int64, n, most int) bool {
+	halvings := 0
+	for ; n > most; n = (n + 1) / 2 {
+		halvings++
+	}
+	return uint64(number)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
+}
+
 // Indexes are the numbers from 0 up to, but without, n.
 func Indexes[N int | int32](n int) []N {
 	list := make([]N, n)

@@ -1,4 +1,4 @@
-package side
+package lists
 
 import "testing"
 
@@ -11,7 +11,7 @@ func TestSampledSteps(t *testing.T) {
 			n = 125
 		}
 		for i := range int64(n) {
-			if sampled(1+i*every, n, 300) {
+			if Sampled(1+i*every, n, 300) {
 				kept++
 			}
 		}

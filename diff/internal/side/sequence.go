@@ -82,7 +82,6 @@ func (s *Side) Sequence() *Sequence {
 	return all
 }
 
-// sequence returns the sequence of one capture.
 func (v *View) sequence() *Sequence {
 	k := v.C.Report.Unit.Step(v.group.ID, v.Device())
 	if k == nil {

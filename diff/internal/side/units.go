@@ -74,22 +74,12 @@ func readUnits(x *report.Index, kinds []Group) []unit {
 		n, i := counts[k], seen[k]
 		seen[k]++
 		if stepped {
-			return !sampled(u.Step, n, most)
+			return !lists.Sampled(u.Step, n, most)
 		}
 		return n > most && i*most/n == (i+1)*most/n
 	})
 	lists.Sort(list, func(a, b unit) int { return cmp.Compare(a.start, b.start) })
 	return list
-}
-
-// sampled decides pseudo-randomly whether to keep a step: about 1 in 2, 4, 8 … of n, so that at most about most remain.
-// Every capture keeps the same steps.
-func sampled(step int64, n, most int) bool {
-	halvings := 0
-	for ; n > most; n = (n + 1) / 2 {
-		halvings++
-	}
-	return uint64(step)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
 }
 
 // seriesUnits returns the kept units of the series; ok is false if there is no series, or one without kernels.

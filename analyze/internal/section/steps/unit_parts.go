@@ -63,7 +63,7 @@ func partsOf(in *kit.Input, s *unitSet, steps []int64) *report.UnitParts {
 		if steps != nil {
 			n = steps[u]
 		}
-		if pick(n, len(s.units), mostPartUnits) {
+		if lists.Sampled(n, len(s.units), mostPartUnits) {
 			picked.units, numbers = append(picked.units, u), append(numbers, int64(x.Units[u].Number))
 			total += float64(x.Units[u].Time())
 		}
@@ -82,16 +82,6 @@ func partsOf(in *kit.Input, s *unitSet, steps []int64) *report.UnitParts {
 		}
 	}
 	return out
-}
-
-// pick takes about 1 in 2, 4, 8 … of n units, so that about most of them are left: pseudo-random, but the same numbers
-// in every capture.
-func pick(number int64, n, most int) bool {
-	halvings := 0
-	for ; n > most; n = (n + 1) / 2 {
-		halvings++
-	}
-	return uint64(number)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
 }
 
 // partTimes is a part, unit by unit.
