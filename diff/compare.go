@@ -226,12 +226,12 @@ func (x *comparer) nameUnit() {
 		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
 	}
 	b, k := x.sides.Kind, x.sides.HeadKind()
-	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = b.Phase, pairing.Optional(b.Batch), pairing.Optional(b.Tokens)
+	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = b.Phase, report.Optional(b.Batch), report.Optional(b.Tokens)
 	switch {
 	case (k.Batch < 0) != (b.Batch < 0):
 		c.Unit.Batch = nil
 	case k.Batch != b.Batch:
-		c.Unit.HeadBatch = pairing.Optional(k.Batch)
+		c.Unit.HeadBatch = report.Optional(k.Batch)
 	}
 	if k.Plain() != b.Plain() || !b.Plain() && k.Phase != b.Phase {
 		c.Unit.Phase = ""

@@ -159,8 +159,5 @@ func meanOf(o *kit.Output, id string, labels report.Labels, s *session.Sample) {
 }
 
 func floatOf(v *int64) *float64 {
-	if v == nil {
-		return nil
-	}
-	return new(float64(*v))
+	return report.Of(v, func(n int64) *float64 { return new(float64(n)) }, nil)
 }

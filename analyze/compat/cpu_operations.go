@@ -71,7 +71,7 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 			out.Float("cpu.op_total", l, s.Sum())
 		}
 		t.Partial(append(sampleFields(t, s),
-			kit.Text("what", o.Name), kit.Put("step_phase", kit.OptionalCell(o.Phase)), kit.Int("calls", s.N()),
+			kit.Text("what", o.Name), kit.Put("step_phase", report.OrNull(o.Phase)), kit.Int("calls", s.N()),
 			kit.Float("total", s.Sum()))...)
 	}
 	if d.Rows[name] > 0 {

@@ -42,7 +42,7 @@ func ncuRegions(in *kit.Input, out *kit.Output) {
 	out.FromEvidence(perfopt.Kind, len(list), "ncu/regions/report.json", "name", "total_ms", "kernel_count")
 	for _, r := range list {
 		t.Row(
-			kit.Text("region", r.Name), kit.Put("parent", kit.OptionalCell(r.Parent)), kit.Int("depth", r.Depth),
+			kit.Text("region", r.Name), kit.Put("parent", report.OrNull(r.Parent)), kit.Int("depth", r.Depth),
 			kit.Int("kernels", r.Kernels), kit.Float("time", r.Time))
 		if seen[r.Name] || len(seen) >= maxRegionMetrics {
 			continue

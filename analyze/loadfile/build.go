@@ -109,19 +109,12 @@ func (r *Result) list(records []Record) {
 	r.Every = max(1, int64((len(records)+maxListed-1)/maxListed))
 	for i := 0; i < len(records); i += int(r.Every) {
 		c := &records[i]
-		r.Requests = append(r.Requests, Request{Due: c.Due, Sent: c.Sent, First: known(c.First), End: c.End,
-			Input: known(c.Input), Output: known(c.Output), Failed: c.Failed})
+		r.Requests = append(r.Requests, Request{Due: c.Due, Sent: c.Sent, First: report.Optional(c.First), End: c.End,
+			Input: report.Optional(c.Input), Output: report.Optional(c.Output), Failed: c.Failed})
 	}
 }
 
 func within(v int64, limit *int64) bool { return limit == nil || v <= *limit }
-
-func known(v int64) *int64 {
-	if v < 0 {
-		return nil
-	}
-	return &v
-}
 
 // rates are those of the counts, if any request succeeded.
 func (r *Result) rates() {

@@ -36,14 +36,14 @@ func (s *rankSection) ranksOut() (causes [][]report.Cell) {
 			late = report.F(float64(sum.Late) / float64(sum.Last))
 		}
 		if at := slices.IndexFunc(s.run.chains, func(c chain) bool { return c.first == i }); at >= 0 && len(s.run.chains[at].Causes) > 0 {
-			because = orNull(s.run.chains[at].Causes[0].Act)
+			because = report.OrNull(s.run.chains[at].Causes[0].Act)
 		} else if len(sum.Causes) > 0 && sum.Causes[0].Time > 0 {
 			because = report.S(sum.Causes[0].Act)
 		}
-		rows = append(rows, []report.Cell{report.S(r.label), orNull(r.role), report.I(int64(r.host)), step, kernel,
+		rows = append(rows, []report.Cell{report.S(r.label), report.OrNull(r.role), report.I(int64(r.host)), step, kernel,
 			report.I(sum.N), report.I(sum.Time), report.I(sum.Wait), report.I(sum.Transfer), report.I(sum.Last), late,
 			report.I(sum.Worst), report.I(sum.Blame), because, report.S(s.f.captures[r.capture].Name), report.I(r.pid),
-			device, known(r.bubble), known(r.experts)})
+			device, report.Of(r.bubble, report.I, report.Null), report.Of(r.experts, report.I, report.Null)})
 		if !shown[i] {
 			continue
 		}
@@ -88,8 +88,8 @@ func (s *rankSection) chainsOut() {
 		if len(c.Causes) > 0 && c.Causes[0].Act != "" {
 			because, ns = report.S(c.Causes[0].Act), report.I(int64(math.Round(c.Causes[0].Time)))
 		}
-		rows = append(rows, []report.Cell{report.S(first.label), report.S(s.run.ranks[c.waiter].label), orNull(s.run.ranksNamed(c.others)),
-			orNull(s.run.ranksNamed(c.hops)), report.I(c.Time), because, ns, report.S(c.Kind), report.I(c.N), report.I(c.Of),
+		rows = append(rows, []report.Cell{report.S(first.label), report.S(s.run.ranks[c.waiter].label), report.OrNull(s.run.ranksNamed(c.others)),
+			report.OrNull(s.run.ranksNamed(c.hops)), report.I(c.Time), because, ns, report.S(c.Kind), report.I(c.N), report.I(c.Of),
 			report.S(s.f.captures[first.capture].Name), report.I(c.At)})
 		if shown[c.first] || i == 0 {
 			s.out.int("rank.first_time", report.Labels{"rank": first.label}, c.Time, c.N)
@@ -105,13 +105,6 @@ func (s *rankSection) chainsOut() {
 	s.out.note("\"Held others up\" is what all others together would have been spared without a rank that came last; " +
 		"\"Waits for it\" is all that the rank which waits longest waits because of it.")
 	s.out.table("rank_chains", rows, 0)
-}
-
-func orNull(text string) report.Cell {
-	if text == "" {
-		return report.Null
-	}
-	return report.S(text)
 }
 
 func (s *rankSection) clocksOut() {

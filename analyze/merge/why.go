@@ -242,10 +242,3 @@ func because(act, longer string) string {
 	}
 	return "its host spends " + longer + " more in " + act
 }
-
-func known(v *int64) report.Cell {
-	if v == nil {
-		return report.Null
-	}
-	return report.I(*v)
-}

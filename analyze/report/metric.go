@@ -211,6 +211,14 @@ func Of[T, R any](p *T, of func(T) R, none R) R {
 	return of(*p)
 }
 
+// Optional is a number, or nil if it is negative: unknown.
+func Optional(v int64) *int64 {
+	if v < 0 {
+		return nil
+	}
+	return &v
+}
+
 // ValueOr is the value of a pointer; none if it is nil.
 func ValueOr[T any](p *T, none T) T {
 	if p == nil {

@@ -178,6 +178,14 @@ func (c Cell) Equal(d Cell) bool {
 	return a == b
 }
 
+// OrNull is the cell of a text; null if it is empty.
+func OrNull(text string) Cell {
+	if text == "" {
+		return Null
+	}
+	return S(text)
+}
+
 // IsNull reports whether the value is unknown.
 func (c Cell) IsNull() bool { return c.p == nil }
 

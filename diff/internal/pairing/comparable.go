@@ -454,10 +454,3 @@ func Coverage(base, head *side.Side) (texts []string) {
 	}
 	return texts
 }
-
-func Optional(v int64) *int64 {
-	if v < 0 {
-		return nil
-	}
-	return &v
-}

@@ -134,7 +134,6 @@ type kindMatcher struct {
 	places map[*side.Capture][]int // kind of each unit
 }
 
-// view returns the view of a kind, or nil.
 func (m *kindMatcher) view(r kindRef) *side.View {
 	list, ok := m.views[r.c]
 	if !ok {

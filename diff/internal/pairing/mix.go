@@ -21,7 +21,7 @@ func (x *Sides) Mix() []comparison.Mix {
 	var list []comparison.Mix
 	for i := range x.Kinds {
 		k := &x.Kinds[i]
-		m := comparison.Mix{Phase: k.Name.Phase, Batch: Optional(k.Name.Batch), Tokens: Optional(k.Name.Tokens),
+		m := comparison.Mix{Phase: k.Name.Phase, Batch: report.Optional(k.Name.Batch), Tokens: report.Optional(k.Name.Tokens),
 			Compared: len(x.Base.Views) > 0 && k == x.Main}
 		m.BaseCount, m.BaseTime, m.BaseShare = x.Base.OfKind(k.Base)
 		m.HeadCount, m.HeadTime, m.HeadShare = x.Head.OfKind(k.Head)

@@ -192,9 +192,9 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 			out.Int("host.call_time", kit.Labels("call", name, "cause", timeline.HostCauseNames[c.cause]), c.time)
 		}
 		stack, most := x.mostStack(c)
-		t.Row(kit.Text("call", name), kit.Text("cause", timeline.HostCauseNames[c.cause]), kit.Put("group", kit.OptionalCell(group)),
+		t.Row(kit.Text("call", name), kit.Text("cause", timeline.HostCauseNames[c.cause]), kit.Put("group", report.OrNull(group)),
 			kit.Int("count", c.count), kit.Int("time", c.time), kit.Maybe("share", stat.Ratio(c.time, x.total)),
-			kit.Put("stack", kit.OptionalCell(stack)), kit.Put("stack_time", kit.Known(most)))
+			kit.Put("stack", report.OrNull(stack)), kit.Put("stack_time", kit.Known(most)))
 	}
 	t.Cut(in.Options.Top, "count", "time").Add()
 	if in.Trace.Tables.Has(trace.RoleOS) {
@@ -255,7 +255,7 @@ func framesTable(out *kit.Output, table, ratio string, frames []lateFrame, sampl
 		if i < maxNames {
 			out.Metric(ratio, kit.Labels("frame", f.name), share).N = samples
 		}
-		where := kit.Put("module", kit.OptionalCell(f.module))
+		where := kit.Put("module", report.OrNull(f.module))
 		if table == "host_python" {
 			where = kit.Int("line", f.line)
 		}
@@ -313,7 +313,7 @@ func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
 	for _, o := range x.instead {
 		rest -= o.time
 		pid := o.global >> 24 & 0xffffff
-		t.Row(kit.Put("process", kit.OptionalCell(x.processes[o.global>>24])), kit.Int("pid", pid),
+		t.Row(kit.Put("process", report.OrNull(x.processes[o.global>>24])), kit.Int("pid", pid),
 			kit.Int("tid", o.global&0xffffff), kit.Int("time", o.time), kit.Maybe("share", stat.Ratio(o.time, off)))
 	}
 	t.Partial(kit.Text("process", "(no thread that the capture follows)"), kit.Int("time", rest),

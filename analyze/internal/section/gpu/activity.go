@@ -90,7 +90,7 @@ func activity(in *kit.Input, out *kit.Output) {
 		row := []kit.Field{
 			kit.Int("start", s.starts[i]), kit.Int("launches", int64(launches[i])),
 			kit.Int("sync", int64(blocked[i])), kit.Int("copied", int64(copied[i])),
-			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", kit.OptionalCell(main[i])),
+			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", report.OrNull(main[i])),
 		}
 		if len(in.Timeline.Devices) > 0 {
 			row = append(row, kit.Float("busy", busy[i]))

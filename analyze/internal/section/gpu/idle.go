@@ -163,7 +163,6 @@ type deviceIdle struct {
 	all        []deviceGap // only if all rows were asked for
 }
 
-// idleByDevice is by device.
 func idleByDevice(in *kit.Input) []*deviceIdle {
 	return kit.Once(in, "idle", func() []*deviceIdle {
 		looks := idleLooks(in)
@@ -323,7 +322,7 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 			kit.Int("gap", g.Len()),
 			kit.Text("main_cause", timeline.CauseNames[g.Main()]),
 			kit.Put("previous", in.WorkNames().Cell(g.device, g.Prev)), kit.Put("next", in.WorkNames().Cell(g.device, g.Next)),
-			kit.Put("api_call", kit.OptionalCell(a.api)), kit.Put("nvtx_range", kit.OptionalCell(a.text)),
+			kit.Put("api_call", report.OrNull(a.api)), kit.Put("nvtx_range", report.OrNull(a.text)),
 			a.pid, kit.Put("tid", a.tid),
 		}
 		for c, ns := range g.Cause {

@@ -79,7 +79,6 @@ func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) str
 	return best
 }
 
-// deviceGap is one gap of one device.
 type deviceGap struct {
 	device *timeline.Device
 	timeline.Gap
@@ -160,7 +159,7 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 	for _, e := range groups.Rank(cmp.Compare) {
 		k := &index.Keys[e.Key]
 		t.Row(append(t.Stats(e.Summary), kit.Int("device_id", int64(k.device)), kit.PID(in.Trace.Procs, k.proc),
-			kit.Put("function", kit.OptionalCell(k.name)), kit.Int("count", e.Count), kit.Int("total", e.Total))...)
+			kit.Put("function", report.OrNull(k.name)), kit.Int("count", e.Count), kit.Int("total", e.Total))...)
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 }

@@ -95,7 +95,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		row := []kit.Field{
 			kit.Text("rule", ruleNames[s.rule]), kit.Text("api_name", api.Names[s.name].Name),
 			kit.Text("kind", kit.MemKinds[s.kind]), kit.Int("device_id", int64(s.device)),
-			kit.Put("range_name", kit.RangeCell(s.rng)), kit.Put("phase", kit.OptionalCell(s.phase)),
+			kit.Put("range_name", kit.RangeCell(s.rng)), kit.Put("phase", report.OrNull(s.phase)),
 			kit.Int("count", s.count), kit.Int("call", s.call), kit.Int("longest", s.longest),
 			kit.Int("gpu", s.gpu), kit.Int("bytes", s.bytes),
 		}

@@ -143,8 +143,8 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 		a := in.Trace.GPU(d.ID)
 		busy, ran := d.Busy(), kernels.At(d.ID)
 		t.Row(
-			kit.Int("device_id", int64(d.ID)), kit.Put("name", kit.OptionalCell(a.Name)),
-			kit.Put("chip", kit.OptionalCell(a.Chip)), kit.Put("compute_capability", kit.OptionalCell(capability(&a))),
+			kit.Int("device_id", int64(d.ID)), kit.Put("name", report.OrNull(a.Name)),
+			kit.Put("chip", report.OrNull(a.Chip)), kit.Put("compute_capability", report.OrNull(capability(&a))),
 			kit.Put("sm_count", stated(a.SMs)), kit.Put("memory_bytes", stated(a.MemoryBytes)),
 			kit.Put("memory_bandwidth_bytes_per_s", stated(a.MemoryBandwidth)),
 			kit.Put("clock_hz", stated(a.ClockHz)), kit.Text("pids", pidsOn(in, d.ID)),

@@ -263,7 +263,7 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 			kit.Int("busy", s.busy), kit.Text("devices", deviceList(s.devices))}
 		if s.proc != trace.None {
 			p := &in.Trace.Procs[s.proc]
-			row = append(row, kit.Put("process_name", kit.OptionalCell(p.Name)), kit.Text("machine", strconv.FormatInt(p.Global>>48, 16)))
+			row = append(row, kit.Put("process_name", report.OrNull(p.Name)), kit.Text("machine", strconv.FormatInt(p.Global>>48, 16)))
 		}
 		if in.Trace.Tables.Has(trace.RoleKernel) {
 			row = append(row, kit.Int("kernel_time", s.kernelNs), kit.Int("kernels", s.kernels))

@@ -219,8 +219,8 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	for _, e := range g.Rank(cmp.Compare) {
 		p := &places.Keys[e.Key]
 		t.Row(append(t.Stats(e.Summary),
-			kit.Put("range_name", kit.RangeCell(p.rng)), kit.Put("within", kit.OptionalCell(p.within)),
-			kit.Put("phase", kit.OptionalCell(p.phase)), kit.Text("api_name", p.api), kit.Int("count", e.Count),
+			kit.Put("range_name", kit.RangeCell(p.rng)), kit.Put("within", report.OrNull(p.within)),
+			kit.Put("phase", report.OrNull(p.phase)), kit.Text("api_name", p.api), kit.Int("count", e.Count),
 			kit.Int("total", e.Total))...)
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()

@@ -47,7 +47,7 @@ func (s *ncuRun) table() {
 			kit.Int("launches", int64(len(k.Launches))),
 			kit.Maybe("total", k.Duration), kit.Maybe("mean", meanDuration(k)),
 			kit.Maybe("dram_throughput", k.Throughput), kit.Maybe("dram_bytes", k.Bytes),
-			kit.Put("grid", kit.OptionalCell(k.Grid)), kit.Put("block", kit.OptionalCell(k.Block)))
+			kit.Put("grid", report.OrNull(k.Grid)), kit.Put("block", report.OrNull(k.Block)))
 		if k.Duration != nil {
 			row = append(row, kit.Maybe("share", stat.Ratio(*k.Duration, *s.all.Duration)))
 		}
@@ -97,7 +97,7 @@ func (s *ncuRun) details() {
 	for _, l := range s.data.Launches {
 		launches.Row(append(measured(launches, l.Get),
 			kit.Text("kernel_name", l.Kernel.Name), kit.Int("id", l.ID),
-			kit.Put("device_id", kit.Known(int64(l.Device))), kit.Put("grid", kit.OptionalCell(l.Grid)), kit.Put("block", kit.OptionalCell(l.Block)),
+			kit.Put("device_id", kit.Known(int64(l.Device))), kit.Put("grid", report.OrNull(l.Grid)), kit.Put("block", report.OrNull(l.Block)),
 			kit.Maybe("duration", l.Get(ncu.Duration)), kit.Maybe("dram_throughput", l.DRAMThroughput()))...)
 	}
 	launches.Cut(s.in.Options.DetailRows, "duration").Attach()
@@ -112,9 +112,9 @@ func (s *ncuRun) details() {
 		pid := cmp.Or(first.PID, -1)
 		id, class := kit.Text("kernel_id", k.ID), kit.Text("classification", k.Classification())
 		metrics.Row(append(measured(metrics, k.Get), id, class, kit.Text("kernel_name", k.Name),
-			kit.Put("display_name", kit.OptionalCell(displayName(k.Name))), kit.Put("grid_size", kit.OptionalCell(k.Grid)),
-			kit.Put("block_size", kit.OptionalCell(k.Block)), kit.Put("device", kit.Known(int64(first.Device))), kit.Put("cc", kit.OptionalCell(first.CC)),
-			kit.Put("process", kit.OptionalCell(first.Process)), kit.Put("process_id", kit.Known(pid)),
+			kit.Put("display_name", report.OrNull(displayName(k.Name))), kit.Put("grid_size", report.OrNull(k.Grid)),
+			kit.Put("block_size", report.OrNull(k.Block)), kit.Put("device", kit.Known(int64(first.Device))), kit.Put("cc", report.OrNull(first.CC)),
+			kit.Put("process", report.OrNull(first.Process)), kit.Put("process_id", kit.Known(pid)),
 			kit.Maybe("duration_us", duration), kit.Maybe("memory_throughput_gbs", k.Throughput),
 			kit.Maybe("roofline_ai_flops_per_byte", k.Intensity), kit.Maybe("roofline_flops_per_s", k.FlopRate))...)
 		classes.Row(id, class)

@@ -90,7 +90,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 		}
 		t.Row(
 			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
-			kit.Put("precision", kit.OptionalCell(k.Main())), kit.Maybe("flop", k.Flops), kit.Maybe("flop_rate", k.FlopRate),
+			kit.Put("precision", report.OrNull(k.Main())), kit.Maybe("flop", k.Flops), kit.Maybe("flop_rate", k.FlopRate),
 			kit.Maybe("intensity", k.Intensity), kit.Maybe("dram_throughput", k.Throughput),
 			kit.Maybe("attainable", rate), kit.Put("roof", name), kit.Maybe("ratio", share))
 		if t.Len() > maxNCUDetails {
@@ -150,7 +150,7 @@ func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 			label = strconv.Itoa(r.Device)
 		}
 		row := func(what, from, column string, value float64) {
-			t.Partial(kit.Put("device_id", kit.Known(int64(r.Device))), kit.Put("name", kit.OptionalCell(r.Name)), kit.Text("what", what),
+			t.Partial(kit.Put("device_id", kit.Known(int64(r.Device))), kit.Put("name", report.OrNull(r.Name)), kit.Text("what", what),
 				kit.Float(column, value), kit.Text("source", from))
 			out.FromEvidence(file.NCU, 1, from)
 		}

@@ -85,12 +85,7 @@ func CountCSVCol(id, title, csv string) report.Column {
 }
 
 // Cell of a pointer: null if nil.
-func Cell(v *float64) report.Cell {
-	if v == nil {
-		return report.Null
-	}
-	return report.F(*v)
-}
+func Cell(v *float64) report.Cell { return report.Of(v, report.F, report.Null) }
 
 func FloatCol(id, title, unit string) report.Column {
 	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
@@ -102,14 +97,6 @@ func Higher(a, b *float64) *float64 {
 		return b
 	}
 	return a
-}
-
-// OptionalCell is the cell of a name that may be missing.
-func OptionalCell(name string) report.Cell {
-	if name == "" {
-		return report.Null
-	}
-	return report.S(name)
 }
 
 // Known is a number; -1 means unknown.

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
@@ -66,7 +67,6 @@ func waitGaps(in *kit.Input) []*timeline.Visitor {
 // maxDirect is how many names are found without a lookup.
 const maxDirect = 1 << 12
 
-// number is the number of a target that was waited for.
 func (l *waitList) number(w waitFor) int32 {
 	place := int(w.work.Of)
 	switch {
@@ -172,7 +172,7 @@ func (r *pathRun) waits() {
 	t := r.out.Table("dependency_waits")
 	for _, x := range rows {
 		t.Row(kit.Int("device_id", int64(devices[x.device].ID)), kit.Text("reason", stepgraph.ReasonNames[x.reason]),
-			kit.Put("what", kit.OptionalCell(x.name)), kit.Int("gaps", x.count), kit.Int("time", x.ns),
+			kit.Put("what", report.OrNull(x.name)), kit.Int("gaps", x.count), kit.Int("time", x.ns),
 			kit.Maybe("share", stat.Ratio(x.ns, total)))
 	}
 	t.Cut(maxWaitRows, "gaps", "time", "share").Add()

@@ -232,7 +232,7 @@ func positionTable(d *stepData, list []report.Position, out *kit.Output) {
 			}
 		}
 		fields := []kit.Field{kit.Put("position", kit.Known(int64(at))), kit.Text("kernel_name", name),
-			kit.Put("category", kit.OptionalCell(category)), kit.Float("alone", float64(p.Alone)/n),
+			kit.Put("category", report.OrNull(category)), kit.Float("alone", float64(p.Alone)/n),
 			kit.Float("gap", float64(p.Idle())/n), kit.Float("copies", float64(p.Copies)/n),
 			kit.Maybe("share", stat.Ratio(float64(p.Sum()), float64(s.Time)))}
 		if p.Idle() > 0 {
