@@ -43,7 +43,6 @@ func ranksIn(c *side.Capture) []rankOf {
 	return list
 }
 
-// user is a process on a device.
 type user struct{ device, process int64 }
 
 // stepsOfRanks returns the kept units of each process on a device, of the kind that takes most of its time.

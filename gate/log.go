@@ -109,7 +109,6 @@ func (l *stepLog) appendable(variable string) (size int64, err error) {
 	return info.Size(), nil
 }
 
-// level of an annotation.
 type level func(a *githubactions.Action, format string, args ...any)
 
 var (

@@ -76,7 +76,6 @@ func (s *Session) Comment(ctx context.Context, c *comparison.Comparison, body fu
 	s.post(ctx, commentOn(c, body))
 }
 
-// commentOn is a comment on a comparison.
 func commentOn(c *comparison.Comparison, body func(int) string) comment {
 	regressed, improved, unsettled := c.Classes()
 	return comment{Verdict: c.Verdict, Changed: regressed+improved+unsettled > 0 || len(c.Structure) > 0, Body: body}

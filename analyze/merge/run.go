@@ -14,7 +14,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// process is one of a capture.
 type process struct {
 	capture int
 	pid     int64

@@ -155,7 +155,6 @@ func (s *output) table(id string, rows [][]report.Cell, total int) []report.Colu
 	return t.Columns
 }
 
-// rankReport returns the section on ranks.
 func (f *fold) rankReport(x *runFold) *rankSection {
 	s := &rankSection{run: x, f: f, out: output{section: report.Section{ID: "ranks", Title: "Ranks",
 		Group: report.GroupRanks, Status: report.OK,
@@ -282,7 +281,6 @@ func (x *runFold) missing(below int64) string {
 	return "ranks " + some(list, n)
 }
 
-// some lists the first of n names.
 func some(names []string, n int64) string {
 	text := strings.Join(names, ", ")
 	if more := n - int64(len(names)); more > 0 {

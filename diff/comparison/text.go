@@ -37,7 +37,6 @@ func IsLatency(metric string) bool {
 	return begins(metric, "serve.ttft", "serve.tpot", "serve.itl", "serve.e2e")
 }
 
-// begins reports whether a metric has one of these prefixes.
 func begins(metric string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }

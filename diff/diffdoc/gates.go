@@ -93,7 +93,6 @@ func accepted(c *comparison.Comparison) int {
 	})
 }
 
-// idleWaivers counts the waivers that warn.
 func idleWaivers(c *comparison.Comparison) int {
 	return lists.Count(c.Waivers, func(w comparison.WaiverUse) bool { return w.Warns() })
 }

@@ -188,7 +188,6 @@ const (
 	mostCorrelation = 0.9
 )
 
-// checked analyses a series.
 func (s *Series) checked(least float64) *Checked {
 	c := &Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights,
 		told: s.Read(change.Options{Least: least}), least: least}

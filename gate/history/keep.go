@@ -100,7 +100,6 @@ func thin(k *report.Report) bool {
 	return true
 }
 
-// unpack reads what pack wrote.
 func unpack(packed []byte) (*report.Report, error) {
 	b, err := unpacker().DecodeAll(packed, nil)
 	if err != nil {

@@ -225,7 +225,6 @@ func (c *Checks) Page(link func(r *Run) string) doc.Document {
 	return d
 }
 
-// newest returns the time of the newest night.
 func newest(c *Checked) time.Time { return c.Series.Nights[len(c.Series.Nights)-1].Time }
 
 // seriesBlocks returns the blocks of a page about one series.

@@ -314,7 +314,6 @@ func (s *Series) Level(until time.Time) *Level {
 	return l
 }
 
-// median is that of some nights.
 func median(nights []Night) float64 { return order.Median(followed(nights)) }
 
 // followed are the numbers of some nights in which changes are sought.

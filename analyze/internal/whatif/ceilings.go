@@ -184,7 +184,6 @@ func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
 	return most
 }
 
-// gains returns the gain on each device.
 func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 	times := c.times(change)
 	list := make([]Gained, len(c.face.r.Timeline.Devices))

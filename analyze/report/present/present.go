@@ -102,7 +102,6 @@ func unitOf(m *report.Metric) string {
 // Table finds a table by section and table id; nil if absent.
 func (v *View) Table(section, id string) *report.Table { return v.index.Table(section, id) }
 
-// devices lists the devices that have a metric.
 func (v *View) devices() (list []string) {
 	for _, m := range v.All("gpu.window") {
 		lists.Place[int32](&list, m.Labels["device"])

@@ -114,7 +114,6 @@ func deviceTable(v *View) doc.Table {
 	return headOf(v, t, rows, caption, "device_id", "compute", "exposed_comm", "exposed_copy", "idle", "idle_ratio")
 }
 
-// topKernels is the top of the kernels table.
 func topKernels(v *View) doc.Table {
 	t := v.Table("kernels", "kernels")
 	ids := []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"}
@@ -247,7 +246,6 @@ func (v *View) byWeight() []report.Warning {
 	return list
 }
 
-// warned reports whether the report has a warning of this code.
 func warned(v *View, code string) bool {
 	return slices.ContainsFunc(v.Warnings, func(w report.Warning) bool { return w.Code == code })
 }

@@ -32,7 +32,6 @@ const (
 	strokeRoom = longAxis / 1000 // in which small marks are one stroke
 )
 
-// timeline is the drawing of a timeline.
 type timeline struct {
 	p *page
 	*doc.Timeline

@@ -128,7 +128,6 @@ func distinct(names []string) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(names))))
 }
 
-// move adds times to a row.
 func move(r *comparison.AttributionRow, base, head float64) {
 	r.Base, r.Head, r.Delta = r.Base+base, r.Head+head, r.Delta+head-base
 }

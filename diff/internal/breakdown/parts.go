@@ -42,7 +42,6 @@ func (s *story) ownEvidence(d float64) bool {
 	})
 }
 
-// split are the rows of an attribution.
 type split []comparison.AttributionRow
 
 // part returns the row of a class or a cause; an empty one if there is none.

@@ -146,7 +146,6 @@ func (s *stepper) row(b, h int) comparison.StepRow {
 	return r
 }
 
-// between returns the row of two positions.
 func between(base, head *side.Position) comparison.StepRow {
 	r := comparison.StepRow{Positions: 1, BaseStart: base.Start, HeadStart: head.Start, BaseGap: base.Idle(),
 		HeadGap: head.Idle(), BaseCopies: base.Copies, HeadCopies: head.Copies, BaseKernel: base.Alone,

@@ -72,7 +72,6 @@ func (x *Parts) stories() []*story {
 	return list[:min(len(list), mostKinds)]
 }
 
-// rowsOf returns the primary rows of a kind.
 func rowsOf(primary []comparison.Row, k side.Kind) []comparison.Row {
 	return lists.Filter(primary, func(r comparison.Row) bool {
 		return r.Kind == k.String() && r.Labels["device"] == ""

@@ -22,7 +22,6 @@ const (
 	leastPart = 0.02 // share of the units' time on a side; a tenth of it for a part that only one side has
 )
 
-// partKey names a part.
 type partKey struct{ kind, name string }
 
 const overUnits = "t interval over units"
@@ -98,7 +97,6 @@ func rename(b, h map[partKey][]float64, u *units) {
 	}
 }
 
-// judge judges the parts of units.
 func (t *partTimes) judge(u *units) (out judgedParts) {
 	keys, parts := pooled(t.base, t.head, t.nb, t.nh)
 	whole := significance.Part{Base: make([]float64, t.nb), Head: make([]float64, t.nh)}

@@ -220,7 +220,6 @@ type Judged struct {
 	kernels map[string]significance.Number // by kernelKey
 }
 
-// key returns the key of a row in Judged.
 func key(row *comparison.Row) string { return row.Metric + "{" + row.Labels.String() + "}" }
 
 // Number returns the number by which a row was judged; ok is false if only its values are known.

@@ -80,7 +80,6 @@ func (d *Device) describe(h *header, fields []string, s style) {
 	}
 }
 
-// model is the device as a report has it.
 func (d *Device) model() report.GPU {
 	return report.GPU{Device: d.ID, Name: stated(d.Name), ComputeCap: stated(d.CC), SMs: stated(d.SMs),
 		MemoryBytes: stated(d.MemoryBytes), ClockHz: stated(d.Clock), MemoryBandwidth: stated(d.Bandwidth())}

@@ -106,7 +106,6 @@ const (
 	rooflineAchieved = "achieved in roofline: "
 )
 
-// name is one name of a field.
 type name struct {
 	field Field
 	rank  uint8 // the lower rank wins

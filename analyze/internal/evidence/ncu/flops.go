@@ -105,7 +105,6 @@ var (
 // forms are the ends of metrics that are counters.
 var forms = map[string]form{"sum": total, "sum.per_cycle_elapsed": everyCycle, "sum.per_second": everySecond}
 
-// counterOf is the counter that a metric is.
 func counterOf(metric string) counter {
 	if m := chartLabel().FindStringSubmatch(metric); m != nil {
 		return counter{strings.ToLower(m[1]), everyCycle}

@@ -170,7 +170,6 @@ func (h *header) process(fields []string) int64 {
 // maxJoin is how many lines one record with line breaks in quotes may span.
 const maxJoin = 64
 
-// valid is a line as text.
 func valid(line []byte) string { return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))) }
 
 // split splits a record into fields. Fields may be quoted, and a doubled quote stands for one; text between a closing

@@ -78,7 +78,6 @@ func (r *reader) take() (string, bool) {
 	return valid(line), ok
 }
 
-// line classifies a line.
 func (r *reader) line(line string, f row) {
 	trimmed := strings.TrimSpace(line)
 	if trimmed == "" {

@@ -125,7 +125,6 @@ func iteration(r *reader, m message) bool {
 	return true
 }
 
-// step adds an iteration.
 func (r *reader) step(row Iteration, engine int32) {
 	r.origins.wrote(r, true, engine)
 	if row.Generation > 0 {

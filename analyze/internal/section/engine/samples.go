@@ -23,7 +23,6 @@ type steadySample struct {
 	last   float64         // its value in the last line that states it
 }
 
-// steady reports whether a line is steady.
 func steady(s *serverlog.Sample) bool { return s.Steady }
 
 // sampled collects a statistic from lines.

@@ -319,7 +319,6 @@ func mostOnDevice(in *kit.Input, name int) (device int32, time int64) {
 	return device, time
 }
 
-// kernelAdvice is the advice for a kernel, by category.
 var kernelAdvice = map[kernelname.Category][]string{
 	kernelname.Attention:   {"Compare attention back ends for this shape and GPU (vLLM and SGLang: --attention-backend; older vLLM: VLLM_ATTENTION_BACKEND), and check that head size and dtype use the fast path."},
 	kernelname.GEMM:        {"Check the dtype (fp8 or bf16 rather than fp32), that tensor cores are used, and whether the batch is large enough to fill the GPU."},

@@ -247,7 +247,6 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	}
 }
 
-// phaseAdvice is the advice for a phase, by its name.
 func phaseAdvice(name string) []string {
 	switch name = strings.ToLower(name); {
 	case strings.Contains(name, "decode"), strings.Contains(name, "generation"):

@@ -98,7 +98,6 @@ func passed(m measured) *checked { return &checked{result: "ok", measured: m} }
 // unchecked is a check that could not be made.
 func unchecked(why string) *checked { return &checked{result: "not checked: " + why} }
 
-// failed is a check with a warning.
 func failed(m measured, code, text string) *checked { return &checked{"warning", m, code, text} }
 
 // that is a check that fails if bad is true.

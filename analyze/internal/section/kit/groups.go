@@ -105,7 +105,6 @@ func (g *Groups) Of(key int) stat.Sample {
 	return g.all.Slice(int(g.Offset[key]), int(g.Offset[key+1]))
 }
 
-// keys is how many keys there are.
 func (g *Groups) keys() int { return len(g.Offset) - 1 }
 
 // Sort sorts the numbers of each key.

@@ -192,7 +192,6 @@ func AllocationIdle(s *Step, t *trace.Trace) (ns int64, call, rng string) {
 	return ns, first(list), first(ranges)
 }
 
-// first is the first name, or empty.
 func first(names []string) string { return strings.Join(names[:min(1, len(names))], "") }
 
 // Allocates reports whether a call allocates, frees or pins memory at once. Many such calls wait for the device.

@@ -353,7 +353,6 @@ func (x *stepLook) finish() {
 	*x = stepLook{step: x.step} // the rest is not needed any more
 }
 
-// name names the ranges.
 func (x *latePart) name(names []string) {
 	for n, ns := range x.around {
 		x.Within[names[n]] = ns

@@ -25,7 +25,6 @@ type unitCost struct {
 	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
 }
 
-// unitCosts are the costs of all units, by unit.
 type unitCosts []unitCost
 
 // of are the costs of one sort of the units of a set.
@@ -45,7 +44,6 @@ type unitSums struct {
 	late  []*lateCalls // by device
 }
 
-// sumsOf are the sums of the units of the input.
 func sumsOf(in *kit.Input) unitSums {
 	return kit.Once(in, "unit costs", func() unitSums { return addUnits(in) })
 }

@@ -86,7 +86,6 @@ func (q *sequence) toShow() []shownUnit {
 	return list
 }
 
-// show lists the events of a unit.
 func (shown *shownUnit) show(in *kit.Input, names *nameTable) *report.UnitShown {
 	u := &in.Units.Units[shown.unit]
 	device := in.Units.Timeline.Devices[u.Index]

@@ -25,7 +25,6 @@ type Search struct {
 	skipped  []bool
 }
 
-// taken is one capture.
 type taken struct {
 	commit, machine int
 	y               float64 // ln of the value
@@ -169,7 +168,6 @@ func (s *Search) Next() int {
 	return best
 }
 
-// count returns the number of captures of the commits from to to.
 func (s *Search) count(from, to int) int {
 	return lists.Count(s.captures, func(c taken) bool { return c.commit >= from && c.commit <= to })
 }

@@ -235,7 +235,6 @@ func (b *bisection) announce() {
 	b.say("%s", text)
 }
 
-// commit returns the hash of the commit with a number.
 func (b *bisection) commit(number int) string {
 	if number == 0 {
 		return b.first

@@ -293,7 +293,6 @@ func (w *Window) Check() error {
 // begun reports whether nsys surely records by now a program that it started then.
 func (w *Window) begun(start time.Time) bool { return w.NVTX == "" && time.Since(start) >= w.Delay }
 
-// describe returns the window in words.
 func (w *Window) describe() string {
 	switch {
 	case w.NVTX != "":

@@ -164,7 +164,6 @@ func (f *githubFlags) failed(
 	return nil
 }
 
-// errorText returns the comment on an error.
 func errorText(err error, o diffrender.CommentOptions) func(limit int) string {
 	return func(limit int) string {
 		o := o // files are written side by side

@@ -158,7 +158,6 @@ func (f *listFlags) numbers(cmd *cobra.Command, e *cmdenv.Env, s *history.Store,
 	return render.Terminal(e.Out, pointsPage(runs, points), e.Terminal())
 }
 
-// runsPage lists workloads and runs.
 func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "runs", wording.Count(len(runs), "run")))

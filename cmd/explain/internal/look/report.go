@@ -286,7 +286,6 @@ func runOf(args []string) ([]string, error) {
 var ofOneCapture = []string{"ncu", "server-log", "prometheus", "evidence", "perfetto", "print-schema", "all-rows", "gpu-price",
 	"no-nvtx-kernel-map", "no-kernel-percentiles", "nvtx-coverage-warn-threshold"}
 
-// runReport makes one report of the captures of a run.
 func (f *reportFlags) runReport(cmd *cobra.Command, e *cmdenv.Env, captures []string) error {
 	if flag := cmdenv.Given(cmd, ofOneCapture); flag != "" {
 		return usage.Errorf("--%s is about one capture, and %d are named", flag, len(captures))

@@ -41,7 +41,6 @@ type field struct {
 	left  int // rows left out, including those that were never added
 }
 
-// put adds a fact.
 func (a *answer) put(name string, value any) {
 	a.fields = append(a.fields, field{name: name, value: encode(value)})
 }

@@ -135,7 +135,6 @@ func unproved(c *comparison.Comparison) (list []Unknown) {
 	return list
 }
 
-// causes returns the rows of an answer for an agent.
 func causes(rows []comparison.AnswerRow) []any {
 	list := []any{}
 	for _, r := range rows {

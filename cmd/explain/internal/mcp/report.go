@@ -42,7 +42,6 @@ func valueOf(m *report.Metric, sources bool) value {
 	return v
 }
 
-// finding is one finding in an answer.
 type finding struct {
 	ID       string   `json:"id"`
 	Severity string   `json:"severity"`
@@ -237,7 +236,6 @@ func (s *Server) table(ctx context.Context, a arguments) (string, error) {
 		nil
 }
 
-// rows returns the requested rows of a table.
 func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a arguments) (string, error) {
 	var columns []any
 	sortBy := -1

@@ -271,7 +271,6 @@ func (req request) answered(result any, err error) *response {
 	return r
 }
 
-// parse reads a line as a request or a notification.
 func parse(line []byte, long bool) (req request, err error) {
 	if long {
 		return req, &rpcError{codeRequest, fmt.Sprintf("a request is longer than %d bytes", maxRequest)}

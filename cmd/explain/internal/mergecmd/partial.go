@@ -117,7 +117,6 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 	return err
 }
 
-// partialOf is the partial of one capture.
 func partialOf(c *merge.Capture) ([]byte, error) {
 	var b bytes.Buffer
 	p := merge.NewWriter(&b)
