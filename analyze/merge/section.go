@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // maxRankMetrics is how many ranks have metrics of their own: those that others waited for longest. The table has all
@@ -278,15 +278,7 @@ func (x *runFold) missing(below int64) string {
 	case n == 1:
 		return "rank " + list[0]
 	}
-	return "ranks " + some(list, n)
-}
-
-func some(names []string, n int64) string {
-	text := strings.Join(names, ", ")
-	if more := n - int64(len(names)); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return "ranks " + wording.Some(list, int(n))
 }
 
 // heldUp reports how long ranks wait for others, if all clocks are known.

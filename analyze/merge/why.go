@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 const (
@@ -109,7 +110,7 @@ func (s *rankSection) residual() float64 {
 // ranksNamed lists ranks by their labels, only the first three if there are many.
 func (x *runFold) ranksNamed(list []int) string {
 	names := lists.Map(list[:min(len(list), 3)], func(i int) string { return x.ranks[i].label })
-	return some(names, int64(len(list)))
+	return wording.Some(names, len(list))
 }
 
 // acts are what a rank does while others wait, and how to say that it does it longer than they.

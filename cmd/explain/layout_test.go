@@ -116,7 +116,7 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/wording analyze/report/present", noSQL},
 
 	{"analyze/merge/ranks", "who waits for whom stands alone", "analyze/report/order", stdOnly},
-	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/report/unit analyze/internal/stat analyze/merge/ranks", noSQL},
+	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/report/unit analyze/report/wording analyze/internal/stat analyze/merge/ranks", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit analyze/report/wording diff/comparison", noSQL},

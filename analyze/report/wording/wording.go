@@ -2,6 +2,7 @@
 package wording
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -78,6 +79,15 @@ func ShortenTo(s string, limit, tail int) string {
 	}
 	r, tail := []rune(s), max(tail, 0)
 	return strings.TrimRight(string(r[:limit-tail-1]), " ,…") + "…" + strings.TrimLeft(string(r[len(r)-tail:]), "…") // it may be cut already
+}
+
+// Some lists names, and says how many more there are of all.
+func Some(names []string, all int) string {
+	text := strings.Join(names, ", ")
+	if more := all - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // Wrap breaks a text at its blanks into lines of at most width characters; a longer word is a line of its own.

@@ -131,11 +131,7 @@ func ofEvidence(c *comparison.Comparison) (a comparison.Answer) {
 		if len(t) == 0 || part.class == comparison.Unsettled && c.Verdict == comparison.Pass {
 			continue
 		}
-		text := part.word + strings.Join(t[:min(len(t), most)], ", ")
-		if more := len(t) - most; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		a.Notes = append(a.Notes, text)
+		a.Notes = append(a.Notes, part.word+wording.Some(t[:min(len(t), most)], len(t)))
 	}
 	if len(a.Notes) == 0 {
 		open := len(texts[comparison.Unsettled])

@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // UTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8, and drops the mark of UTF-8. Text
@@ -80,9 +80,5 @@ func WithoutNaN(b []byte) []byte {
 
 // Some names the first of the files, up to most, and says how many more there are.
 func Some(names []string, most int) string {
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return wording.Some(names[:min(most, len(names))], len(names))
 }
