@@ -57,11 +57,9 @@ func mayChange(s string) bool {
 			return true
 		}
 	}
-	return strings.Contains(s, "0x") || strings.Contains(s, "0X") || len(s) > 0 && tailByte(s[len(s)-1]) ||
-		s == "const" || s == "void"
+	return strings.Contains(s, "0x") || strings.Contains(s, "0X") || s == "const" || s == "void" ||
+		s != "" && strings.IndexByte("0123456789cde", s[len(s)-1]) >= 0
 }
-
-func tailByte(c byte) bool { return isDigit(c) || c == 'd' || c == 'c' || c == 'e' }
 
 // canonicalPass writes name once from left to right, in time linear in its length.
 func canonicalPass(name string) string {

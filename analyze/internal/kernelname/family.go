@@ -27,8 +27,10 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 		return trimTiles(y.base), ""
 	case info.Category == GEMM:
 		return v.gemmOp(y), v.gemmType(y)
+	case info.Category == MoEGEMM && strings.Contains(v.text, "swiglu"): // gate and up, not down
+		return "moe_gemm_swiglu", v.gemmType(y)
 	case info.Category == MoEGEMM:
-		return v.moeOp(), v.gemmType(y)
+		return "moe_gemm", v.gemmType(y)
 	case strings.HasPrefix(name, "fmhasm"): // trtllm-gen: shapes run on after the types
 		return "fmha", fmhaType(name)
 	}
@@ -72,13 +74,6 @@ func (v view) gemmOp(y symbol) string {
 // says nothing.
 func (v view) isGemvx(y symbol) bool {
 	return y.base == "kernel" && strings.Contains(v.text, "gemv")
-}
-
-func (v view) moeOp() string {
-	if strings.Contains(v.text, "swiglu") {
-		return "moe_gemm_swiglu" // gate and up projection; the one without is down
-	}
-	return "moe_gemm"
 }
 
 // fmhaType reads the type after "qkv" or "q" of fmhasm100fkernel_qkve4m3obfloat16….

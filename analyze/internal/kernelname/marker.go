@@ -130,7 +130,7 @@ func parseVLLM(text string) (Marker, bool) {
 	if c.try("new_") {
 		return parseNewCached(c)
 	}
-	if c.digitNext() {
+	if c.s != "" && isDigit(c.s[0]) {
 		c.number()
 		c.lit("_")
 	}

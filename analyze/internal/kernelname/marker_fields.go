@@ -24,8 +24,6 @@ func (c *cursor) try(want string) bool {
 	return ok
 }
 
-func (c *cursor) digitNext() bool { return c.s != "" && isDigit(c.s[0]) }
-
 func (c *cursor) number() int64 {
 	n, rest, ok := leadingNumber(c.s)
 	c.s, c.ok = rest, c.ok && ok

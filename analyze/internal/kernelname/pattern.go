@@ -6,7 +6,8 @@ import (
 )
 
 func (r *rule) matches(v *view) bool {
-	return (r.any.in(v.text) || anyWords(r.words, v)) && !r.not.in(v.text) && (r.raw == nil || r.raw.in(v.raw))
+	words := func(p wordPattern) bool { return p.in(v) }
+	return (r.any.in(v.text) || slices.ContainsFunc(r.words, words)) && !r.not.in(v.text) && (r.raw == nil || r.raw.in(v.raw))
 }
 
 // patterns match if one of them does.
@@ -104,7 +105,7 @@ func words(s string) string {
 		case !isAlnum(c):
 			border()
 			continue
-		case isUpper(c) && i > 0:
+		case c >= 'A' && c <= 'Z' && i > 0:
 			nextLower := i+1 < len(s) && isLower(s[i+1])
 			if isLower(s[i-1]) || nextLower {
 				border()
@@ -115,8 +116,6 @@ func words(s string) string {
 	border()
 	return string(out)
 }
-
-func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
@@ -150,10 +149,6 @@ type wordPattern []wordPart
 type wordPart struct {
 	lit   string
 	first bool // at the start of the function's own name
-}
-
-func anyWords(ps []wordPattern, v *view) bool {
-	return slices.ContainsFunc(ps, func(p wordPattern) bool { return p.in(v) })
 }
 
 func (p wordPattern) in(v *view) bool {

@@ -173,7 +173,8 @@ func (x *Sides) CheckEvidence() bool {
 			return false
 		}
 	}
-	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.commonKind() { // the other numbers can be compared all the same
+	common := func(k Kind) bool { return x.common(&k) } // the other numbers can be compared without
+	if x.Opt.Phase == "" && x.Opt.Batch == nil && !slices.ContainsFunc(x.Kinds, common) {
 		x.found.reason(comparison.DifferentWork, "no kind of iteration occurs on both sides: "+x.kindsText())
 		return false
 	}

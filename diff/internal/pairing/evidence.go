@@ -65,8 +65,3 @@ func otherEvidence(base, head *side.Side) string {
 	return fmt.Sprintf("base is %s and head is %s, which measure different things: compare files of one kind",
 		strings.Join(b, ", "), strings.Join(h, ", "))
 }
-
-// commonKind reports whether some kind of unit occurs in all captures.
-func (x *Sides) commonKind() bool {
-	return slices.ContainsFunc(x.Kinds, func(k Kind) bool { return x.common(&k) })
-}

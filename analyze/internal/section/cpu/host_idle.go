@@ -112,7 +112,7 @@ var HostIdle = kit.Section{
 const maxNames = 30 // metrics by name
 
 func hostIdle(in *kit.Input, out *kit.Output) {
-	x := lateness(in)
+	x := newLate(in)
 	t := out.Table("host_causes")
 	for i, d := range in.Timeline.Devices {
 		if d.Cause[timeline.CauseHost] == 0 {

@@ -62,11 +62,6 @@ type deviceLate struct {
 	instead map[int64]int64 // time by globalTid
 }
 
-// lateness is worked out once.
-func lateness(in *kit.Input) *late {
-	return kit.Once(in, "host idle", func() *late { return newLate(in) })
-}
-
 func newLate(in *kit.Input) *late {
 	t := in.Trace
 	looks := lateLooks(in)
@@ -236,7 +231,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 		}
 		x.ranges[name] += ns
 	}
-	cpus := newCPUWalk(in, seen)
+	cpus := &cpuWalk{threads: in.Threads, s: &in.Trace.Sched, seen: seen, thread: map[int32]*lastCPU{}, cpu: map[int64]*onCPU{}}
 	last := map[kit.LateCall]int32{}
 	x.Piece = func(p *timeline.HostPiece) {
 		x.causes[p.Cause] += p.Len()
@@ -316,11 +311,6 @@ type lastCPU struct {
 type onCPU struct {
 	rows   timeline.RowWalk // still to come
 	global int64            // who is on it, or 0
-}
-
-func newCPUWalk(in *kit.Input, seen *observers) *cpuWalk {
-	return &cpuWalk{threads: in.Threads, s: &in.Trace.Sched, seen: seen, thread: map[int32]*lastCPU{},
-		cpu: map[int64]*onCPU{}}
 }
 
 // switched is the current switch of a walk, unless it is after the moment; it moves to the next one.

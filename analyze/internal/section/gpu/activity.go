@@ -41,10 +41,6 @@ type steps struct {
 	last   int     // the last step that was found: events come by start
 }
 
-func newSteps(window interval.Interval, n int) *steps {
-	return &steps{window: window, n: n, starts: chunkStarts(window, n)}
-}
-
 // of is the step at a moment, or -1 outside of the window.
 func (s *steps) of(t int64) int {
 	if t < s.window.Start || t >= s.window.End {
@@ -75,7 +71,7 @@ func activity(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "the window is too short to be cut into steps")
 		return
 	}
-	s := newSteps(in.Span, activitySteps)
+	s := &steps{window: in.Span, n: activitySteps, starts: chunkStarts(in.Span, activitySteps)}
 	busy := make([]float64, s.n)
 	for i := range in.Timeline.Devices {
 		for k, use := range idleByDevice(in)[i].strip {

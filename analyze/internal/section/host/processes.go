@@ -259,8 +259,9 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 		coverage = coverageByProc(in)
 	}
 	for _, s := range list {
+		devices := lists.Map(s.devices, func(id int32) string { return strconv.Itoa(int(id)) })
 		row := []kit.Field{kit.PID(in.Trace.Procs, s.proc), kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
-			kit.Int("busy", s.busy), kit.Text("devices", deviceList(s.devices))}
+			kit.Int("busy", s.busy), kit.Text("devices", strings.Join(devices, ", "))}
 		if s.proc != trace.None {
 			p := &in.Trace.Procs[s.proc]
 			row = append(row, kit.Put("process_name", report.OrNull(p.Name)), kit.Text("machine", strconv.FormatInt(p.Global>>48, 16)))
@@ -282,11 +283,6 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 	}
 	t.Cut(max(in.Options.Top, kit.MaxProcMetrics), "kernel_time", "share", "kernels", "busy", "launches", "launch_time",
 		"syncs", "sync_time", "ranges").Add()
-}
-
-func deviceList(ids []int32) string {
-	texts := lists.Map(ids, func(id int32) string { return strconv.Itoa(int(id)) })
-	return strings.Join(texts, ", ")
 }
 
 // kernelsByPid shows the top kernels of each process; kernels of the same name on two devices are two rows.

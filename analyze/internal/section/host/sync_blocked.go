@@ -128,7 +128,8 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 			add(everyone)
 		}
 	}
-	if apart := processesApart(in); apart && len(moments[everyone]) == 0 {
+	several := func(s procSum) bool { return len(s.devices) > 1 } // a process that ran work on them
+	if len(moments[everyone]) == 0 && !slices.ContainsFunc(procSums(in), several) {
 		for _, dev := range in.Timeline.Devices {
 			for i := range dev.Len() {
 				work(dev, i)
@@ -141,11 +142,6 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		tell(p, math.MaxInt64)
 	}
 	return worked
-}
-
-// processesApart reports whether no process ran work on more than one device.
-func processesApart(in *kit.Input) bool {
-	return !slices.ContainsFunc(procSums(in), func(s procSum) bool { return len(s.devices) > 1 })
 }
 
 // processes emits the metrics of each process, and the most blocked thread of all.

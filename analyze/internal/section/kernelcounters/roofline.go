@@ -80,7 +80,8 @@ func roofline(in *kit.Input, out *kit.Output) {
 			continue
 		}
 		known += report.ValueOr(k.Duration, 0)
-		roof := roofOf(roofs, k)
+		of := func(r *ncu.Roof) bool { return r.Device == k.Launches[0].Device }
+		roof := cmp.Or(lists.Find(roofs, of), &ncu.Roof{})
 		rate, memory := roof.Attainable(k)
 		var share *float64
 		name := report.Null
@@ -169,11 +170,6 @@ func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 	if t.Len() > 0 {
 		t.Add()
 	}
-}
-
-// roofOf is the ceiling of the device that a kernel ran on first.
-func roofOf(roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
-	return cmp.Or(lists.Find(roofs, func(r *ncu.Roof) bool { return r.Device == k.Launches[0].Device }), &ncu.Roof{})
 }
 
 // rooflineChart draws operations per second over operations per byte: a point per kernel under the device's ceilings.

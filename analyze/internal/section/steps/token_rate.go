@@ -23,14 +23,10 @@ func tokenRate(in *kit.Input, sets []*unitSet, s *unitSet, p50 float64) *float64
 	if tokens == 0 || p50 <= 0 {
 		return nil
 	}
-	return new(float64(tokens) / float64(len(s.units)) / (p50 / 1e9) / float64(gpusOf(in.Units, sets, s)))
-}
-
-// gpusOf is how many GPUs run the units of a kind together: each has its own unit of a step.
-func gpusOf(x *workunit.Result, sets []*unitSet, s *unitSet) int {
-	return 1 + lists.Count(sets, func(o *unitSet) bool {
-		return o.group == s.group && o.device != s.device && together(x, s, o)
+	gpus := 1 + lists.Count(sets, func(o *unitSet) bool { // each has its own unit of a step
+		return o.group == s.group && o.device != s.device && together(in.Units, s, o)
 	})
+	return new(float64(tokens) / float64(len(s.units)) / (p50 / 1e9) / float64(gpus))
 }
 
 // together reports whether two GPUs run the same steps: they communicate, and their units overlap in pairs.
