@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
@@ -98,9 +99,7 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 			w := &x.Report.Warnings[i]
 			switch {
 			case w.Code == comparison.OtherRun:
-				if !slices.Contains(apart, of) {
-					apart = append(apart, of)
-				}
+				lists.Place[int32](&apart, of)
 			case slices.Contains(comparison.Doubts(), comparison.Code(w.Code)):
 				c.Warn(comparison.Code(w.Code), name+": "+w.Text)
 			}

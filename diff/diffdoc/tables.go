@@ -56,7 +56,6 @@ func severalKinds(c *comparison.Comparison) bool {
 	return len(kinds) > 1
 }
 
-// kindCell names a metric and its kind of unit.
 func kindCell(r *comparison.Row) doc.Cell {
 	return doc.Cell{doc.Code(r.Metric), doc.Text(" "), doc.Name(r.Kind)}
 }
@@ -182,9 +181,11 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 	}
 	t.Columns[4].Bars = deltaBars(costs)
 	for i, a := range calls {
+		// the class is of the mean time of one call, else of all
+		oneCall := report.Of(a.Ratio, func(r float64) float64 { return r - 1 }, costs[i])
 		row := doc.Row(doc.Name(a.Name), arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)),
 			scale.Format(comparison.Value(a.BaseTime)), scale.Format(comparison.Value(a.HeadTime)),
-			change.Delta(costs[i]), ratioText(a.Ratio), changeWord(c, a.Class, callChange(a)))
+			change.Delta(costs[i]), ratioText(a.Ratio), changeWord(c, a.Class, oneCall))
 		if !changed {
 			row = append(row, doc.Row(arrow(format(a.BaseMean, report.Nanoseconds), format(a.HeadMean, report.Nanoseconds)))...)
 		}
@@ -202,14 +203,6 @@ func countsTitle(noun string, counts []*float64) string {
 		return "Mean " + noun
 	}
 	return strings.ToUpper(noun[:1]) + noun[1:]
-}
-
-// callChange is the change that a call's class is of: of the mean time of one, else of all.
-func callChange(a comparison.API) float64 {
-	if a.Ratio != nil {
-		return comparison.Value(a.Ratio) - 1
-	}
-	return callCost(a)
 }
 
 // structureList names what changed in the structure of a step.

@@ -118,9 +118,7 @@ func (p *speller) run() {
 			p.pop('<', ">")
 		case c == ')':
 			p.pop('(', ")")
-		case c == '}':
-			p.pop('{', "}")
-		case c == ']' && p.top() == '{':
+		case c == '}', c == ']' && p.top() == '{':
 			p.pop('{', "}")
 		case c == ']':
 			p.pop('[', "]")
@@ -196,9 +194,7 @@ func (p *speller) word() {
 	}
 	w := p.src[start:p.i]
 	switch {
-	case w == "const":
-		p.space = true
-	case w == "void" && p.isReturnType():
+	case w == "const", w == "void" && p.isReturnType():
 		p.space = true
 	case (w == "true" || w == "false") && len(p.open) > 0:
 		if w = "0"; p.src[start] == 't' {

@@ -98,14 +98,12 @@ func ParseMarker(text string) (Marker, bool) {
 	switch text[0] {
 	case 's':
 		return parseSGLang(text)
-	case '[':
+	case '[', '_':
 		return parseTRTLLM(text)
 	case 'L':
 		return parseLLM(text)
 	case 'P':
 		return parseProfilerStep(text)
-	case '_':
-		return parseTRTLLM(text)
 	case 'B':
 		return parseMLC(text)
 	case '{':

@@ -1,5 +1,7 @@
 package render
 
+import "cmp"
+
 // fixed lists the names that have the same colour on every page: categories of kernels, classes of a unit's time,
 // causes of idle time. The style sheet has the colours, which colour-blind readers can distinguish (a test measures
 // it); unknown parts are pale, and rests grey.
@@ -30,12 +32,7 @@ const grey = 6
 func colour(i int) markup { return "c" + num(i%palette) }
 
 // fixedOr is the fixed colour of a name, or another if it has none.
-func fixedOr(name string, other markup) markup {
-	if class, ok := fixed[name]; ok {
-		return class
-	}
-	return other
-}
+func fixedOr(name string, other markup) markup { return cmp.Or(fixed[name], other) }
 
 // partColour is the colour of the i-th part of a whole: its fixed one, or the next of the palette.
 func partColour(i int, name string) markup {
@@ -45,5 +42,4 @@ func partColour(i int, name string) markup {
 	return fixedOr(name, colour(i))
 }
 
-// sides are the colours of the sides of a comparison.
 var sides = map[string]markup{"base": "side-base", "head": "side-head"}

@@ -88,13 +88,10 @@ func fitting(name string, share float64) string {
 // flameColour is the colour of a box: ranges all have the same colour, whatever their names, and a kernel has that of
 // its category.
 func flameColour(s doc.Series) markup {
-	switch class, ok := fixed[s.Category]; {
-	case ok:
-		return class
-	case s.Category != "":
-		return "k-unknown"
+	if s.Category == "" {
+		return "range"
 	}
-	return "range"
+	return fixedOr(s.Category, "k-unknown")
 }
 
 // A change is red for an increase and green for a decrease, in three steps by its share of the whole.

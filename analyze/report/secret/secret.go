@@ -127,9 +127,7 @@ func mayHold(name string) bool {
 				return true
 			}
 			continue
-		case c == '@':
-			return true
-		case c == '-' && i > 0 && name[i-1] == '-':
+		case c == '@', c == '-' && i > 0 && name[i-1] == '-':
 			return true
 		case c == '=', c == ':' && !strings.HasPrefix(name[i+1:], ":") && (i == 0 || name[i-1] != ':'):
 			if keyWord(name[:i]) {

@@ -45,20 +45,18 @@ func EvidenceOnly(base, head *side.Side) bool {
 	return true
 }
 
+func evidenceKinds(captures ...*side.Capture) (list []string) {
+	for _, c := range captures {
+		for _, e := range c.Report.Evidence {
+			lists.Place[int32](&list, e.Kind)
+		}
+	}
+	return list
+}
+
 // otherEvidence says that the sides have no kind of evidence in common; empty if they have one.
 func otherEvidence(base, head *side.Side) string {
-	kinds := func(s *side.Side) []string {
-		var list []string
-		for _, c := range s.Captures {
-			for _, e := range c.Report.Evidence {
-				if !slices.Contains(list, e.Kind) {
-					list = append(list, e.Kind)
-				}
-			}
-		}
-		return list
-	}
-	b, h := kinds(base), kinds(head)
+	b, h := evidenceKinds(base.Captures...), evidenceKinds(head.Captures...)
 	if slices.ContainsFunc(b, func(k string) bool { return slices.Contains(h, k) }) {
 		return ""
 	}

@@ -256,7 +256,6 @@ func (m *kindMatcher) samePlaces(a, b kindRef) float64 {
 	return both / max(n, k, 1)
 }
 
-// placesOf returns the kind of each unit of a capture.
 func (m *kindMatcher) placesOf(c *side.Capture) []int {
 	if _, ok := m.places[c]; !ok {
 		m.places[c] = side.KindsByPlace(&c.Report.Unit, c.Kinds)

@@ -2,7 +2,6 @@ package pairing
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -58,13 +57,7 @@ func residue(base, head *side.Side, env policy.Environment) (list []comparison.R
 		return strings.TrimSpace(c.Report.Unit.Kind + " " + c.Report.Unit.Name)
 	})
 	add("evidence", true, func(c *side.Capture) string {
-		var kinds []string
-		for _, e := range c.Report.Evidence {
-			if !slices.Contains(kinds, e.Kind) {
-				kinds = append(kinds, e.Kind)
-			}
-		}
-		return cmp.Or(strings.Join(kinds, ", "), "none")
+		return cmp.Or(strings.Join(evidenceKinds(c), ", "), "none")
 	})
 	add("maps", true, func(c *side.Capture) string {
 		var list []string
@@ -88,10 +81,7 @@ func Identical(base, head []*side.Capture) bool {
 	}
 	for i, b := range base {
 		h := head[i]
-		if !b.HoldsWork() || !h.HoldsWork() || b.Report.Unit.Kind != h.Report.Unit.Kind {
-			return false
-		}
-		if !b.Within(h) || !h.Within(b) {
+		if !b.HoldsWork() || !h.HoldsWork() || b.Report.Unit.Kind != h.Report.Unit.Kind || !b.Within(h) || !h.Within(b) {
 			return false
 		}
 	}

@@ -319,10 +319,7 @@ func NameKernels(kernels []comparison.Kernel, base, head *side.Side) {
 		if full == nil {
 			return nil
 		}
-		text, ok := short[side][*full]
-		if !ok {
-			text = *full
-		}
+		text := cmp.Or(short[side][*full], *full)
 		seen[side][text]++
 		if n := seen[side][text]; n > 1 {
 			text += " (" + strconv.Itoa(n) + ")"

@@ -90,9 +90,7 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Outcome, v.Code, v.Loose = Holds, "", true
 	case q.few:
 		v.Code = TooFewUnits
-	case q.drifts:
-		v.Code = Drifting
-	case q.loose && (q.v.Base.drifts(unitsOf(q.base)) || q.v.Head.drifts(unitsOf(q.head))):
+	case q.drifts, q.loose && (q.v.Base.drifts(unitsOf(q.base)) || q.v.Head.drifts(unitsOf(q.head))):
 		v.Code = Drifting
 	default:
 		v.Code = WideInterval

@@ -138,9 +138,7 @@ func (f *githubFlags) session(ctx context.Context, e *cmdenv.Env, folder string)
 // exitCode returns the exit code of a verdict; --exit-on can make it milder or stricter.
 func (f *githubFlags) exitCode(v comparison.Verdict) int {
 	switch {
-	case f.exitOn == "never":
-		return cmdenv.OK
-	case (f.exitOn == "error" || f.exitOn == "fail") && v == comparison.Inconclusive:
+	case f.exitOn == "never", (f.exitOn == "error" || f.exitOn == "fail") && v == comparison.Inconclusive:
 		return cmdenv.OK
 	case f.exitOn == "warn" && v == comparison.Warn:
 		return cmdenv.Fail
