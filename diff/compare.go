@@ -147,7 +147,6 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	return c, c.Validate()
 }
 
-// comparer is a comparison in progress.
 type comparer struct {
 	C          *comparison.Comparison
 	Opt        Options
@@ -179,7 +178,6 @@ func (x *comparer) rows() {
 	c.Reasons = append(c.Reasons, found.Reasons...)
 }
 
-// units compares units of work.
 func (x *comparer) units() {
 	c := x.C
 	x.sides.Work()

@@ -141,7 +141,6 @@ func recordName(number int, key string) string {
 	return oneLine(fmt.Sprintf("explain: seen on #%d (%s)", number, CleanKey(key)), 200)
 }
 
-// writeRecord writes a record to its head.
 func (c *client) writeRecord(ctx context.Context, r *record, url, title string) error {
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -20,7 +20,6 @@ const (
 	perPage  = 100
 )
 
-// found is a comment of ours.
 type found struct {
 	id   int64
 	url  string

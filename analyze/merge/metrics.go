@@ -20,7 +20,6 @@ type metricsFold struct {
 	named   map[int64]bool // GPUs beyond maxDevices that have metrics of their own
 }
 
-// metricFold accumulates one metric.
 type metricFold struct {
 	m     report.Metric // of the first capture that has it
 	rule  report.Merge

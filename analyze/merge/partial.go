@@ -202,7 +202,6 @@ func (p *Writer) Capture(c *Capture) error {
 	return nil
 }
 
-// encode returns the capture as a line of JSON.
 func (c *Capture) encode() ([]byte, error) {
 	own := *c.Report
 	own.Trace.Name = "" // a copy under another name is the same capture

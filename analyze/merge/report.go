@@ -12,7 +12,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// report makes the report of the captures that were added.
 func (f *fold) report() *report.Report {
 	x := f.study()
 	// by capture: the place of its first rank, those with none last

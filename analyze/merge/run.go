@@ -233,7 +233,6 @@ func unlike(taken map[string]bool, name string) string {
 	return own
 }
 
-// stepTime is one step of a rank.
 type stepTime struct{ number, ns int64 }
 
 // steps finds the steps of each rank: the kept units of its main kinds, on the device where they take most time. Of a

@@ -101,7 +101,6 @@ var Metrics = []report.MetricDef{
 var source = report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL", "MPI_OTHER_EVENTS", "NVTX_EVENTS"},
 	Columns: []string{"start", "end", "globalPid", "globalTid", "deviceId", "textId", "binaryData"}}
 
-// rankSection builds the section on ranks.
 type rankSection struct {
 	run   *runFold
 	out   output

@@ -177,7 +177,6 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 	return l, nil
 }
 
-// opened is a source that is being read.
 type opened struct {
 	file io.Closer
 	in   *Reader

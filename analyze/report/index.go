@@ -20,7 +20,6 @@ type Index struct {
 	main   int // of groups; -1 if none
 }
 
-// sameID is the metrics with one id.
 type sameID struct {
 	list []*Metric
 

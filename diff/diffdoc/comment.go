@@ -182,7 +182,6 @@ const (
 	commentLabels = 10     // that accepted a failure
 )
 
-// symbols are the signs of verdicts in a comment.
 var symbols = map[comparison.Verdict]string{comparison.Pass: "✅ ", comparison.Warn: "⚠ ", comparison.Inconclusive: "❔ ",
 	comparison.Fail: "❌ ", comparison.Error: "🛑 "}
 

@@ -87,7 +87,6 @@ func WriteJUnitError(w io.Writer, v comparison.Verdict, text string) error {
 	return s.write(w)
 }
 
-// verdict adds the test case of the verdict.
 func (s *junitSuite) verdict(v comparison.Verdict, text string) {
 	t := junitCase{Class: "explain", Name: "verdict"}
 	why := &junitWhy{Message: render.Visible(text), Type: string(v)}

@@ -61,7 +61,6 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 // causeWords bounds the words in the line of a cause, without its size.
 const causeWords = 16
 
-// wordCount counts the words of some blocks.
 func wordCount(blocks []doc.Block) (n int) {
 	for _, w := range strings.Fields(strings.ReplaceAll(markdownText(blocks), "|", " ")) {
 		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {

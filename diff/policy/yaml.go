@@ -24,7 +24,6 @@ const (
 	maxExpanded    = 5000 // metrics that all patterns of metrics mean together
 )
 
-// policyDoc reads a policy file.
 type policyDoc struct {
 	read     values
 	known    []MetricFacts

@@ -220,7 +220,6 @@ func (c *changes) run(ctx context.Context, x *row, count *Merged) (id int64, err
 	return id, nil
 }
 
-// metric returns the id of a point's metric.
 func (c *changes) metric(ctx context.Context, p *point) (int64, error) {
 	if id, ok := c.metrics[p.metricKey]; ok {
 		return id, nil

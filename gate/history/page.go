@@ -145,7 +145,6 @@ func habits(c *Checked) string {
 	return strings.Join(parts, "; ")
 }
 
-// changeBlocks describe one change.
 func changeBlocks(f *Found) []doc.Block {
 	tone, state := doc.Good, "better"
 	switch {

@@ -125,7 +125,6 @@ func MetricsOf(ctx context.Context, s *Store) ([]string, error) {
 	return all(ctx, s, one[string], "SELECT DISTINCT metric FROM metrics ORDER BY metric")
 }
 
-// reading is the number of one run.
 type reading struct {
 	run    Run
 	value  float64

@@ -82,7 +82,6 @@ func (t Merged) bisect(n int) *report.Summary {
 	}
 }
 
-// bounds are the least and the greatest number.
 func (t Merged) bounds() (least, most int64) {
 	least, most = math.MaxInt64, math.MinInt64
 	for _, s := range t {

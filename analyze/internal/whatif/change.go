@@ -107,7 +107,6 @@ type Input struct {
 	Name  func(d *timeline.Device, i int32) string
 }
 
-// errNothing is the error of a change that matches nothing.
 var errNothing = errors.New("matches nothing in the capture")
 
 // Compile combines changes into one change of the graph. A pattern that matches nothing is an error.

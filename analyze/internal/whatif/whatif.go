@@ -13,7 +13,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// schemaID is the schema of a result.
 const schemaID = "explain.whatif/1"
 
 // Result states how long steps would take with changes. It is an upper bound of what can be gained, not a promise.

@@ -13,7 +13,6 @@ type slot struct {
 	n    int
 }
 
-// slotted is a slot with the epochs that have it.
 type slotted struct {
 	slot
 	epochs []epoch

@@ -91,7 +91,6 @@ type study struct {
 	count   [][]int64 // collectives of the heat map, by member and column
 }
 
-// act returns the number of an activity.
 func (st *study) act(name string) int { return int(st.acts.Of(name)) }
 
 // layOut finds the time range that the heat map shows.
@@ -223,7 +222,6 @@ func (r *Rank) Add(x *Rank, weight float64) {
 	lists.Sort(r.Causes, func(a, b Cause) int { return cmp.Compare(b.Time, a.Time) })
 }
 
-// addCause adds time to the cause of that activity.
 func addCause(list *[]Cause, act string, ns float64) {
 	lists.Entry(list, func(c Cause) bool { return c.Act == act }, Cause{Act: act}).Time += ns
 }

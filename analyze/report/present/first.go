@@ -276,7 +276,6 @@ func (l layout) ofEvidence(shown []*report.Section) (list []doc.Block) {
 	return list
 }
 
-// folded returns sections, each folded under its title.
 func (l layout) folded(sections []*report.Section) (list []doc.Block) {
 	for _, s := range sections {
 		title := s.Title

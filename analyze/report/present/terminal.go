@@ -250,7 +250,6 @@ func warned(v *View, code string) bool {
 	return slices.ContainsFunc(v.Warnings, func(w report.Warning) bool { return w.Code == code })
 }
 
-// termEnd lists what was written.
 func termEnd(o TerminalOptions) doc.Fields {
 	var f doc.Fields
 	if o.Out != "" {

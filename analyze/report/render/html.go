@@ -66,7 +66,6 @@ func hashOf(s string) markup {
 	return markup("sha256-" + base64.StdEncoding.EncodeToString(sum[:]))
 }
 
-// page is a page that is being written.
 type page struct {
 	*builder
 	whole map[string]bool // names that the page already shows in full

@@ -25,7 +25,6 @@ func attr(name, value markup) markup {
 	return " " + name + "=\"" + value + "\""
 }
 
-// num writes a whole number.
 func num(n int) markup { return markup(strconv.Itoa(n)) }
 
 // short formats a position in a drawing, rounded to a tenth.

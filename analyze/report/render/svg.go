@@ -173,7 +173,6 @@ func (f figure) muted(sentences ...string) {
 	}
 }
 
-// openRows opens the rows of a chart.
 func (f figure) openRows(class markup) { f.p.put("<div class=\"bars" + class + "\">\n") }
 
 // barHeight is the height of a bar, in pixels.

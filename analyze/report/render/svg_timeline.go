@@ -93,7 +93,6 @@ func laneHeight(l *doc.Lane) int {
 	return laneHead + max(l.Rows, 1)*laneRow + 4 + labelRow*len(labelled(l))
 }
 
-// at is a place on the axis.
 func (t timeline) at(v float64) markup { return percent(v, t.Length) }
 
 func (t timeline) axis(height int) {

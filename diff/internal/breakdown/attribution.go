@@ -80,7 +80,6 @@ func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits)
 	return a
 }
 
-// adder adds a row to an attribution.
 type adder func(id, kind, category string, b, h float64, count, perCall *float64)
 
 // hostRows splits the change of idle time caused by the host by what the launching thread did, and names the calls that

@@ -22,7 +22,6 @@ type fused struct {
 	taken  map[string]bool               // ids of rows that lost runs to a replacement
 }
 
-// fusion is one such replacement.
 type fusion struct {
 	names   [2][]string // by side, in order
 	longest [2]string
@@ -123,7 +122,6 @@ func (f *fused) add(o *comparison.Step, rows []comparison.StepRow) {
 	}
 }
 
-// distinct counts the different names of a list.
 func distinct(names []string) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(names))))
 }

@@ -52,7 +52,6 @@ func (s split) part(id string) *comparison.AttributionRow {
 	return cmp.Or(r, &comparison.AttributionRow{})
 }
 
-// change formats the change of a class.
 func (s split) change(id string) string {
 	r := s.part(id)
 	if r.Base <= 0 {
@@ -201,7 +200,6 @@ type kernelShift struct {
 	names  map[string]bool // of the pairs that changed by about as much
 }
 
-// ratio is the shift as a relative change.
 func (x *kernelShift) ratio() float64 { return math.Expm1(x.middle) }
 
 // shifted leaves out the pairs of these names.

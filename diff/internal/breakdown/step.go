@@ -48,7 +48,6 @@ func stepOf(base, head *side.Sequence, of []int32, names *kernelNames) *comparis
 	return s.out
 }
 
-// stepper makes the rows of a step.
 type stepper struct {
 	base, head *side.Sequence
 	out        *comparison.Step

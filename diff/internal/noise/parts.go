@@ -58,7 +58,6 @@ type partTimes struct {
 	alpha      float64
 }
 
-// judgedParts are the judged parts of units.
 type judgedParts struct {
 	list   []comparison.Part
 	total  float64 // ns, of the base's mean unit

@@ -52,7 +52,6 @@ func NewDecider(base, head *side.Side, p *policy.Policy, noise *Noise, seed uint
 	return d, nil
 }
 
-// primary describes one primary row.
 type primary struct {
 	id, stat string // of a metric with a summary
 	of       func(v *side.View) *report.Summary
@@ -66,7 +65,6 @@ func unitTime(v *side.View) *report.Summary { return v.Time }
 // value returns the number of a view whose report has the metric.
 func (p *primary) value(v *side.View) float64 { return report.Statistics[p.stat](p.of(v)) }
 
-// metric returns the name of the row.
 func (p *primary) metric() string {
 	if p.exact {
 		return p.id

@@ -90,7 +90,6 @@ func Budgets(
 	return j.judge()
 }
 
-// judge holds the state of one judgement.
 type judge struct {
 	c         *comparison.Comparison // its rows are read, and nothing is written
 	p         *policy.Policy
@@ -336,7 +335,6 @@ func why(c *comparison.Comparison) (comparison.Code, string) {
 	return comparison.DifferentWork, "the sides are not comparable"
 }
 
-// gate judges one number by one rule.
 func (j *judge) gate(q *question) comparison.Gate {
 	r, s := q.r, q.s
 	row := &s.row

@@ -43,7 +43,6 @@ func (c *contrast) p(tau float64) float64 {
 	return p
 }
 
-// inverse returns the contrast of base to head.
 func (c contrast) inverse() contrast {
 	c.d, c.low, c.high = -c.d, -c.high, -c.low
 	return c

@@ -104,7 +104,6 @@ func (v *PartVerdict) few(h *hits, sign float64, n int, thin bool) {
 	v.Certain = len(h.at) > outliers(n) && h.chance <= likeSides
 }
 
-// byMean judges the mean of a part.
 func (x Part) byMean(tied bool, timer, alpha float64) (v PartVerdict, p float64) {
 	mb, nb := mean(x.Base)
 	mh, nh := mean(x.Head)

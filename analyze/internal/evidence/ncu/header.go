@@ -30,7 +30,6 @@ type header struct {
 	section, item, metric, unit, value                int // of a details page
 }
 
-// parseHeader recognises a header line.
 func parseHeader(line string) *header {
 	if !strings.Contains(line, "Kernel Name") && !strings.HasPrefix(line, `"ID"`) && !strings.HasPrefix(line, "ID") {
 		return nil

@@ -142,7 +142,6 @@ func (e *Events) more(m []byte) bool {
 	return true
 }
 
-// end closes the open event.
 func (e *Events) end() {
 	if !e.open {
 		return

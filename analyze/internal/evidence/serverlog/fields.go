@@ -170,7 +170,6 @@ func wholeAfter(b []byte, key string) (int64, bool) {
 	return v, ok
 }
 
-// cutPrefix is b without the prefix.
 func cutPrefix(b []byte, prefix string) ([]byte, bool) {
 	if len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix {
 		return b[len(prefix):], true

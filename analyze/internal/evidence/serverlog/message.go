@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// message is the text of a record.
 type message struct {
 	text   []byte
 	rest   []byte // behind what its form begins with

@@ -97,7 +97,6 @@ func (r *reader) format() string {
 	return ""
 }
 
-// read takes the values of one line.
 func (r *reader) read(line []byte) verdict {
 	r.raw, r.source = line, nil
 	line = program(line)

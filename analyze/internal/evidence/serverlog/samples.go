@@ -328,7 +328,6 @@ const SteadyRule = "A line is steady if the server was serving during its whole 
 	"if such a prefill came in between. " +
 	"If no line is steady, those with work count, and the section says so."
 
-// steady marks the steady samples.
 func (d *Data) steady() {
 	type key struct {
 		start, engine int32

@@ -57,7 +57,6 @@ type Data struct {
 	damaged         []string // files that could not be read to their end
 }
 
-// current is the index of the open start.
 func (d *Data) current() int32 { return int32(len(d.Starts) - 1) }
 
 func (d *Data) preempt(n int64) {

@@ -49,7 +49,6 @@ type lateFrame struct {
 
 type occupant struct{ global, time int64 }
 
-// deviceLate is the part of one device.
 type deviceLate struct {
 	timeline.Visitor
 	causes [timeline.HostCauses]int64

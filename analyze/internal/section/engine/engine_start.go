@@ -96,7 +96,6 @@ func engineStart(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// settingsTable lists the settings of the server.
 func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	text := func(fact, value string) {
 		if value != "" {

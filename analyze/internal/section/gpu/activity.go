@@ -33,7 +33,6 @@ var Activity = kit.Section{
 // activitySteps is how many steps the window is cut into.
 const activitySteps = 100
 
-// steps cuts the window.
 type steps struct {
 	window interval.Interval
 	n      int

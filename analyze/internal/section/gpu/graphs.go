@@ -75,7 +75,6 @@ type graphKey struct {
 	kernels     int32 // -1 hidden
 }
 
-// graphRun is one launch of a graph.
 type graphRun struct {
 	key        graphKey
 	start, end int64
@@ -194,7 +193,6 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// wholeRuns are the graphs that were traced as a whole.
 func wholeRuns(in *kit.Input, lo, hi int) []graphRun {
 	g := &in.Trace.Graphs
 	runs := make([]graphRun, 0, hi-lo)

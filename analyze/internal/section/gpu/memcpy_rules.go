@@ -182,7 +182,6 @@ const (
 	memDevice, memArray, memManaged = 2, 3, 4
 )
 
-// sameDevice reports whether a copy stays on one device.
 func sameDevice(copyKind int) bool {
 	switch kit.Directions[kit.Direction(copyKind)] {
 	case "DtoD", "AtoA", "AtoD", "DtoA", "UVM_DtoD":

@@ -59,7 +59,6 @@ type streamKey struct {
 	stream int64
 }
 
-// streamUse is the work of one stream.
 type streamUse struct {
 	streamKey
 	kernels, graphs, copies int64

@@ -202,7 +202,6 @@ func totalsOfRanges(in *kit.Input) rangeTotals {
 	})
 }
 
-// threadRanges are the ranges of one name on one thread.
 type threadRanges struct {
 	text, thread     int32 // thread is None if it is not known
 	count, sum, wall int64

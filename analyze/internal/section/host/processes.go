@@ -86,7 +86,6 @@ const (
 	sharedDevice     = 0.05 // of a device's kernel time, from which a process counts as sharing it
 )
 
-// procSum is the sums of one process.
 type procSum struct {
 	proc     int32 // trace.None for work whose process is unknown
 	kernels  int64

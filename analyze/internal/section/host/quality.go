@@ -92,10 +92,8 @@ type checked struct {
 	code, warning string
 }
 
-// passed is a check that found no problem.
 func passed(m measured) *checked { return &checked{result: "ok", measured: m} }
 
-// unchecked is a check that could not be made.
 func unchecked(why string) *checked { return &checked{result: "not checked: " + why} }
 
 func failed(m measured, code, text string) *checked { return &checked{"warning", m, code, text} }

@@ -132,7 +132,6 @@ const (
 
 const noLaunches = "the files hold no launch that Nsight Compute measured: see the warnings"
 
-// nsightCompute is the section.
 func nsightCompute(in *kit.Input, out *kit.Output) {
 	d := in.Evidence.NCU
 	out.FromEvidence(file.NCU, len(d.Launches), "ID", "Kernel Name")

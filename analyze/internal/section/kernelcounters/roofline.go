@@ -141,7 +141,6 @@ func rooflineData(d *ncu.Data, out *kit.Output) {
 	t.Attach()
 }
 
-// rooflinePeaks lists the peaks of the devices.
 func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 	t := out.Table("roofline_peaks")
 	for i := range roofs {

@@ -60,7 +60,6 @@ type piece struct {
 	name int32
 }
 
-// sumOf is the time of all claims.
 func sumOf(claims []Claim) int64 { return lists.Sum(claims, func(c Claim) int64 { return c.ns }) }
 
 // Costs sets the worth of a finding, and the pieces of the judged time that it claims.

@@ -149,7 +149,6 @@ type DurationStats struct {
 	tinyTotal    int64
 }
 
-// statsOf describes durations.
 func statsOf(s stat.Merged) DurationStats {
 	d := DurationStats{Count: int64(s.Len()), Total: s.Sum(), Summary: s.Summary()}
 	for i, x := range ShortDurations {

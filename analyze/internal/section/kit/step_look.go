@@ -364,7 +364,6 @@ func (x *latePart) name(names []string) {
 	}
 }
 
-// add adds the times of another part.
 func (x *latePart) add(o *latePart) {
 	x.Total += o.Total
 	x.Gaps, x.Longest, x.Early = x.Gaps+o.Gaps, max(x.Longest, o.Longest), x.Early+o.Early

@@ -15,7 +15,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// unitCost is the cost of one unit of work.
 type unitCost struct {
 	time, busy, idle                  int64
 	compute, exposedComm, exposedCopy int64

@@ -138,7 +138,6 @@ type spent struct{ count, ns int64 }
 
 func (s *spent) add(o spent) { s.count, s.ns = s.count+o.count, s.ns+o.ns }
 
-// most rows of a table.
 const maxWaitRows, maxPathRows = 20, 15
 
 func (r *pathRun) waits() {

@@ -55,7 +55,6 @@ func (p *parts) add(name, unit int32, ns int64) {
 	p.last[name] = &p.pieces[n][len(p.pieces[n])-1]
 }
 
-// each calls visit for every part.
 func (p *parts) each(visit func(x *part)) {
 	for _, piece := range p.pieces {
 		for i := range piece {

@@ -211,7 +211,6 @@ func (q *sequence) place(hashes []uint64, byStream bool) {
 	}
 }
 
-// category of a kernel or graph.
 func (q *sequence) category(work int32) string {
 	if q.device.Kind(int(work)) == timeline.GraphWork {
 		return graphCategory

@@ -230,7 +230,6 @@ func (r *unitRun) note() {
 
 const fewUnits = 5
 
-// metrics emits the metrics of each kind of unit.
 func (r *unitRun) metrics() {
 	x := r.in.Units
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")
@@ -259,7 +258,6 @@ func (r *unitRun) metrics() {
 	}
 }
 
-// set emits the metrics of one set of units.
 func (r *unitRun) set(l report.Labels, s *unitSet) {
 	m := r.out.Int("unit.count", l, int64(len(s.units)))
 	m.N, m.Group = int64(len(s.units)), s.id
@@ -373,7 +371,6 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 	emit(len(order), func(i int) report.Labels { return label("category", categories[order[i]]) })
 }
 
-// category is that of a kernel's name.
 func (w *unitWork) category(in *kit.Input, name int32) string {
 	if int(name) == w.names-1 {
 		return graphCategory

@@ -129,7 +129,6 @@ func stepSets(in *kit.Input, sets, slowest []*unitSet) []*unitSet {
 // maxStepSets bounds the kinds and devices: each takes some passes over the device's work.
 const maxStepSets = 8
 
-// newStep computes one set of units.
 func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *report.UnitStep {
 	names, s := stacks.names, newStepTimes(newSequence(in, set))
 	defer s.free()

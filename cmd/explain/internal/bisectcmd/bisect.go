@@ -82,7 +82,6 @@ nothing changed.`,
 	return cmd
 }
 
-// bisectFlags are the flags of explain bisect.
 type bisectFlags struct {
 	analysis       cmdenv.AnalysisFlags
 	good, bad, dir string
@@ -400,7 +399,6 @@ func (b *bisection) value(r *report.Report) (float64, error) {
 	return v, err
 }
 
-// git runs git in the checkout.
 func (b *bisection) git(args ...string) error {
 	most := limit.Wait(10 * time.Minute) // a checkout may fetch objects that the clone lacks
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.cmd.Context()), most)

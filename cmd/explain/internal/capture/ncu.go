@@ -239,5 +239,4 @@ func NCUCommand(list []Target) string {
 	return strings.Join(words, " ") + " python your_server.py"
 }
 
-// shellQuote quotes for a POSIX shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

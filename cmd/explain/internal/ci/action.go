@@ -53,7 +53,6 @@ const ActionInputs = "INPUTS"
 // actionInputs maps the name of each input of the action to its value.
 type actionInputs map[string]string
 
-// lines returns the non-empty lines of an input.
 func (in actionInputs) lines(name string) []string {
 	var list []string
 	for line := range strings.Lines(in[name]) {

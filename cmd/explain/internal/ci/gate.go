@@ -83,7 +83,6 @@ inconclusive.`,
 // defaultArtifact is the name of the artifact with a run's reports if --artifact is not given.
 const defaultArtifact = "explain"
 
-// gateFlags are the flags of explain gate.
 type gateFlags struct {
 	analysis         cmdenv.AnalysisFlags
 	github           githubFlags

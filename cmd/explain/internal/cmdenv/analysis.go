@@ -74,7 +74,6 @@ func RegisterMaps(cmd *cobra.Command, phases, kernels *string, where string) {
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
-// changed reports whether a flag was given on the command line.
 func (f *AnalysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
 // Options returns the options of an analysis; traces is how many of them run at once.

@@ -110,7 +110,6 @@ func (f *listFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error 
 	})
 }
 
-// runs prints runs and their workloads.
 func (f *listFlags) runs(cmd *cobra.Command, e *cmdenv.Env, s *history.Store, filter history.Filter) error {
 	runs, err := s.Runs(cmd.Context(), filter)
 	if err != nil {

@@ -70,7 +70,6 @@ func newClient(base string, opt *Options) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// outcome is the result of one request.
 type outcome struct {
 	first, last, end time.Time // first and last token, end of the answer; zero: none
 	events           int64     // with text
@@ -373,7 +372,6 @@ func (c *client) get(ctx context.Context, path string, timeout time.Duration) (s
 	return res.StatusCode, body, err
 }
 
-// firstModel returns the first model that the server lists.
 func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string, error) {
 	none := func(why string) (string, error) {
 		return "", failf(ErrNotHealthy,

@@ -16,7 +16,6 @@ import (
 	"strings"
 )
 
-// prompt is the content of one request.
 type prompt struct {
 	text      string
 	messages  json.RawMessage // of a chat, as in the dataset; nil: text is the only message, from the user

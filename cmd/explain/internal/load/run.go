@@ -44,7 +44,6 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	return r.run(ctx)
 }
 
-// runner is the state of one run.
 type runner struct {
 	opt    *Options
 	client *client

@@ -93,7 +93,6 @@ func (e *events) next() ([]byte, error) {
 	}
 }
 
-// event is the content of one event of a stream.
 type event struct {
 	token         bool  // holds text of the answer
 	finished      bool  // states why the answer ended

@@ -73,7 +73,6 @@ inconclusive. A study exits with 0, or with 4 if its sides cannot be compared.`,
 	return cmd
 }
 
-// diffFlags are the flags of explain diff.
 type diffFlags struct {
 	analysis   cmdenv.AnalysisFlags
 	rules      rulesfile.Flags

@@ -123,7 +123,6 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"phases-json": "phase-map", "top-kernels": "top", "kernel-limit": "top"}) // nsys-llm-explainer's, and older ones
 }
 
-// options turns flags into the options of an analysis.
 func (f *reportFlags) options(cmd *cobra.Command, e *cmdenv.Env) (analyze.Options, error) {
 	opt, err := f.AnalysisFlags.Options(e, 1)
 	if err != nil {

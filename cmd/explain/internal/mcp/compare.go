@@ -15,7 +15,6 @@ import (
 // parts of a comparison that the tool changes can show.
 var parts = []string{"numbers", "attribution", "kernels", "calls", "structure", "gates", "kinds", "environment", "unjudged"}
 
-// rowsOf returns the rows of each part.
 var rowsOf = map[string]func(*comparison.Comparison) []change{
 	"numbers": numbers, "kernels": kernels, "calls": calls, "structure": structure, "gates": gates, "kinds": kinds,
 	"attribution": func(c *comparison.Comparison) []change { return attribution(c, c.Attribution.Rows) },

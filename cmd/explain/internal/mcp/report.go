@@ -18,7 +18,6 @@ var keyMetrics = []string{
 	"memcpy.bytes", "graph.coverage", "nvtx.coverage",
 }
 
-// value is one metric in an answer.
 type value struct {
 	Key    string `json:"key"` // id{labels}: the same in every report
 	Value  any    `json:"value"`

@@ -130,7 +130,6 @@ func listOf(fields ...string) map[string]any {
 	return map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": properties, "required": fields}}
 }
 
-// toolList returns the answer to tools/list.
 func toolList() []any {
 	var list []any
 	for _, t := range tools {

@@ -67,7 +67,6 @@ a killed job can run again.`,
 	return cmd
 }
 
-// partialFlags are the flags of explain partial.
 type partialFlags struct {
 	analysis      cmdenv.AnalysisFlags
 	out, of, name string

@@ -65,7 +65,6 @@ Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input tha
 	return cmd
 }
 
-// flags are the flags of explain whatif.
 type flags struct {
 	analysis                         cmdenv.AnalysisFlags
 	remove, speedup, noSync, overlap []string
