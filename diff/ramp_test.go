@@ -15,24 +15,31 @@ import (
 // first holds steps of 100 to 165 µs and the last those of 271 to 299: the middle ones differ by a factor of 2.2,
 // ln 0.77, and those of the halves of the first by ln(150/117) = 0.25 a tenth of the time, of which there are 8
 // between the windows. Where all steps of the second half take 180 µs, nothing changes inside the windows, and the
-// last is slower. Where steps shrink in each half, the last window takes longer although they do.
+// last is slower. Where steps shrink in each half, the last window takes longer although they do. Where those of the
+// second half run a third kernel, it is not the ramp alone: the answer names the other work.
 func TestWindowsFarApartOfOneRun(t *testing.T) {
 	for _, x := range []struct {
 		what    string
 		us      func(i int) int
+		more    bool // kernels in the second half
 		verdict comparison.Verdict
 		ramp    bool
 	}{
-		{"a ramp", func(i int) int { return 100 + i }, comparison.Inconclusive, true},
-		{"a step", func(i int) int { return 120 + 60*(i/100) }, comparison.Fail, false},
-		{"two ramps down", func(i int) int { return 120 + 60*(i/100) - i%100/4 }, comparison.Fail, false},
-		{"steady", func(i int) int { return 120 + i%7%3 }, comparison.Pass, false},
+		{"a ramp", func(i int) int { return 100 + i }, false, comparison.Inconclusive, true},
+		{"a step", func(i int) int { return 120 + 60*(i/100) }, false, comparison.Fail, false},
+		{"two ramps down", func(i int) int { return 120 + 60*(i/100) - i%100/4 }, false, comparison.Fail, false},
+		{"steady", func(i int) int { return 120 + i%7%3 }, false, comparison.Pass, false},
+		{"a ramp of other work", func(i int) int { return 100 + i }, true, comparison.Inconclusive, false},
 	} {
 		b := tracetest.New()
 		th := b.Process(100, "python").Thread(100, "python")
 		at := int64(1_000_000)
 		for i := range 200 {
-			for _, name := range []string{"gemm", "softmax"} {
+			names := []string{"gemm", "softmax"}
+			if x.more && i >= 100 {
+				names = append(names, "norm")
+			}
+			for _, name := range names {
 				ns := int64(500 * x.us(i))
 				th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
 				at += ns + 1000
