@@ -175,6 +175,9 @@ func (f figure) muted(sentences ...string) {
 
 func (f figure) openRows(class markup) { f.p.put("<div class=\"bars" + class + "\">\n") }
 
+// closeRows closes the rows of a chart, below their axis.
+func (f figure) closeRows() { f.p.put("</div>\n") }
+
 // barHeight is the height of a bar, in pixels.
 const barHeight = 16
 

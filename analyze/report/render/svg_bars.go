@@ -45,7 +45,7 @@ func bars(f figure) {
 					"height", num(barHeight), "rx", "2", "class", class))
 		}
 	}
-	f.p.put("</div>\n")
+	f.closeRows()
 	names := lists.Map(f.Series, func(s doc.Series) string { return s.Name })
 	f.p.legend(names, func(i int, _ string) markup { return colour(i) })
 }
@@ -86,7 +86,7 @@ func stacked(f figure) {
 		f.row(f.rowName(s.Name), barHeight, Visible(s.Name)+": "+strings.Join(words, ", "), unit.Format(whole, f.Unit),
 			shapes...)
 	}
-	f.p.put("</div>\n")
+	f.closeRows()
 	if !alone {
 		small = parts
 	}

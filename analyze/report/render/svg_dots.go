@@ -34,7 +34,7 @@ func dots(f figure) {
 			unit.Format(median, f.Unit), shapes...)
 	}
 	f.axisRow(x, f.Unit)
-	f.p.put("</div>\n")
+	f.closeRows()
 	f.muted("A dot is one unit; from top to bottom in the order in which they ran. The line is the median, which "+
 		"stands beside it.", x.notZero(f.Unit))
 }

@@ -19,6 +19,9 @@ const forestBend = 0.05
 func forest(f figure) {
 	of, most := byStyle(f), max(0.1, lists.Most(everyValue(f), math.Abs))
 	points, unknown := of["point"], math.NaN()
+	if len(points.Values) == 0 {
+		return
+	}
 	end := math.Asinh(most * 1.05 / forestBend)
 	share := func(v float64) float64 { return (math.Asinh(v/forestBend) + end) / 2 / end }
 	place := func(v float64) markup { return percent(share(v), 1) }
@@ -57,7 +60,7 @@ func forest(f figure) {
 			"text-anchor", anchorAt(share(v)), "class", class))
 	}
 	f.p.put("</svg><span></span></div>\n")
-	f.p.put("</div>\n")
+	f.closeRows()
 	f.muted("A point is the change that the rule was held to, the line its interval, the shaded part the noise floor, the " +
 		"dashed mark the limit of the rule for this base. A rule fails if the point lies beyond both and the interval " +
 		"beyond zero. The axis is even up to about 5 %, and bends beyond.")

@@ -52,7 +52,7 @@ func strip(f figure) {
 		f.row(f.rowName(s.Name), stripHeight, Visible(s.Name)+": from "+lo+" to "+hi, lo+" – "+hi,
 			stretched(shape("path", "", "class", colour(0), "data-s", num(k), "d", "M0 1000"+b.markup()+"V1000z")))
 	}
-	f.p.put("</div>\n")
+	f.closeRows()
 	if s := f.Series[0]; f.XUnit != "" && len(s.Values) > 1 {
 		whole, n := stripLength(s), len(s.Values)
 		words := "Left to right: " + unit.Format(whole, f.XUnit) + " in " + strconv.Itoa(n) + " slices of " +

@@ -17,6 +17,9 @@ const trendHeight = 240
 func trend(f figure) {
 	of := byStyle(f)
 	points, level := of["points"], of["level"]
+	if len(points.Values) == 0 {
+		return
+	}
 	n := float64(len(points.Values))
 	y := newAxis(false, everyValue(f))
 	room := (y.high - y.low) * edge * 4 // so that no dot is cut off, and marks have room for their text
