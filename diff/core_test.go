@@ -214,6 +214,32 @@ func scaled(tb testing.TB, r *report.Report, k float64) *report.Report {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	times := func(ns int64) int64 { return int64(float64(ns) * k) }
+	w := &s.Window
+	w.Start, w.End, w.Length = times(w.Start), times(w.End), times(w.Length)
+	series := []**report.UnitSeries{&s.Unit.Series}
+	for i := range s.Unit.Cuts {
+		series = append(series, &s.Unit.Cuts[i].Series)
+	}
+	for _, u := range series {
+		if *u == nil {
+			continue
+		}
+		points, err := (*u).Decode()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for i := range points {
+			p := &points[i]
+			p.Start, p.Duration, p.Busy = times(p.Start), times(p.Duration), times(p.Busy)
+			if p.Compute > 0 {
+				p.Compute = times(p.Compute)
+			}
+		}
+		every := (*u).Every
+		*u = report.NewUnitSeries(points)
+		(*u).Every *= every
+	}
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
 		if m.Unit != report.Nanoseconds {
@@ -237,7 +263,7 @@ func scaled(tb testing.TB, r *report.Report, k float64) *report.Report {
 				}
 				for _, row := range t.Rows {
 					if v, ok := row[c].Int(); ok {
-						row[c] = report.I(int64(float64(v) * k))
+						row[c] = report.I(times(v))
 					} else if v, ok := row[c].Num(); ok {
 						row[c] = report.F(v * k)
 					}

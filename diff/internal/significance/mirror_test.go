@@ -37,6 +37,27 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// A mean that changes by the tolerance of 3 % to the ns is within it, both ways, whatever logarithms round to.
+func TestMirrorOnTheTolerance(t *testing.T) {
+	units := func(v float64) (list []float64) {
+		for i := range 9 { // -0.4 % to +0.4 %
+			list = append(list, v*(1+float64(i-4)/1000))
+		}
+		return list
+	}
+	for v := 100.; v <= 1_000_000; v *= 1.7 {
+		v := math.Round(v) * 100
+		low := []significance.Capture{{Value: v, Units: units(v)}}
+		high := []significance.Capture{{Value: v * 103 / 100, Units: units(v * 103 / 100)}}
+		for _, pair := range [][2][]significance.Capture{{low, high}, {high, low}} {
+			u := judge(significance.Number{Tolerance: 0.03, Timer: 1e-6, Base: pair[0], Head: pair[1]})
+			if u.Class != significance.Same || u.Outcome != significance.Holds {
+				t.Errorf("%v to %v: %s, outcome %v", pair[0][0].Value, pair[1][0].Value, u.Class, u.Outcome)
+			}
+		}
+	}
+}
+
 // Swapping the sides mirrors the interval also where both are equally slow, and where the lists are the same sample of
 // units that differ.
 func TestMirrorOfEqualMeans(t *testing.T) {

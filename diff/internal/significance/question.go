@@ -163,7 +163,7 @@ func (q *question) exact() {
 	case q.d < 0:
 		class = Improved
 	}
-	if q.d > q.tau+1e-12 {
+	if above(q.d, q.tau) {
 		outcome = Fails
 	}
 	q.settle(class, outcome)

@@ -25,7 +25,7 @@ func (q *question) p(tau float64) float64 {
 	case q.several():
 		return 1
 	case q.few:
-		if !q.overUnits || q.apart <= tau {
+		if !q.overUnits || !above(q.apart, tau) {
 			return 1
 		}
 		return max(over, q.c.p(q.unitTau(tau)))
@@ -47,6 +47,10 @@ func (q *question) unitTau(tau float64) float64 {
 	return tau
 }
 
+// above reports whether a change, ln, exceeds a limit by more than rounding: 1.03 is not above 3 %, nor is 1/1.03, whatever
+// their logarithms round to.
+func above(change, limit float64) bool { return change > limit+1e-12 }
+
 // decide turns p-values into a verdict.
 func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	v := &q.v
@@ -57,36 +61,37 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	if q.overUnits && !q.several() {
 		least = q.c.least
 	}
-	beyond := !stays || least > q.floor
+	beyond := !stays || above(least, q.floor)
 	open := !q.drifts && !(q.several() && q.few)
-	change := beyond && open && adjustedClass <= o.Alpha && math.Abs(q.d) > q.tauClass
+	change := beyond && open && adjustedClass <= o.Alpha && above(math.Abs(q.d), q.tauClass)
 	reach := math.Log(math.Exp(q.tau) + math.Expm1(q.floor))
 	surely := v.Level > 0 && open && (!q.few || q.overUnits)
 	same := q.tauClass
 	if stays {
 		same = q.floor
 	}
+	small := !above(q.d, q.tau)
 	switch {
 	case change && q.d > 0:
 		v.Class = Regressed
 	case change:
 		v.Class = Improved
-	case surely && low >= -same && high <= same && math.Abs(q.d) <= q.tauClass:
+	case surely && !above(-low, same) && !above(high, same) && !above(math.Abs(q.d), q.tauClass):
 		v.Class = Same
 	}
 	switch {
-	case change && q.d > q.tau && adjustedRule <= o.Alpha:
+	case change && !small && adjustedRule <= o.Alpha:
 		v.Outcome, v.Code = Fails, ""
-	case surely && q.d <= q.tau && high <= reach:
+	case surely && small && !above(high, reach):
 		v.Outcome, v.Code = Holds, ""
-		if v.Class == Regressed && high > q.tau { // slower for certain, and perhaps by more than the rule allows
+		if v.Class == Regressed && above(high, q.tau) { // slower for certain, and perhaps by more than the rule allows
 			v.Outcome = Warns
 		}
 	case q.few && v.Level == 0:
 		v.Code = TooFewUnits
 	// small and uncertain: the resolution says how much would have been seen; of a count there is no other noise to
 	// know of
-	case (v.Level > 0 || q.n.Count) && q.d <= q.tau:
+	case (v.Level > 0 || q.n.Count) && small:
 		v.Outcome, v.Code, v.Loose = Holds, "", true
 	case q.few:
 		v.Code = TooFewUnits
