@@ -81,7 +81,7 @@ func scenarios() []scenario {
 		}},
 		{"two jobs that race for one comment", func(b *bench) {
 			b.github(nil)
-			w, _, _ := strings.Cut(strings.ReplaceAll(b.matrix(), "comment-key: ${{ matrix.gpu }}", "comment-key: same"), "  all:\n")
+			w, _, _ := strings.Cut(strings.NewReplacer("comment-key: ${{ matrix.gpu }}", "comment-key: same", oneByOne, "").Replace(b.matrix()), "  all:\n")
 			b.repository(w, b.base, b.slow, nil)
 			b.run("pull_request", gatetest.PullEvent)
 			b.want(b.one(), "^### ❌ `same`: \\*\\*FAIL\\*\\*")
@@ -128,9 +128,14 @@ jobs:
 ` + more
 }
 
+// oneByOne makes act run the jobs of a matrix one after the other: side by side they can end it with "concurrent map
+// iteration and map write" (nektos/act#2199).
+const oneByOne = "      max-parallel: 1\n"
+
 // matrix is the example, on the one runner that there is.
 func (b *bench) matrix() string {
-	return strings.ReplaceAll(b.example("matrix.yml"), `[self-hosted, "${{ matrix.gpu }}"]`, "self-hosted")
+	w := strings.ReplaceAll(b.example("matrix.yml"), `[self-hosted, "${{ matrix.gpu }}"]`, "self-hosted")
+	return strings.ReplaceAll(w, "fail-fast: false\n", "fail-fast: false\n"+oneByOne)
 }
 
 // artifactBaseline: the first push finds nothing and leaves an artifact; the pull request is compared with it, not with what
