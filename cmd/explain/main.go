@@ -17,9 +17,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -77,10 +79,11 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 	guard(cmd)
 	cmd.SetArgs(args)
 	cmd.SetIn(e.In)
-	cmd.SetOut(e.Out)
+	help := &checked{w: e.Out}
+	cmd.SetOut(help)
 	cmd.SetErr(e.Err)
 	ran, err := cmd.ExecuteContextC(ctx)
-	err = limit.FullText(err)
+	err = limit.FullText(cmp.Or(err, help.err))
 	var answer cmdenv.Exit
 	switch {
 	case err == nil:
@@ -101,6 +104,18 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
 	}
 	return code
+}
+
+// checked keeps the first error of writing: cobra gives none of its help.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checked) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.err = cmp.Or(c.err, err)
+	return n, err
 }
 
 // guard turns a panic in a command or in its subcommands into an error.

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -169,6 +170,23 @@ func TestDoorsAgree(t *testing.T) {
 	}
 	if n < 7 {
 		t.Errorf("%d captures in workflows", n)
+	}
+}
+
+// noSpace is a device without space.
+type noSpace struct{}
+
+func (noSpace) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestNothingPrinted: what only prints fails where it cannot.
+func TestNothingPrinted(t *testing.T) {
+	for _, args := range []string{"", "--help", "diff --help", "help diff", "doc", "--version", "completion bash", "policy show strict"} {
+		var errs bytes.Buffer
+		e := quietEnv(new(bytes.Buffer), &errs, "")
+		e.Out = noSpace{}
+		if code := run(context.Background(), strings.Fields(args), e); code != exitInput || !strings.Contains(errs.String(), "disk is full") {
+			t.Errorf("explain %s: exit %d: %s", args, code, errs.String())
+		}
 	}
 }
 

@@ -124,3 +124,14 @@ func Edits(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// plain are words that a POSIX shell takes as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@+=:,./-]+$`)
+
+// ShellWord is a word as it is pasted into a POSIX shell: in single quotes, unless it is plain.
+func ShellWord(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

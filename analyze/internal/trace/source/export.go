@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // export runs nsys export into the scratch folder.
@@ -29,7 +30,7 @@ func (in *Input) export(name string) error {
 			base := strings.TrimSuffix(strings.TrimSuffix(in.File.Name, filepath.Ext(in.File.Name)), ".nsys-rep")
 			return in.Fail("is an Nsight Systems report, and nsys is not installed here to export it",
 				fmt.Sprintf("where nsys is installed run `nsys export --type sqlite --lazy=false --force-overwrite=true --output %s %s` and give explain the .sqlite, or set $NSYS",
-					shellQuote(base+".sqlite"), shellQuote(in.File.Name)), nil)
+					wording.ShellWord(base+".sqlite"), wording.ShellWord(in.File.Name)), nil)
 		}
 		nsys = found
 	}
@@ -84,11 +85,4 @@ func lastLine(b []byte) string {
 		line = line[:300] + "…"
 	}
 	return line
-}
-
-func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/=,@") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Kernels selects the kernels that Nsight Compute measures.
@@ -233,10 +234,8 @@ func NCUCommand(list []Target) string {
 	words := k.Command("ncu.csv")
 	for i, word := range words {
 		if strings.HasPrefix(word, "regex:") {
-			words[i] = shellQuote(word)
+			words[i] = wording.ShellWord(word)
 		}
 	}
 	return strings.Join(words, " ") + " python your_server.py"
 }
-
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

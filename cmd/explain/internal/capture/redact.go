@@ -10,8 +10,10 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/secret"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Redacted replaces secrets in what explain writes.
@@ -266,18 +268,9 @@ func RedactText(s string) string {
 	return s
 }
 
-// shellSafe are words that need no quotes in a POSIX shell.
-var shellSafe = pattern.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
 // Shell writes a command line as one line for a POSIX shell, secrets replaced.
 func Shell(argv []string) string {
-	words := redact(argv)
-	for i, w := range words {
-		if !shellSafe().MatchString(w) {
-			words[i] = shellQuote(w)
-		}
-	}
-	return strings.Join(words, " ")
+	return strings.Join(lists.Map(redact(argv), wording.ShellWord), " ")
 }
 
 // Words splits a command line as a POSIX shell would: at blanks, with single and double quotes and backslashes. Nothing

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -65,7 +65,7 @@ func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 	add := func(flag string, values ...string) {
 		for _, v := range values {
 			if v != "" {
-				parts = append(parts, "--"+flag+" "+shellWord(v))
+				parts = append(parts, "--"+flag+" "+wording.ShellWord(v))
 			}
 		}
 	}
@@ -81,13 +81,3 @@ func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 	add("phase", f.phase)
 	return strings.Join(parts, " ")
 }
-
-// shellWord quotes a word for a shell if it needs quotes.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)
