@@ -82,7 +82,7 @@ var rooms = []room{
 	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
 	{"analyze/internal/trace/pages", "the file format stands alone", "", noSQL},
 	{"analyze/internal/trace/source", "rows of a file, whatever they mean",
-		"analyze/limit analyze/internal/trace/pages", nil},
+		"analyze/limit analyze/internal/trace/pages analyze/report/wording", nil},
 	{"analyze/internal/trace/payload", "what libraries write into single events, without tables", "", noSQL},
 	{"analyze/internal/trace/span", "times of events, whatever they are of", "analyze/internal/spill", noSQL},
 	{"analyze/internal/trace/kineto", "the PyTorch profiler's JSON as the tables of an export",
@@ -171,7 +171,7 @@ var rooms = []room{
 	{"cmd/explain/internal/output", "what is written; reads no input",
 		"analyze analyze/compat/export analyze/report/... diff/comparison diff/diffdoc cmd/explain/internal/input " +
 			"cmd/explain/internal/usage cmd/explain/internal/atomicfile", noSQL},
-	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/pattern analyze/report/render analyze/report/secret", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/pattern analyze/report/render analyze/report/secret analyze/report/wording", noSQL},
 	{"cmd/explain/internal/progress", "what takes long, on a terminal",
 		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
@@ -208,7 +208,7 @@ var rooms = []room{
 			"cmd/explain/internal/help cmd/explain/internal/mergecmd cmd/explain/internal/rulesfile cmd/explain/internal/whatifcmd " +
 			"diff/diffdoc diff/policy", nil},
 	{"cmd/explain/internal/ci", "commands of CI know none of those that look or record",
-		commandRoom + " analyze/report/doc cmd/explain/internal/bisectcmd cmd/explain/internal/capture cmd/explain/internal/crash " +
+		commandRoom + " analyze/report/doc analyze/report/wording cmd/explain/internal/bisectcmd cmd/explain/internal/capture cmd/explain/internal/crash " +
 			"cmd/explain/internal/historycmd cmd/explain/internal/rulesfile diff/diffdoc diff/policy gate gate/gitfile", nil},
 	{"cmd/explain/internal/record", "commands that record; a pair is compared as by diff",
 		commandRoom + " analyze/report/doc analyze/report/secret analyze/report/wording " +
