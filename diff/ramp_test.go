@@ -61,3 +61,29 @@ func TestWindowsFarApartOfOneRun(t *testing.T) {
 		}
 	}
 }
+
+// Two captures of the same time of one session, as where a change was written into one: step i takes 100 + i µs in the
+// base and 15 % more in the head. The head is 15 % longer, so its middle lies 7.5 % of the base's length later, in which
+// the steps grow by more than 15 % at twice their rate of ln(250/150) = 0.51 a half. It is no ramp: the same steps differ.
+func TestARampExplainsNoChangeOfTheSameTime(t *testing.T) {
+	capture := func(content string, scale float64) *report.Report {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for i := range 200 {
+			for _, name := range []string{"gemm", "softmax"} {
+				ns := int64(500 * scale * float64(100+i))
+				th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
+				at += ns + 1000
+			}
+		}
+		return identified(reportOf(t, b, analyze.Options{}), content, "session")
+	}
+	base, head := capture("a", 1), capture("b", 1.15)
+	if c := ofReports(t, base, head); c.Verdict != comparison.Fail || c.Has(comparison.Trend) {
+		t.Errorf("%s: %s", c.Verdict, c.Cause)
+	}
+	if c := ofReports(t, head, base); c.Verdict != comparison.Pass || c.Has(comparison.Trend) {
+		t.Errorf("back: %s: %s", c.Verdict, c.Cause)
+	}
+}

@@ -16,6 +16,8 @@ const (
 	rampUnits = 8    // a window
 	sameRuns  = 0.05 // relative difference in kernels a unit up to which the windows do the same
 	bentRamp  = 2    // the most that the run between the windows is steeper than in the steeper one
+	// mostlyApart is the least distance of the middles of the windows, as a share of that at which the windows only touch.
+	mostlyApart = 0.9
 )
 
 // ramp says that two windows of one run, of as many kernels a unit, differ by no more than it changed from the one to the other, at the rate
@@ -29,6 +31,9 @@ func ramp(b, h *side.View) string {
 		return float64(v.C.Report.Window.Start) + float64(v.C.Report.Window.Length)/2
 	}
 	gap, away := math.Log(h.Time.P50/b.Time.P50), middle(h)-middle(b)
+	if apart := float64(b.C.Report.Window.Length)/2 + float64(h.C.Report.Window.Length)/2; math.Abs(away) < mostlyApart*apart {
+		return "" // they cover the same time: what differs there did not change along the run
+	}
 	rate := bentRamp * max(rateOf(b)*math.Copysign(1, gap*away), rateOf(h)*math.Copysign(1, gap*away))
 	if math.Abs(gap) <= math.Log1p(leastRamp) || math.Abs(gap) > rate*math.Abs(away) {
 		return ""
