@@ -153,7 +153,8 @@ func shortSubjects(t *testing.T) []*subject {
 }
 
 // TestPairsOfEdits makes every two edits at once, weak and strong, and looks from both sides: no panic; the stronger harm
-// is not judged milder; the way back says the opposite; and what is faster does not fail.
+// is not judged milder, but for a drift that leaves it open; the way back says the opposite, but for a loss that stands on
+// its certain parts; and what is faster does not fail.
 func TestPairsOfEdits(t *testing.T) {
 	subjects, step := shortSubjects(t), 41
 	if longtest.On() {
@@ -200,7 +201,8 @@ func pairOfEdits(t *testing.T, s *subject, a, b *pairedEdit) bool {
 			return true
 		}
 		// The kind that is attributed is the one that the verdict stands on, which need not be the same on the way back.
-		if there.Attribution.Kind == back.Attribution.Kind && len(there.Primary) == len(back.Primary) && !slices.ContainsFunc(there.Primary, func(r comparison.Row) bool {
+		parts := strings.Contains(failing(there)+failing(back), "by the parts that changed for certain") // which is asked of harm alone
+		if !parts && there.Attribution.Kind == back.Attribution.Kind && len(there.Primary) == len(back.Primary) && !slices.ContainsFunc(there.Primary, func(r comparison.Row) bool {
 			return r.Base == nil || r.Head == nil || r.Delta == nil
 		}) {
 			mirrored(titled{t, at}, ofUnit(there), ofUnit(back))
@@ -209,7 +211,8 @@ func pairOfEdits(t *testing.T, s *subject, a, b *pairedEdit) bool {
 			if m.Truth.Work > 1.01 && back.Verdict == comparison.Fail {
 				t.Errorf("%s: faster by %.1f %%, and fails: %s", at, 100*(1-1/m.Truth.Work), failing(back))
 			}
-			if before != nil && m.Truth.Work > work && severity(there) < severity(before) {
+			drifts := (a.name == "drift" || b.name == "drift") && drifting(there) // a stronger one leaves more open
+			if before != nil && m.Truth.Work > work && severity(there) < severity(before) && !drifts {
 				t.Errorf("%s: %+.1f %% is %s (%s), where %+.1f %% was %s", at, 100*(m.Truth.Work-1), there.Verdict, there.Cause, 100*(work-1), before.Verdict)
 			}
 			before, work = there, m.Truth.Work
@@ -242,6 +245,11 @@ func failing(c *comparison.Comparison) string {
 		}
 	}
 	return strings.Join(list, "; ")
+}
+
+// drifting says that a gate is open because the work drifts.
+func drifting(c *comparison.Comparison) bool {
+	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.Code == comparison.Trend })
 }
 
 // titled puts a name before errors.
