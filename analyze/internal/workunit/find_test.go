@@ -402,6 +402,34 @@ func TestTileVariantsAreComparedByFamily(t *testing.T) {
 	}
 }
 
+// Steps of eight kernels of 10 µs, the sixth of which evaluates for 600 µs. Of twelve, the eleven alike hold
+// 880 ÷ 1,560 µs = 56 % of the compute time, of which units need 75 %, but 880 ÷ 960 = 92 % of what runs often. Of nine it is not
+// believed: a start-up, too, does much once and some things a few times.
+func TestAStepThatEvaluatesHidesNoOthers(t *testing.T) {
+	for _, x := range []struct {
+		steps int
+		kind  string
+	}{{12, "kernel"}, {9, "none"}} {
+		b := tracetest.New()
+		th := b.Process(1, "python").Thread(1, "python")
+		at := int64(1000 * us)
+		for i := range x.steps {
+			at = step(th, 0, at, "norm", "qkv", "rope", "attention", "out", "up", "silu", "down")
+			if i == 5 {
+				th.Launch("evaluate", at-5*us, at-4*us, tracetest.Kernel{Start: at, End: at + 600*us})
+				at += 601 * us
+			}
+		}
+		r := find(t, b.WriteTB(t), "")
+		if r.Kind != x.kind || strings.Contains(r.Why, "fewer than 3 places count no time") != (x.kind == "kernel") {
+			t.Fatalf("%d steps: %s: %s", x.steps, r.Kind, r.Why)
+		}
+		if x.kind == "kernel" && (r.Period.Kernels != 8 || r.Groups[r.Primary].Count < 10) {
+			t.Errorf("%+v, %d units", r.Period, r.Groups[r.Primary].Count)
+		}
+	}
+}
+
 func TestNarrowAndSteady(t *testing.T) {
 	r := find(t, tracetest.GraphHidden().WriteTB(t), "")
 	// Graph launches at 10020, 11020, … 19020 µs; the last one is not closed.

@@ -40,6 +40,8 @@ func (x *fit) believed() bool {
 		return false
 	case x.covered < minFilled && (x.period < someWork || x.units*x.period < muchWork):
 		return false // part of a start-up may repeat a few times
+	case x.line.events && x.units < plainUnits:
+		return false // a start-up does much once and some things a few times
 	case len(x.line.seq) < plainLine:
 		return x.units >= plainUnits && x.index >= plainIndex
 	}

@@ -21,6 +21,7 @@ type line struct {
 
 	cost       []int64 // by name: mean time
 	total, all int64   // total compute time; total idle time
+	events     bool    // some kernels were discounted
 }
 
 // newLine lays out the work of a track.
@@ -57,9 +58,26 @@ func short(ns int64) uint32 { return uint32(max(0, min(ns, math.MaxUint32))) }
 
 // part returns part of the sequence as a line.
 func (l *line) part(lo, hi int) *line {
-	x := &line{seq: l.seq[lo:hi], time: l.time[lo:hi], idle: l.idle[lo:hi], hash: l.hash}
+	x := &line{seq: l.seq[lo:hi], time: l.time[lo:hi], idle: l.idle[lo:hi], hash: l.hash, events: l.events}
 	x.weigh()
 	return x
+}
+
+// discount gives no time to kernels of a line that run, one after the other or alone, at fewer places than units of a kind must
+// have: an evaluation or a log in one step can take as long as many steps, and is no part of any.
+func discount(l *line) {
+	places := make([]int, len(l.hash))
+	for i, s := range l.seq {
+		if i == 0 || l.seq[i-1] != s {
+			places[s]++
+		}
+	}
+	for i, s := range l.seq {
+		if places[s] < minRepeats {
+			l.time[i], l.events = 0, true
+		}
+	}
+	l.weigh()
 }
 
 // weigh sums up times.

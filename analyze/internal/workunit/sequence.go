@@ -38,13 +38,19 @@ type way struct {
 	names    *symbols
 	families bool
 	merged   bool
+	events   bool // what runs too seldom to be part of units that recur counts no time
 }
 
-// ways are tried in order: exact names before families, the main stream before all streams.
+// ways are tried in order: exact names before families, the main stream before all streams, all time before that of what
+// runs often.
 func ways(names, families *symbols) []way {
 	list := []way{{names: names}, {names: names, merged: true}}
 	if len(families.name) < len(names.name) {
 		list = append(list, way{names: families, families: true}, way{names: families, families: true, merged: true})
+	}
+	for _, w := range list {
+		w.events = true
+		list = append(list, w)
 	}
 	return list
 }
@@ -69,6 +75,9 @@ func (l *layout) of(tracks []*track, w way, memory *spill.Arena) []*line {
 			t.stream = t.main
 		}
 		l.lines[i] = newLine(t, w.names, memory)
+		if w.events {
+			discount(l.lines[i])
+		}
 	})
 	return l.lines
 }
@@ -91,9 +100,12 @@ func (f *Search) bySequence() *Result {
 			continue
 		}
 		lines := f.lines.of(f.tracks, w, f.Trace.Memory())
+		if w.events && !slices.ContainsFunc(lines, func(l *line) bool { return l.events && l.total > 0 }) {
+			continue
+		}
 		found := agree(lines, f.tracks, w.families)
 		for _, x := range found {
-			if x.best != nil && !x.best.believed() && (closest == nil || x.best.index > closest.index) {
+			if x.best != nil && !x.best.believed() && !w.events && (closest == nil || x.best.index > closest.index) {
 				closest, name = x.best, w.names
 			}
 		}
@@ -242,7 +254,11 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 			p.Inner, p.InnerShare = x.period, x.main
 		}
 	}
-	r := f.sliced(s, KindKernel, start, p.why(len(distinct), w.names.text(first.best.names)))
+	why := p.why(len(distinct), w.names.text(first.best.names))
+	if w.events {
+		why += fmt.Sprintf("; kernels that run at fewer than %d places count no time", minRepeats)
+	}
+	r := f.sliced(s, KindKernel, start, why)
 	r.Period = p
 	if !f.sound(r) {
 		f.of.free()

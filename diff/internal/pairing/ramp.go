@@ -20,8 +20,8 @@ const (
 	mostlyApart = 0.9
 )
 
-// ramp says that two windows of one run, of as many kernels a unit, differ by no more than it changed from the one to the other, at the rate
-// at which it changes in them. It is empty if they do not.
+// ramp says that two windows of one run, which lie apart in it and have as many kernels a unit, differ by no more than the
+// run changed from the one to the other, at the rate at which it changes in them. It is empty if they do not.
 func ramp(b, h *side.View) string {
 	if !OneSession(b.C, h.C) || min(len(b.Units), len(h.Units)) < rampUnits ||
 		b.Kernels != nil && h.Kernels != nil && math.Abs(h.Kernels.Mean-b.Kernels.Mean) > sameRuns*max(b.Kernels.Mean, h.Kernels.Mean) {
