@@ -11,6 +11,21 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
+// steps200 are 200 steps that run kernels of these names, each for so many ns.
+func steps200(of func(i int) (ns int64, names []string)) *tracetest.Builder {
+	b := tracetest.New()
+	th := b.Process(100, "python").Thread(100, "python")
+	at := int64(1_000_000)
+	for i := range 200 {
+		ns, names := of(i)
+		for _, name := range names {
+			th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
+			at += ns + 1000
+		}
+	}
+	return b
+}
+
 // The first and the last fifth of the time of 200 steps. Where step i takes 100 + i µs, as when a cache fills, the
 // first holds steps of 100 to 165 µs and the last those of 271 to 299: the middle ones differ by a factor of 2.2,
 // ln 0.77, and those of the halves of the first by ln(150/117) = 0.25 a tenth of the time, of which there are 8
@@ -31,20 +46,13 @@ func TestWindowsFarApartOfOneRun(t *testing.T) {
 		{"steady", func(i int) int { return 120 + i%7%3 }, false, comparison.Pass, false},
 		{"a ramp of other work", func(i int) int { return 100 + i }, true, comparison.Inconclusive, false},
 	} {
-		b := tracetest.New()
-		th := b.Process(100, "python").Thread(100, "python")
-		at := int64(1_000_000)
-		for i := range 200 {
-			names := []string{"gemm", "softmax"}
+		b := steps200(func(i int) (ns int64, names []string) {
+			names = []string{"gemm", "softmax"}
 			if x.more && i >= 100 {
 				names = append(names, "norm")
 			}
-			for _, name := range names {
-				ns := int64(500 * x.us(i))
-				th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
-				at += ns + 1000
-			}
-		}
+			return int64(500 * x.us(i)), names
+		})
 		path, dir := b.WriteTB(t), t.TempDir()
 		window := func(name string, from, to float64) *report.Report {
 			out := filepath.Join(dir, name)
@@ -67,16 +75,9 @@ func TestWindowsFarApartOfOneRun(t *testing.T) {
 // the steps grow by more than 15 % at twice their rate of ln(250/150) = 0.51 a half. It is no ramp: the same steps differ.
 func TestARampExplainsNoChangeOfTheSameTime(t *testing.T) {
 	capture := func(content string, scale float64) *report.Report {
-		b := tracetest.New()
-		th := b.Process(100, "python").Thread(100, "python")
-		at := int64(1_000_000)
-		for i := range 200 {
-			for _, name := range []string{"gemm", "softmax"} {
-				ns := int64(500 * scale * float64(100+i))
-				th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
-				at += ns + 1000
-			}
-		}
+		b := steps200(func(i int) (int64, []string) {
+			return int64(500 * scale * float64(100+i)), []string{"gemm", "softmax"}
+		})
 		return identified(reportOf(t, b, analyze.Options{}), content, "session")
 	}
 	base, head := capture("a", 1), capture("b", 1.15)

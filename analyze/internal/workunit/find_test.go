@@ -403,8 +403,8 @@ func TestTileVariantsAreComparedByFamily(t *testing.T) {
 }
 
 // Steps of eight kernels of 10 µs, the sixth of which evaluates for 600 µs. Of twelve, the eleven alike hold
-// 880 ÷ 1,560 µs = 56 % of the compute time, of which units need 75 %, but 880 ÷ 960 = 92 % of what runs often. Of nine it is not
-// believed: a start-up, too, does much once and some things a few times.
+// 880 ÷ 1,560 µs = 56 % of the compute time, of which units need 75 %, but 880 ÷ 960 = 92 % of what runs often. Of nine
+// it is not believed: a start-up, too, does much once and some things a few times.
 func TestAStepThatEvaluatesHidesNoOthers(t *testing.T) {
 	for _, x := range []struct {
 		steps int

@@ -63,8 +63,8 @@ func (l *line) part(lo, hi int) *line {
 	return x
 }
 
-// discount gives no time to kernels of a line that run, one after the other or alone, at fewer places than units of a kind must
-// have: an evaluation or a log in one step can take as long as many steps, and is no part of any.
+// discount gives no time to kernels of a line that run, one after the other or alone, at fewer places than units of a
+// kind must have: an evaluation or a log in one step can take as long as many steps, and is no part of any.
 func discount(l *line) {
 	places := make([]int, len(l.hash))
 	for i, s := range l.seq {

@@ -41,8 +41,8 @@ type way struct {
 	events   bool // what runs too seldom to be part of units that recur counts no time
 }
 
-// ways are tried in order: exact names before families, the main stream before all streams, all time before that of what
-// runs often.
+// ways are tried in order: exact names before families, the main stream before all streams, the time of all kernels
+// before that of those that run often.
 func ways(names, families *symbols) []way {
 	list := []way{{names: names}, {names: names, merged: true}}
 	if len(families.name) < len(names.name) {

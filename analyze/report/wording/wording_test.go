@@ -106,8 +106,10 @@ func TestWrap(t *testing.T) {
 }
 
 func TestShellWord(t *testing.T) {
-	for s, want := range map[string]string{"--out=a/b:1": "--out=a/b:1", "": "''", "a b": "'a b'", "a'b": `'a'\''b'`, "$(rm)": "'$(rm)'",
-		"`x`": "'`x`'", `\`: `'\'`, "a\nb": "'a\nb'", "~": "'~'", "é": "'é'"} {
+	for s, want := range map[string]string{
+		"--out=a/b:1": "--out=a/b:1", "": "''", "a b": "'a b'", "a'b": `'a'\''b'`,
+		"$(rm)": "'$(rm)'", "`x`": "'`x`'", `\`: `'\'`, "a\nb": "'a\nb'", "~": "'~'", "é": "'é'",
+	} {
 		if got := ShellWord(s); got != want {
 			t.Errorf("%s is quoted %s, want %s", s, got, want)
 		}

@@ -81,7 +81,8 @@ func scenarios() []scenario {
 		}},
 		{"two jobs that race for one comment", func(b *bench) {
 			b.github(nil)
-			w, _, _ := strings.Cut(strings.NewReplacer("comment-key: ${{ matrix.gpu }}", "comment-key: same", oneByOne, "").Replace(b.matrix()), "  all:\n")
+			raced := strings.NewReplacer("comment-key: ${{ matrix.gpu }}", "comment-key: same", oneByOne, "").Replace(b.matrix())
+			w, _, _ := strings.Cut(raced, "  all:\n")
 			b.repository(w, b.base, b.slow, nil)
 			b.run("pull_request", gatetest.PullEvent)
 			b.want(b.one(), "^### ❌ `same`: \\*\\*FAIL\\*\\*")
