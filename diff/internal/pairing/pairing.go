@@ -89,14 +89,14 @@ func byPosition(list []side.Work) []int {
 }
 
 // family pairs the remaining kernels of a family, first those that are nearest to each other in the unit and run
-// equally often.
+// equally often. Nearness is measured in both units, so that swapping the sides changes no pair.
 func (m *matcher) family() {
 	type candidate struct {
-		i, k int
-		cost float64
+		i, k     int
+		cost, at float64
 	}
 	var list []candidate
-	map0 := m.anchors()
+	toHead, toBase := m.anchors()
 	for i := range m.base {
 		if m.of[i] >= 0 {
 			continue
@@ -106,11 +106,11 @@ func (m *matcher) family() {
 			if m.taken[k] || a.Family == "" || a.Family != b.Family || a.Category != b.Category {
 				continue
 			}
-			list = append(list,
-				candidate{i, k, math.Abs(map0(a.Position)-b.Position) + 10*(1-likeness(a.Count, b.Count))})
+			apart := (math.Abs(toHead(a.Position)-b.Position) + math.Abs(toBase(b.Position)-a.Position)) / 2
+			list = append(list, candidate{i, k, apart + 10*(1-likeness(a.Count, b.Count)), a.Position + b.Position})
 		}
 	}
-	lists.Sort(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	lists.Sort(list, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.at, b.at)) })
 	for _, c := range list {
 		if m.of[c.i] < 0 && !m.taken[c.k] {
 			m.join(c.i, c.k, comparison.ByFamily)
@@ -126,15 +126,23 @@ func likeness(a, b float64) float64 {
 	return min(a, b) / max(a, b)
 }
 
-// anchors maps positions in the base to positions in the head, along the kernels already paired.
-func (m *matcher) anchors() func(position float64) float64 {
-	type anchor struct{ from, to float64 }
-	var list []anchor
+// anchors maps positions in the base to positions in the head, and back, along the kernels already paired.
+func (m *matcher) anchors() (toHead, toBase func(position float64) float64) {
+	var there, back []anchor
 	for i, k := range m.of {
 		if k >= 0 && m.base[i].Position >= 0 && m.head[k].Position >= 0 {
-			list = append(list, anchor{m.base[i].Position, m.head[k].Position})
+			there = append(there, anchor{m.base[i].Position, m.head[k].Position})
+			back = append(back, anchor{m.head[k].Position, m.base[i].Position})
 		}
 	}
+	return along(there), along(back)
+}
+
+// anchor is the position of one kernel in two units.
+type anchor struct{ from, to float64 }
+
+// along maps a position by the anchor that is next before it.
+func along(list []anchor) func(position float64) float64 {
 	lists.Sort(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
 	return func(p float64) float64 {
 		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return cmp.Compare(a.from, p) })

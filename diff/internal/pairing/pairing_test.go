@@ -99,7 +99,25 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// Every kernel is in one pair, whatever the two units hold.
+// Two kernels of a family on one side, one on the other, and r runs earlier there. By r, x1 is 0 from y and y 1.9 from x1;
+// x2 is 0.1 from y both ways, so x2 is nearer, whichever side is the base.
+func TestPairOfAFamilyHasAMirror(t *testing.T) {
+	two := []side.Work{
+		kernelOf("p", "norm", "norm", 0, 2, 10), kernelOf("x1", "gemm", "cublas", 1, 2, 10),
+		kernelOf("r", "reduce", "cub", 2, 2, 10), kernelOf("x2", "gemm", "cublas", 3, 2, 10),
+	}
+	one := []side.Work{two[0], kernelOf("r", "reduce", "cub", 0.1, 2, 10), kernelOf("y", "gemm", "cublas", 1, 2, 10)}
+	there := Pair{Base: 3, Head: 2, By: comparison.ByFamily, Of: -1}
+	back := Pair{Base: 2, Head: 3, By: comparison.ByFamily, Of: -1}
+	if pairs := Kernels(two, one); !slices.Contains(pairs, there) {
+		t.Errorf("there: %+v", pairs)
+	}
+	if pairs := Kernels(one, two); !slices.Contains(pairs, back) {
+		t.Errorf("back: %+v", pairs)
+	}
+}
+
+// Every kernel is in one pair, whatever the two units hold, and in the same one after swapping them.
 func TestEveryKernelIsPairedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(which string) []side.Work {
@@ -116,7 +134,11 @@ func TestEveryKernelIsPairedOnce(t *testing.T) {
 		}
 		base, head := draw("base"), draw("head")
 		b, h := map[int]int{}, map[int]int{}
+		back := Kernels(head, base)
 		for _, p := range Kernels(base, head) {
+			if !slices.ContainsFunc(back, func(q Pair) bool { return q.Base == p.Head && q.Head == p.Base && q.By == p.By }) {
+				t.Fatalf("%+v is not in the mirrored pairs, %+v", p, back)
+			}
 			b[p.Base]++
 			h[p.Head]++
 			if p.Base >= 0 && p.Head >= 0 && p.By == "" || (p.Base < 0 || p.Head < 0) && p.By != "" {
