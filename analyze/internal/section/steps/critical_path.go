@@ -136,9 +136,10 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, "the capture has more GPU work than a graph can number: record a shorter time")
 		return
 	}
+	devices, units := r.absences(r.g) // first, as the walk over the gaps, which waits needs, may still go on
 	r.found()
 	r.waits()
-	absent := r.absent()
+	r.absent(devices)
 	switch x := in.Units; {
 	case !in.Trace.Tables.Has(trace.RoleAPI):
 		out.Status(report.Partial, in.Lack(trace.RoleAPI)+": what launched work is not known")
@@ -147,7 +148,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if x := in.Units; x.Kind != workunit.KindNone && x.Primary >= 0 {
-		r.units(absent)
+		r.units(units)
 	}
 }
 
@@ -221,7 +222,7 @@ func upTo(g *stepgraph.Graph, device int, moments []int64) (list []absences, sum
 }
 
 // absences is the time without compute by cause: for every device of a graph, and for every unit if the graph is
-// theirs.
+// theirs, which it is if the window is the whole capture.
 func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
 	devices = make([]absences, len(g.Timeline.Devices))
 	var list []workunit.Unit
@@ -253,13 +254,10 @@ func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
 	return devices, units
 }
 
-// absent emits for each device the causes of the time without compute, and returns the part of it in each unit, if the
-// window is the whole capture.
-func (r *pathRun) absent() (ofUnits []absences) {
-	devices := r.in.Timeline.Devices
-	sums, ofUnits := r.absences(r.g)
+// absent emits for each device the causes of the time without compute.
+func (r *pathRun) absent(sums []absences) {
 	t := r.out.Table("no_compute")
-	for i, d := range devices {
+	for i, d := range r.in.Timeline.Devices {
 		r.from(d.Len())
 		for a, ns := range sums[i] {
 			r.out.Int("gpu.no_compute_time",
@@ -273,5 +271,4 @@ func (r *pathRun) absent() (ofUnits []absences) {
 			kit.Int("exposed", max(0, d.ExposedComm+d.ExposedCopy-blocking)))
 	}
 	t.Cut(kit.MaxDevices, "time", "starved", "comm", "copy", "dependency", "unknown", "exposed").Add()
-	return ofUnits
 }
