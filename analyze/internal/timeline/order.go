@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -116,35 +117,24 @@ func (d *devices) of(id int32) int {
 // window is idle, not absent. Work that starts together is not in order yet.
 func (s *sources) layOut(window interval.Interval) []*Device {
 	tables := []int{computeKernel, wholeGraph, memoryCopy, memorySet}
-	seen, n := map[int32]int{}, 0
+	counts := map[int32]*int{} // pieces by device
 	for _, k := range tables {
 		w := s.work[k]
-		n += w.Len()
-		for i, last := 0, int32(-1<<31); i < w.Len(); i++ {
-			if id := w.Device(i); id != last || i == 0 {
-				seen[id], last = 0, id
+		var count *int
+		for i, last := 0, int32(0); i < w.Len(); i++ {
+			if id := w.Device(i); count == nil || id != last {
+				if count, last = counts[id], id; count == nil {
+					count = new(int)
+					counts[id] = count
+				}
 			}
+			*count++
 		}
 	}
-	number := devices{}
-	for id := range seen {
-		number.ids = append(number.ids, id)
-	}
-	slices.Sort(number.ids)
-	list := lists.Map(number.ids, func(id int32) *Device { return &Device{ID: id, in: s, window: window} })
-	if n == 0 {
-		return list
-	}
-	counts := make([]int, len(list))
-	for _, k := range tables {
-		w := s.work[k]
-		for i := range w.Len() {
-			counts[number.of(w.Device(i))]++
-		}
-	}
-	for d := range list {
-		list[d].order = order(spill.Make[ref](s.trace.Memory(), counts[d]))[:0]
-	}
+	number := devices{ids: slices.Sorted(maps.Keys(counts))}
+	list := lists.Map(number.ids, func(id int32) *Device {
+		return &Device{ID: id, in: s, window: window, order: order(spill.Make[ref](s.trace.Memory(), *counts[id]))[:0]}
+	})
 	var at [sorts]int
 	for {
 		// The table whose next row starts first.
