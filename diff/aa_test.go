@@ -212,6 +212,7 @@ func (s *source) realRuns(tb testing.TB, n int) (r rates) {
 // kernels is found. Without -aa it holds a small sample in one world to bounds that only a defect breaks, with -long a
 // larger one.
 func TestAA(t *testing.T) {
+	t.Parallel()
 	list := sources(t)
 	if *aaRuns == 0 {
 		var sum aaRates

@@ -113,6 +113,7 @@ func TestCompareGoesByTheCalibration(t *testing.T) {
 }
 
 func TestCalibrationIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
 	s := server(t)
 	var first []byte
 	for range 2 {

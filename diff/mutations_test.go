@@ -32,6 +32,7 @@ var mutationLimits = map[string][3]mutantLimit{
 }
 
 func TestMutations(t *testing.T) {
+	t.Parallel()
 	var subjects, clean []*subject                                // clean are those of harmless edits
 	perCell, step, cleanRuns, which := 1, longtest.N(29, 3), 1, 0 // 3, 7 and 29: all sizes and numbers of captures come up
 	switch *mutations {
@@ -149,6 +150,7 @@ var unitLimits = map[string][2]int{
 // (compared, ratio within 0.5 %), half of the steps without their second half (never fails, and the cause says that half
 // of the steps are of another kind), one kernel renamed in a capture with two kinds of step (compared, named).
 func TestUnitMutants(t *testing.T) {
+	t.Parallel()
 	type source struct {
 		name    string
 		capture *mutant.Capture

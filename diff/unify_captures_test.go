@@ -41,6 +41,7 @@ func toEdit(t *testing.T, shared ...string) (list []edited) {
 // TestKernelOnAnotherStream moves the largest kernel, with -long each of the three largest, to a stream of its own,
 // where it may take most of the time: the steps stay what they were, from both sides.
 func TestKernelOnAnotherStream(t *testing.T) {
+	t.Parallel()
 	list := toEdit(t,
 		"nsysai_h100_2gpu_1s",
 		"cs336zx_2_7B_clean",
@@ -71,6 +72,7 @@ func TestKernelOnAnotherStream(t *testing.T) {
 // where a step was cut into a stub of one kernel and the rest, which takes as long as before; and in the middle, where
 // it was cut into halves. The step's mean changes as the edit says, from both sides.
 func TestFirstKernelTwice(t *testing.T) {
+	t.Parallel()
 	list := toEdit(t,
 		"cs336_hoponga_exp2024_2",
 		"nsysai_healthy_1pct",

@@ -99,6 +99,7 @@ func TestNothingButWarmup(t *testing.T) {
 
 // TestWarmupInRealCaptures: the same in captures of 9 to 46 steps: the first three steps take twice as long.
 func TestWarmupInRealCaptures(t *testing.T) {
+	t.Parallel()
 	for _, name := range append(slices.Clone(steadyCaptures), "nsightful_power_iter") {
 		if name == "nsysai_h100_2gpu_1s" {
 			continue // copies take its time

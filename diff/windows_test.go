@@ -31,6 +31,7 @@ func windowed(t *testing.T) []string { return append(longtest.Captures(t), longt
 // Windows of one run are one program: none of them fails against another, whatever the window cut off. With -long it is
 // asked of all real captures.
 func TestWindowsOfARunNeverFail(t *testing.T) {
+	t.Parallel()
 	paths := append(windowed(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
 	compared, decided := 0, 0
 	for _, path := range paths {
@@ -74,6 +75,7 @@ var phases = map[string]string{
 // Windows that begin and end at any time, also in the middle of a step, whose units may start at another kernel: of
 // those of steady runs 1 % at most fail against each other. With -long it is asked of all captures.
 func TestWindowsAtAnyTime(t *testing.T) {
+	t.Parallel()
 	paths := append(windowed(t), servingTrace, filepath.Join("..", "testdata", "serving_graph.sqlite"))
 	compared, failed := 0, 0
 	for _, path := range paths {
