@@ -142,6 +142,7 @@ func stats(r *reader, m message) bool {
 	if !ok {
 		return r.broken()
 	}
+	setFirst(&r.start.Engine, "vLLM") // its own words, and no other engine's
 	r.sample(s, m.engine)
 	if preempted >= 0 {
 		r.d.preempt(preempted)

@@ -86,6 +86,9 @@ func TestPrefixes(t *testing.T) {
 		if !Is("x", []byte(line)) {
 			t.Errorf("%s is not recognised", name)
 		}
+		if len(d.Starts) != 1 || d.Starts[0].Engine != "vLLM" {
+			t.Errorf("%s: the engine is not named: %+v", name, d.Starts)
+		}
 	}
 }
 
