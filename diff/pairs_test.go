@@ -232,7 +232,10 @@ func (s *subject) head(t *testing.T, name string, edits []mutant.Edit) *report.R
 // ofUnit leaves out the base's work at the head's prices, which has no way back.
 func ofUnit(c *comparison.Comparison) *comparison.Comparison {
 	own := *c
-	own.Primary = slices.DeleteFunc(slices.Clone(c.Primary), func(r comparison.Row) bool { return r.Metric == "work.time" })
+	own.Primary = slices.DeleteFunc(slices.Clone(c.Primary), func(r comparison.Row) bool { return r.Metric == comparison.MetricWork })
+	if c.Answer.Metric == comparison.MetricWork {
+		own.Answer = comparison.Answer{}
+	}
 	return &own
 }
 
