@@ -133,6 +133,6 @@ func findLowAcceptance(o *kit.Output, rate *float64) {
 	if rate != nil && *rate < lowAcceptance {
 		o.Find("spec_low_acceptance",
 			[]report.MetricRef{kit.Ref("serve.spec_acceptance_rate"), kit.Ref("serve.spec_acceptance_length")},
-			"Draft fewer tokens (num_speculative_tokens; SGLang: --speculative-num-draft-tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
+			"Draft fewer tokens (vLLM: num_speculative_tokens; SGLang: --speculative-num-draft-tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
 	}
 }

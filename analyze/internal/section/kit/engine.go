@@ -1,6 +1,9 @@
 package kit
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Engine is what serves or trains: vllm, sglang, …; empty if it is not known.
 type Engine string
@@ -29,6 +32,25 @@ func (in *Input) Engine() Engine {
 		return "sglang"
 	}
 	return ""
+}
+
+// settings are the settings of engines in a line of advice: " (vLLM: --a; SGLang: --b)".
+var settings = regexp.MustCompile(` \((?:vLLM|SGLang|TensorRT-LLM): [^()]*\)`)
+
+// advise leaves of the settings in a line of advice those of the engine, none if it has no such one, and all if no
+// engine is recognised.
+func (e Engine) advise(advice string) string {
+	if e == "" {
+		return advice
+	}
+	return settings.ReplaceAllStringFunc(advice, func(all string) string {
+		for setting := range strings.SplitSeq(all[len(" ("):len(all)-len(")")], "; ") {
+			if strings.HasPrefix(strings.ToLower(setting), string(e)) {
+				return " (" + setting + ")"
+			}
+		}
+		return ""
+	})
 }
 
 // AsyncScheduling is the engine's flag for preparing a step while another runs, as a sentence; empty if no engine is

@@ -162,11 +162,8 @@ func (o *Output) FindAs(id, title string, evidence []report.MetricRef, advice ..
 			evidence[i].Labels = report.Labels{}
 		}
 	}
-	if advice == nil {
-		advice = []string{}
-	}
-	f := &Finding{Finding: &report.Finding{ID: id, Title: cmp.Or(title, def.Title), Evidence: evidence, Advice: advice,
-		Doc: o.section.ID}, def: def}
+	f := &Finding{Finding: &report.Finding{ID: id, Title: cmp.Or(title, def.Title), Evidence: evidence,
+		Advice: append([]string{}, advice...), Doc: o.section.ID}, def: def}
 	o.findings = append(o.findings, f)
 	return f
 }

@@ -243,6 +243,12 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 		r.Warnings = append(r.Warnings, out.warnings...)
 		attachments = append(attachments, out.files()...)
 	}
+	engine := x.in.Engine()
+	for _, f := range list {
+		for i := range f.Advice {
+			f.Advice[i] = engine.advise(f.Advice[i])
+		}
+	}
 	dedupeLatencies(r)
 	replayWorths(x.in, list)
 	r.Findings, r.Remarks = rankFindings(x.in.Step(), list)
