@@ -199,7 +199,7 @@ func HoldMemory(paths ...string) {
 	limitHeap(min(usualHeap+max(0, size-usualFiles)*2/5, debug.SetMemoryLimit(-1)))
 	percent := rarely
 	if size > smallFiles {
-		percent = often
+		percent = 40
 	}
 	collectAt(percent)
 }
@@ -218,10 +218,10 @@ func collectAt(percent int) {
 	}
 }
 
-// rarely is the percentage where memory is not scarce, and often the one with large files or the reports of more than
-// fewReports inputs: with 20 instead of 40 a file of 612 MB takes 5 MB less and no time that can be measured.
+// rarely is the percentage where memory is not scarce, and often the one with the reports of more than fewReports
+// inputs.
 const (
-	rarely, often = 400, 20
+	rarely, often = 400, 25
 	fewReports    = 16
 )
 
