@@ -174,11 +174,8 @@ func WorkSpan(t *trace.Trace) (span interval.Interval, ok bool) {
 // communication.
 func New(t *trace.Trace, calls *Calls, window interval.Interval, isComm []bool) *Timeline {
 	in := newSources(t, calls, isComm)
-	tl := &Timeline{Window: window}
-	var blocking []interval.Set
-	parallel.Do(
-		func() { tl.Devices = in.layOut(window) },
-		func() { blocking = blockingByThread(t) })
+	tl := &Timeline{Window: window, Devices: in.layOut(window)}
+	blocking := blockingByThread(t)
 	parallel.Each(len(tl.Devices), func(i int) {
 		d := tl.Devices[i]
 		d.blocking = blocking
