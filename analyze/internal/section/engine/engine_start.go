@@ -92,7 +92,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 	if s.Concurrency > 0 && s.Concurrency < fewConcurrent {
 		out.Find("kv_cache_small",
 			[]report.MetricRef{kit.Ref("serve.max_concurrency"), kit.Ref("serve.kv_cache_tokens")},
-			"If requests stay below the limit on their length (vLLM: --max-model-len; SGLang: --context-length), this costs nothing, but set it to the real maximum; if not, give the KV cache more memory (vLLM: --gpu-memory-utilization; SGLang: --mem-fraction-static), use a smaller type for it, or more GPUs.")
+			"If requests stay below the limit on their length"+kit.SetRequestLength+", this costs nothing, but set it to the real maximum; if not, give the KV cache more memory"+kit.SetKVMemory+", use a smaller type for it, or more GPUs.")
 	}
 }
 

@@ -44,7 +44,7 @@ var errorFindings = [serverlog.Classes]struct {
 	{true, "The server ran out of GPU memory",
 		"Leave more memory free (vLLM: a smaller --gpu-memory-utilization; SGLang: a smaller --mem-fraction-static), let fewer tokens run at once (vLLM: --max-num-batched-tokens, --max-num-seqs; SGLang: --chunked-prefill-size, --max-running-requests), or use more GPUs. Check whether another process uses the GPU."},
 	{true, "The KV cache does not fit the longest request",
-		"Lower the limit on the length of a request (vLLM: --max-model-len; SGLang: --context-length), give the server more memory (vLLM: --gpu-memory-utilization; SGLang: --mem-fraction-static), or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
+		"Lower the limit on the length of a request" + kit.SetRequestLength + ", give the server more memory" + kit.SetKVMemory + ", or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
 	{true, "CUDA reported errors",
 		"Look at the first of them in the log: later ones follow from it. CUDA_LAUNCH_BLOCKING=1 names the call."},
 	{true, "Communication between GPUs failed", "Look at the first of them in the log; NCCL_DEBUG=INFO says more."},

@@ -338,7 +338,7 @@ func (r *servingRun) findings() {
 			evidence = append(evidence, kit.Ref("serve.kv_cache_usage"))
 		}
 		r.out.Find("preemptions", evidence,
-			"Give the KV cache more memory (vLLM: --gpu-memory-utilization; SGLang: --mem-fraction-static), let fewer requests run at once (vLLM: --max-num-seqs; SGLang: --max-running-requests), or spread the model over more GPUs.")
+			"Give the KV cache more memory"+kit.SetKVMemory+", let fewer requests run at once (vLLM: --max-num-seqs; SGLang: --max-running-requests), or spread the model over more GPUs.")
 	}
 	if usage == nil || running == nil || waiting == nil {
 		return
@@ -348,7 +348,7 @@ func (r *servingRun) findings() {
 		r.out.Find("kv_cache_full",
 			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"),
 				kit.Ref("serve.requests_running")},
-			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower the limit on the length of a request (vLLM: --max-model-len; SGLang: --context-length) if requests are shorter, or add replicas.").
+			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower the limit on the length of a request"+kit.SetRequestLength+" if requests are shorter, or add replicas.").
 			Costs(r.share(func(s serverlog.Sample) bool { return s.Waiting > 0 && s.Usage >= kvFull }))
 	case queue && usage.P90 < kvRoom:
 		r.out.Find("queue_with_room",

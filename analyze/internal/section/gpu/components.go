@@ -101,8 +101,8 @@ func components(in *kit.Input, out *kit.Output) {
 		if c.name == string(kernelname.CompAttention) && float64(c.time) > dominantAttention*float64(total+hidden) {
 			out.Find("attention_dominates",
 				[]report.MetricRef{kit.Ref("component.gpu_time", "component", c.name), kit.Ref("kernel.total_time")},
-				"Check that a fused attention back end is in use (vLLM: --attention-backend, in older ones VLLM_ATTENTION_BACKEND; SGLang: --attention-backend) and that it fits the head size and the data type of the KV cache.",
-				"Long contexts make attention grow: prefix caching, a lower limit on the length of a request (vLLM: --max-model-len; SGLang: --context-length) or chunked prefill keep it in bounds.")
+				"Check that a fused attention back end is in use"+kit.SetAttention+" and that it fits the head size and the data type of the KV cache.",
+				"Long contexts make attention grow: prefix caching, a lower limit on the length of a request"+kit.SetRequestLength+" or chunked prefill keep it in bounds.")
 		}
 	}
 

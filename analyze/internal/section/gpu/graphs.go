@@ -255,7 +255,7 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 	case inside == 0 && launches == 0:
 		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
 			out.Find("no_graphs", append(idle, kit.Ref("graph.launches")),
-				"Decode steps are the usual place for CUDA graphs (vLLM: without --enforce-eager; SGLang: without --disable-cuda-graph; TensorRT-LLM: cuda_graph_config); in PyTorch torch.compile(mode=\"reduce-overhead\").",
+				"Decode steps are the usual place for CUDA graphs"+kit.SetGraphs+"; in PyTorch torch.compile(mode=\"reduce-overhead\").",
 				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.",
 			).Costs(step.Worth(launching), claims...)
 		}

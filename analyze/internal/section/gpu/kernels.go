@@ -320,7 +320,7 @@ func mostOnDevice(in *kit.Input, name int) (device int32, time int64) {
 }
 
 var kernelAdvice = map[kernelname.Category][]string{
-	kernelname.Attention:   {"Compare attention back ends for this shape and GPU (vLLM: --attention-backend, in older ones VLLM_ATTENTION_BACKEND; SGLang: --attention-backend), and check that head size and dtype use the fast path."},
+	kernelname.Attention:   {"Compare attention back ends for this shape and GPU" + kit.SetAttention + ", and check that head size and dtype use the fast path."},
 	kernelname.GEMM:        {"Check the dtype (fp8 or bf16 rather than fp32), that tensor cores are used, and whether the batch is large enough to fill the GPU."},
 	kernelname.MoEGEMM:     {"Check for a tuned fused-MoE configuration for this GPU and expert count, and whether tokens are spread over the experts."},
 	kernelname.Comm:        {"A communication kernel also waits for the slowest rank: compare the devices before looking at the link."},

@@ -323,7 +323,7 @@ func stormFinding(in *kit.Input, out *kit.Output, evidence []report.MetricRef) {
 	}
 	idle := min(in.CallStats().Launches.Total, step.IdleOf(timeline.CauseLaunch))
 	out.FindAs("launch_storm", title, evidence,
-		"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: without --enforce-eager; SGLang: without --disable-cuda-graph; TensorRT-LLM: cuda_graph_config).",
+		"Run the step as a CUDA graph: one launch instead of one per kernel"+kit.SetGraphs+".",
 		"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
 		"Give each launch more work: larger batches, persistent kernels.",
 	).At(place).Costs(step.Worth(ns+idle+short), append(claims, step.IdleClaims(step.Idle, causes...)...)...)

@@ -242,7 +242,7 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 		name := x.name(s.phase)
 		out.Find("phase_launch_storm", []report.MetricRef{kit.Ref("phase.launch_rate", "phase", name),
 			kit.Ref("phase.kernel_duration", "phase", name), kit.Ref("phase.launch_count", "phase", name)},
-			"Run this phase as a CUDA graph (vLLM: without --enforce-eager; SGLang: without --disable-cuda-graph; TensorRT-LLM: cuda_graph_config), and check that its batch sizes are among the captured ones.",
+			"Run this phase as a CUDA graph"+kit.SetGraphs+", and check that its batch sizes are among the captured ones.",
 			"Fuse its pointwise kernels: torch.compile, or the engine's fused norm, rope, activation and sampling kernels.")
 	}
 }

@@ -34,6 +34,14 @@ func (in *Input) Engine() Engine {
 	return ""
 }
 
+// Settings of engines for lines of advice, which keep that of the engine if one is recognised.
+const (
+	SetGraphs        = " (vLLM: without --enforce-eager; SGLang: without --disable-cuda-graph; TensorRT-LLM: cuda_graph_config)"
+	SetKVMemory      = " (vLLM: --gpu-memory-utilization; SGLang: --mem-fraction-static)"
+	SetRequestLength = " (vLLM: --max-model-len; SGLang: --context-length)"
+	SetAttention     = " (vLLM: --attention-backend, in older ones VLLM_ATTENTION_BACKEND; SGLang: --attention-backend)"
+)
+
 // settings are the settings of engines in a line of advice: " (vLLM: --a; SGLang: --b)".
 var settings = regexp.MustCompile(` \((?:vLLM|SGLang|TensorRT-LLM): [^()]*\)`)
 
@@ -61,6 +69,8 @@ func (e Engine) AsyncScheduling() string {
 
 // graphFlag is the engine's setting for CUDA graphs, in brackets; empty if no engine is recognised.
 func (e Engine) graphFlag() string {
-	return map[Engine]string{"vllm": " (vLLM: without --enforce-eager)", "sglang": " (SGLang: without --disable-cuda-graph)",
-		"tensorrt": " (TensorRT-LLM: cuda_graph_config)"}[e]
+	if e == "" {
+		return ""
+	}
+	return e.advise(SetGraphs)
 }

@@ -163,7 +163,7 @@ func (o *Output) FindAs(id, title string, evidence []report.MetricRef, advice ..
 		}
 	}
 	f := &Finding{Finding: &report.Finding{ID: id, Title: cmp.Or(title, def.Title), Evidence: evidence,
-		Advice: append([]string{}, advice...), Doc: o.section.ID}, def: def}
+		Advice: append([]string{}, advice...), Doc: o.section.ID}, def: def} // a copy: [Outputs.Into] changes it
 	o.findings = append(o.findings, f)
 	return f
 }
