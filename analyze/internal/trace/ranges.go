@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -330,7 +331,7 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 	found := make(map[int64]string, len(rows))
 	if !t.raw.table.Rowless {
 		err := t.source.Fetch(t.raw.table.Name, []string{t.raw.table.Column("text"), t.raw.table.Column("textId")},
-			rows,
+			slices.Sorted(slices.Values(rows)), // so that a source goes forward only
 			func(row int64, cells []cell) error {
 				text, id := &cells[0], &cells[1]
 				if s := textOf(text); s != "" {
