@@ -57,6 +57,13 @@ func (c *codes) take(a *spill.Arena, order []int32) {
 	c.w32 = taken(a, c.w32, order)
 }
 
+func (c *codes) free(a *spill.Arena) {
+	spill.Free(a, c.w8)
+	spill.Free(a, c.w16)
+	spill.Free(a, c.w32)
+	*c = codes{}
+}
+
 func taken[T any](a *spill.Arena, column []T, order []int32) []T {
 	if column == nil {
 		return nil

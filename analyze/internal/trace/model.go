@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
 // None is the index that stands for "unknown" in every index column.
@@ -104,6 +105,14 @@ func (t *Trace) DropCallIDs() {
 	spill.Free(t.arena, t.API.corr.low)
 	spill.Free(t.arena, t.API.corr.high)
 	t.API.corr = numbers{}
+}
+
+// DropRanges frees the columns of ranges. Their distinct names stay, and that there were any.
+func (t *Trace) DropRanges() {
+	t.Ranges.dropped = t.Ranges.Any()
+	span.Free(t.arena, &t.Ranges.Span)
+	t.Ranges.place.free(t.arena)
+	t.Ranges.name.free(t.arena)
 }
 
 // File is the file that the trace was read from.
@@ -360,6 +369,8 @@ type Ranges struct {
 	name   codes
 	row    steps
 	number numbers // of operators, as autograd counts them; empty if the capture has none
+
+	dropped bool // there were ranges until [Trace.DropRanges]
 }
 
 // RangeName is one distinct canonical name together with one tag.
@@ -375,6 +386,9 @@ type rangePlace struct {
 	open, startEnd, backward bool
 	text                     int64 // id of the text of the sizes, or None
 }
+
+// Any reports whether the capture has ranges.
+func (r *Ranges) Any() bool { return r.Len() > 0 || r.dropped }
 
 // Thread indexes Trace.Threads (of the start, for a start/end range), or is None.
 func (r *Ranges) Thread(i int) int32 { return r.places[r.place.at(i)].thread.index }

@@ -172,6 +172,13 @@ func TestRanges(t *testing.T) {
 	if len(tagged) != 5 {
 		t.Errorf("Tag was asked %d times (%q), want once per distinct raw text", len(tagged), tagged)
 	}
+	tr.DropRanges()
+	if r.Len() != 0 || !r.Any() || len(r.Names) != 5 {
+		t.Errorf("after DropRanges %d ranges, any: %v, %d names; want 0, true, 5", r.Len(), r.Any(), len(r.Names))
+	}
+	if tr := open(t, threeKernels(), Options{}); tr.Ranges.Any() {
+		t.Error("a trace without ranges has some")
+	}
 }
 
 func TestStripSuffix(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
-	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Detail files are CSV files with a row per event. If there are too many, they hold the longest events.
@@ -14,7 +13,7 @@ import (
 // earlier first.
 func (o *Options) LongestFirst(lo, hi int, dur func(i int) int64) []int {
 	rows := o.Longest(lo, hi, dur)
-	lists.Sort(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
+	slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), a-b) })
 	return rows
 }
 

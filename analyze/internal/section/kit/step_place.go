@@ -375,7 +375,7 @@ func (x *IdleSite) noRange(in *Input) string {
 		text += " inside the step"
 	}
 	switch {
-	case x.AtLeast || in.Trace.Ranges.Len() == 0:
+	case x.AtLeast || !in.Trace.Ranges.Any():
 		return ""
 	case len(s.Where.Ranges) > 0:
 		return text + " holds 30 % of that"
@@ -439,7 +439,7 @@ func (s *Step) RangeTime(name string) int64 { return s.Where.Within[name] }
 // Advice are the two lines that the evidence selects.
 func (x *IdleSite) Advice(in *Input) []string {
 	where := "The table of the longest idle gaps has what ran before and after them."
-	if len(x.Ranges) == 0 && in.Trace.Ranges.Len() == 0 {
+	if len(x.Ranges) == 0 && !in.Trace.Ranges.Any() {
 		where = "NVTX ranges around the parts of a step (--trace=…,nvtx) would say where in the program this is."
 	}
 	switch {
