@@ -33,6 +33,7 @@ var printedLabels = []string{"its own code", "other calls", "transfer in SendRec
 // TestEveryShownNameIsExplained takes every id, title and label from reports and comparisons, as data and as text, and asks explain
 // doc for each. -args -long takes all captures.
 func TestEveryShownNameIsExplained(t *testing.T) {
+	t.Parallel()
 	names := map[string]string{}
 	add := func(from string, list ...string) {
 		for _, n := range list {

@@ -20,6 +20,7 @@ var familySample = []string{"alpa_r1_memcpy_nokernel", "nsysai_mfu_2gpu_after", 
 // TestFamily puts every capture against every other, in diff, in gate and by an agent: none ends in anything but pass,
 // fail or inconclusive, and gate leaves its comment. -args -long takes all captures.
 func TestFamily(t *testing.T) {
+	t.Parallel()
 	traces := explaintest.Traces(t)
 	if more, err := filepath.Glob(explaintest.Shared("traces", "ranks", "*.sqlite")); err == nil {
 		traces = append(traces, more...)

@@ -16,6 +16,7 @@ import (
 // TestHiddenGraphLaunchesNeverPass: of captures in which the kernels of some launches of CUDA graphs are missing, from one in 25
 // to all of them, none passes against the whole one, on either side: 100 with -long.
 func TestHiddenGraphLaunchesNeverPass(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(38, 1))
 	draws := 4
 	if longtest.On() {

@@ -445,6 +445,7 @@ func TestSectionsAreWhole(t *testing.T) {
 
 // TestNoMachineInTheTree: committed text holds no path of a developer's machine.
 func TestNoMachineInTheTree(t *testing.T) {
+	t.Parallel()
 	private := regexp.MustCompile(`(^|[^A-Za-z0-9_.-])/(work|root)/`)
 	for _, name := range trackedFiles(t) {
 		if strings.HasSuffix(name, ".sqlite") || name == "cmd/explain/layout_test.go" {

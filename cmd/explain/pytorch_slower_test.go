@@ -81,6 +81,7 @@ func slowerFamily(t *testing.T, path, family string, factor float64) []byte {
 // TestOneFamilySlower: of six steps one is trimmed, and five are too few for a verdict: exit 4, which says how many steps
 // would do. By hand: the family takes 21.0 of a step of 76.8 ms, 30 % more of it are +8.2 % of the mean step.
 func TestOneFamilySlower(t *testing.T) {
+	t.Parallel()
 	base := "../../../shared/kineto/hta_control.json.gz"
 	if _, err := os.Stat(base); err != nil {
 		t.Skip("needs ../shared/kineto")

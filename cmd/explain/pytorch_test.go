@@ -24,6 +24,7 @@ import (
 // TestPyTorchProfiles: by hand, attention takes 4 × 50 µs of a step of 30 + 20 × 51 µs; 30 % more of it are 60 µs,
 // +5.7 % of the step.
 func TestPyTorchProfiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	put := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
@@ -198,6 +199,7 @@ func TestOtherProfilersAreNamed(t *testing.T) {
 // A scrubbed profile analyses to the same numbers, and neither it nor any output shows a secret that stands in a place
 // of the file that is not a name; what looks like a token in a name is replaced.
 func TestScrubbedProfile(t *testing.T) {
+	t.Parallel()
 	p := &planted{where: map[string]string{}}
 	text := string(explaintest.TorchProfile(8, 1))
 	text = strings.Replace(text, `{"schemaVersion":1,`, `{"schemaVersion":1,"env":{"HF_TOKEN":"`+p.plain("the environment")+`"},"cmd":"`+p.plain("a command")+`","distributedInfo":{"backend":"`+p.plain("a backend")+`","pg_config":[{"pg_name":"`+p.plain("a group's name")+`"}],"rank":0,"world_size":1},`, 1)

@@ -12,6 +12,7 @@ import (
 
 // TestFilesOfHistoryFollowTheirSchemas: the lines of an export, and the log of decisions.
 func TestFilesOfHistoryFollowTheirSchemas(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store, lines := filepath.Join(dir, "history.db"), filepath.Join(dir, "history.ndjson")
 	for _, args := range [][]string{

@@ -38,6 +38,7 @@ func TestMain(m *testing.M) { explaintest.Main(m) }
 // fakeserver), and "port VAR FILE" waits until it listens and sets $VAR to its port. What is behind "[!long] stop" runs
 // with -args -long alone.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	traces, err := filepath.Abs("../../testdata")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 // gates, or if those of kernels are hidden too, exit code and verdict. Pairs are a capture and a copy of it whose kernels take a quarter longer, and captures of one program; -args
 // -long takes every shared capture.
 func TestHiddenNamesKeepTheVerdict(t *testing.T) {
+	t.Parallel()
 	shared := "../../../shared/"
 	pairs := [][2]string{{"../../testdata/base.sqlite", "../../testdata/head.sqlite"}, {"../../testdata/serving.sqlite", ""}}
 	if longtest.On() {

@@ -18,6 +18,7 @@ import (
 // TestSeedRows holds what nsys-llm-explainer, profilemate and llm-perf-opt do, one test per row of the table of their
 // capabilities, by the row's number. The page examples/from-the-three-tools.md says where each is here.
 func TestSeedRows(t *testing.T) {
+	t.Parallel()
 	out := t.TempDir()
 	const serving = "../../testdata/serving.sqlite"
 	text, code := said(serving, "--evidence", "../../testdata/evidence", "--out", out)

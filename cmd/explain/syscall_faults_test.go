@@ -45,6 +45,7 @@ func someCalls(i int) (list []string) {
 // fault, or a report that names what it could not read, one that fails leaves nothing under the name of its output, or what was there, and
 // no input changes.
 func TestFaultsAtSystemCalls(t *testing.T) {
+	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("needs strace")

@@ -43,6 +43,7 @@ var unplainComments = []struct {
 // TestWordsArePlain: no text that people read has a turn of speech of the list: strings and comments of the program,
 // pages, README.
 func TestWordsArePlain(t *testing.T) {
+	t.Parallel()
 	read := 0
 	look := func(place, text string) {
 		read++
