@@ -64,23 +64,29 @@ func (b *Builder) Kernel(k Kernel) {
 	if k.Block == [3]int64{} {
 		k.Block[0] = 128
 	}
-	row := k.row(k.Start, k.End).with(Row{
-		"demangledName": ID(k.Name), "shortName": ID(short), "mangledName": ID(mangled), "launchType": Int(1),
-		"cacheConfig": Int(1), "registersPerThread": Int(or(k.Registers, 32)), "gridX": Int(or(k.Grid[0], 1)),
+	row := Row{
+		"demangledName": ID(k.Name), "shortName": ID(short), "mangledName": ID(mangled),
+		"registersPerThread": Int(or(k.Registers, 32)), "gridX": Int(or(k.Grid[0], 1)),
 		"gridY": Int(or(k.Grid[1], 1)), "gridZ": Int(or(k.Grid[2], 1)), "blockX": Int(or(k.Block[0], 1)),
 		"blockY": Int(or(k.Block[1], 1)), "blockZ": Int(or(k.Block[2], 1)), "staticSharedMemory": Int(k.StaticShared),
-		"dynamicSharedMemory": Int(k.DynamicShared), "localMemoryPerThread": Int(0), "localMemoryTotal": Int(0),
-		"gridId": Int(int64(len(b.rows)) + 1), "sharedMemoryExecuted": Int(32768), "graphNodeId": optInt(k.GraphNode),
-		"sharedMemoryLimitConfig": Int(0), "graphId": optInt(k.GraphID), "clusterX": Int(0), "clusterY": Int(0),
-		"clusterZ": Int(0), "clusterSchedulingPolicy": Int(1), "maxPotentialClusterSize": Int(0),
-		"maxActiveClusters": Int(0), "tensorSizeMinusOneElements": Text("[]"),
-	})
+		"dynamicSharedMemory": Int(k.DynamicShared), "gridId": Int(int64(len(b.rows)) + 1),
+		"graphNodeId": optInt(k.GraphNode), "graphId": optInt(k.GraphID),
+	}.with(k.row(k.Start, k.End))
 	b.Row("CUPTI_ACTIVITY_KIND_KERNEL", row.with(k.Set))
 }
 
+// usual is what a row holds in columns that it does not name, by table.
+var usual = map[string]Row{"CUPTI_ACTIVITY_KIND_KERNEL": {
+	"launchType": Int(1), "cacheConfig": Int(1), "localMemoryPerThread": Int(0), "localMemoryTotal": Int(0),
+	"sharedMemoryExecuted": Int(32768), "sharedMemoryLimitConfig": Int(0), "clusterX": Int(0), "clusterY": Int(0),
+	"clusterZ": Int(0), "clusterSchedulingPolicy": Int(1), "maxPotentialClusterSize": Int(0),
+	"maxActiveClusters": Int(0), "tensorSizeMinusOneElements": Text("[]"),
+}}
+
 // shortName is the base name of a demangled kernel name, as CUPTI gives it.
 func shortName(name string) string {
-	s, depth := "", 0
+	var s strings.Builder
+	depth := 0
 	for _, r := range strings.ReplaceAll(name, "<unnamed>", "unnamed") {
 		switch {
 		case r == '<':
@@ -88,12 +94,12 @@ func shortName(name string) string {
 		case r == '>' && depth > 0:
 			depth--
 		case r == '(' && depth == 0:
-			return lastName(s)
+			return lastName(s.String())
 		case depth == 0:
-			s += string(r)
+			s.WriteRune(r)
 		}
 	}
-	return lastName(s)
+	return lastName(s.String())
 }
 
 func lastName(s string) string {

@@ -45,9 +45,12 @@ func (b *Builder) plan() (*plan, error) {
 			continue
 		}
 		t := &p.tables[i]
-		values := make([]Value, len(t.columns))
+		values, usual := make([]Value, len(t.columns)), usual[e.table]
 		for c, col := range t.columns {
-			v := e.row[col.name]
+			v, ok := e.row[col.name]
+			if !ok {
+				v = usual[col.name]
+			}
 			values[c] = strs.resolve(v, b.opts.inline)
 			if values[c].IsNull() {
 				t.columns[c].notNull = false

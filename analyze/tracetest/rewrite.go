@@ -135,8 +135,12 @@ func (e *editor) has(table, col string) bool { return slices.Contains(e.columns[
 
 // each calls fn for every row of a table, in the order of the file. A table that is not there has no rows.
 func (e *editor) each(table string, fn func(rowid int64, r Row) error) error {
-	cols := e.columns[table]
-	if cols == nil {
+	return e.some(table, e.columns[table], fn)
+}
+
+// some is each, of some columns.
+func (e *editor) some(table string, cols []string, fn func(rowid int64, r Row) error) error {
+	if len(cols) == 0 {
 		return nil
 	}
 	quoted := make([]string, len(cols))
@@ -196,35 +200,36 @@ type change struct {
 // update makes the changes to a table.
 func (e *editor) update(table string, changes []change) error {
 	stmts := map[string]*sql.Stmt{}
+	var key []byte // of a statement: the columns that it sets
 	for _, c := range changes {
-		var cols []string
+		key = key[:0]
 		var values []Value
-		for _, col := range e.columns[table] {
-			if v, ok := c.set[col]; ok {
-				cols = append(cols, quote(col)+" = ?")
-				values = append(values, v)
+		for i, col := range e.columns[table] {
+			if v, ok := c.set[col]; ok && !c.delete {
+				key, values = append(key, byte(i)), append(values, v)
 			}
 		}
-		q := fmt.Sprintf("DELETE FROM %s WHERE rowid = ?", quote(table))
-		if !c.delete {
-			q = fmt.Sprintf("UPDATE %s SET %s WHERE rowid = ?", quote(table), strings.Join(cols, ", "))
-		}
-		if stmts[q] == nil {
+		if stmts[string(key)] == nil {
+			q := fmt.Sprintf("DELETE FROM %s WHERE rowid = ?", quote(table))
+			if !c.delete {
+				var cols []string
+				for _, i := range key {
+					cols = append(cols, quote(e.columns[table][i])+" = ?")
+				}
+				q = fmt.Sprintf("UPDATE %s SET %s WHERE rowid = ?", quote(table), strings.Join(cols, ", "))
+			}
 			stmt, err := e.tx.Prepare(q)
 			if err != nil {
 				return err
 			}
 			defer stmt.Close()
-			stmts[q] = stmt
-		}
-		if c.delete {
-			values = nil
+			stmts[string(key)] = stmt
 		}
 		args, err := e.args(append(values, Int(c.rowid)))
 		if err != nil {
 			return err
 		}
-		if _, err := stmts[q].Exec(args...); err != nil {
+		if _, err := stmts[string(key)].Exec(args...); err != nil {
 			return err
 		}
 	}

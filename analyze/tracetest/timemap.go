@@ -86,13 +86,18 @@ func (e *editor) kernelName(r Row) string {
 // mapTimes moves every event through f, which never decreases. Rows of the kernel table in scaled take their length
 // from f too, like ranges and blocking calls; other work and calls keep theirs where f gives them room.
 func (e *editor) mapTimes(f func(int64) int64, scaled map[int64]bool) error {
+	times := []string{"timestamp", "startedAt", "endedAt", "openedAt", "closedAt", "startTime", "stopTime", "start", "end"}
+	asked := append([]string{"duration", "nameId"}, times...)
 	for _, table := range e.tables {
+		if !slices.ContainsFunc(times, func(c string) bool { return e.has(table, c) }) {
+			continue
+		}
 		var changes []change
-		err := e.each(table, func(rowid int64, r Row) error {
+		has := slices.DeleteFunc(slices.Clone(asked), func(c string) bool { return !e.has(table, c) })
+		err := e.some(table, has, func(rowid int64, r Row) error {
 			set := Row{}
-			for _, c := range [...]string{"timestamp", "startedAt", "endedAt", "openedAt", "closedAt", "startTime",
-				"stopTime", "start", "end"} {
-				if t, ok := r[c].AsInt(); ok && e.has(table, c) {
+			for _, c := range times {
+				if t, ok := r[c].AsInt(); ok {
 					set[c] = Int(f(t))
 				}
 			}

@@ -89,21 +89,62 @@ func (w *writer) write() error {
 	return nil
 }
 
-// insert makes the table and returns the statement that fills it.
-func (w *writer) insert(t *table) (*sql.Stmt, error) {
+// rows fills a table, several rows at a time, which is faster than one by one.
+type rows struct {
+	tx    *sql.Tx
+	query string
+	marks string    // of one row
+	many  *sql.Stmt // of rowsAtOnce
+	cells []any     // that are not written yet
+	width int
+}
+
+const rowsAtOnce = 16
+
+// insert makes the table.
+func (w *writer) insert(t *table) (*rows, error) {
 	if _, err := w.tx.Exec(t.create); err != nil {
 		return nil, err
 	}
-	marks := strings.TrimSuffix(strings.Repeat("?,", len(t.names)), ",")
-	return w.tx.Prepare("INSERT INTO " + quote(t.name) + " VALUES (" + marks + ")")
+	r := &rows{tx: w.tx, width: len(t.names), query: "INSERT INTO " + quote(t.name) + " VALUES "}
+	r.marks = "(" + strings.TrimSuffix(strings.Repeat("?,", r.width), ",") + "),"
+	return r, nil
+}
+
+func (r *rows) values(n int) string {
+	return r.query + strings.TrimSuffix(strings.Repeat(r.marks, n), ",")
+}
+
+func (r *rows) add(cells []any) (err error) {
+	if r.cells = append(r.cells, cells...); len(r.cells) < rowsAtOnce*r.width {
+		return nil
+	}
+	if r.many == nil {
+		if r.many, err = r.tx.Prepare(r.values(rowsAtOnce)); err != nil {
+			return err
+		}
+	}
+	_, err = r.many.Exec(r.cells...)
+	r.cells = r.cells[:0]
+	return err
+}
+
+// end writes the last rows.
+func (r *rows) end() (err error) {
+	if len(r.cells) > 0 {
+		_, err = r.tx.Exec(r.values(len(r.cells)/r.width), r.cells...)
+	}
+	if r.many != nil {
+		err = errors.Join(err, r.many.Close())
+	}
+	return err
 }
 
 func (w *writer) table(t *table, events []int) error {
-	stmt, err := w.insert(t)
+	to, err := w.insert(t)
 	if err != nil {
 		return err
 	}
-	defer stmt.Close()
 	timed := make([]bool, len(t.rows)) // rows that are events
 	for _, i := range events {
 		if e := &w.d.events[i]; !e.fresh {
@@ -119,7 +160,7 @@ func (w *writer) table(t *table, events []int) error {
 					cells[at] = start + w.d.session
 				}
 			}
-			if _, err := stmt.Exec(cells...); err != nil {
+			if err := to.add(cells); err != nil {
 				return err
 			}
 		}
@@ -163,7 +204,7 @@ func (w *writer) table(t *table, events []int) error {
 				}
 			}
 		}
-		if _, err := stmt.Exec(cells...); err != nil {
+		if err := to.add(cells); err != nil {
 			return err
 		}
 	}
@@ -172,11 +213,11 @@ func (w *writer) table(t *table, events []int) error {
 		for column, v := range r {
 			w.put(t, cells, column, v)
 		}
-		if _, err := stmt.Exec(cells...); err != nil {
+		if err := to.add(cells); err != nil {
 			return err
 		}
 	}
-	return nil
+	return to.end()
 }
 
 // put sets a cell. A text goes in by its id where the row had one.
@@ -206,22 +247,21 @@ func (w *writer) id(text string) int64 {
 }
 
 func (w *writer) texts(t *table) error {
-	stmt, err := w.insert(t)
+	to, err := w.insert(t)
 	if err != nil {
 		return err
 	}
-	defer stmt.Close()
 	for _, r := range t.rows {
-		if _, err := stmt.Exec(r...); err != nil {
+		if err := to.add(r); err != nil {
 			return err
 		}
 	}
 	cells := make([]any, len(t.names))
 	for _, text := range w.fresh {
 		cells[t.columns["id"]], cells[t.columns["value"]] = w.ids[text], text
-		if _, err := stmt.Exec(cells...); err != nil {
+		if err := to.add(cells); err != nil {
 			return err
 		}
 	}
-	return nil
+	return to.end()
 }
