@@ -24,6 +24,7 @@ import (
 // fail. What was recorded is never lost: it is in the folder, or in the one that the error names, from which it can be
 // resumed. What --force replaces is there until the new capture is whole.
 func TestCaptureFaultsAtSystemCalls(t *testing.T) {
+	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("needs strace")

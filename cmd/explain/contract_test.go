@@ -53,6 +53,7 @@ func explainTrace(t *testing.T, trace string, args ...string) map[string]string 
 // TestEveryReportKeepsTheContract: valid by the published schema and an independent validator, readable by our own
 // reader, under 2 MB, equal between runs, with every promised file.
 func TestEveryReportKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	published := explaintest.Schema(t, "report")
 	for _, trace := range explaintest.Traces(t) {
 		t.Run(explaintest.TraceName(trace), func(t *testing.T) {

@@ -31,6 +31,7 @@ func explainDiff(t *testing.T, args ...string) (stdout, stderr string, code int)
 // published schema and our own reader accept, the same bytes twice, a summary that fits, and an exit code that is the
 // verdict's. Each trace is analysed once for all that its report can show; pairs of two are compared as traces too.
 func TestEveryComparisonKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	published := explaintest.Schema(t, "comparison")
 	traces := longtest.Some(explaintest.Traces(t), 8)
 	folder := t.TempDir()

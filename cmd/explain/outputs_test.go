@@ -73,6 +73,7 @@ var elsewhere = []string{"capture vllm --out", "capture pair --out", "capture re
 // TestOutputs writes every output over everything that can stand in its place. What is not a file of explain's own kind stays what it was,
 // and a success has written what it says.
 func TestOutputs(t *testing.T) {
+	t.Parallel()
 	ts := httptest.NewServer(fakeserver.New(fakeserver.Script{Tokens: 2}))
 	t.Cleanup(ts.Close)
 	list := writings(t, t.TempDir(), ts.URL)

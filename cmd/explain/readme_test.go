@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +22,7 @@ import (
 // files they name, and compares what is printed below a "$ explain" line with what the command prints; "…" stands for
 // anything.
 func TestReadmeIsTrue(t *testing.T) {
+	t.Parallel()
 	texts := map[string]string{"README": string(read(t, "../../README.md"))}
 	for _, name := range longtest.Some([]string{"report", "diff", "gate", "statistics", "privacy", "agents", "policy"}, 1) {
 		if page, ok := docs.ByName(name); ok {
@@ -31,7 +33,6 @@ func TestReadmeIsTrue(t *testing.T) {
 		t.Errorf("the README has %d lines, and 180 are enough", lines)
 	}
 	dir := readmeFolder(t)
-	t.Chdir(dir)
 	ran := map[string]bool{}
 	for name, text := range texts {
 		commands := readmeCommands(text)
@@ -51,9 +52,9 @@ func TestReadmeIsTrue(t *testing.T) {
 func (c readmeCommand) run(t *testing.T, text, dir string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(context.Background(), c.args, &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
-		return map[string]string{"NSYS": filepath.Join(dir, "nsys")}[k]
-	}})
+	p := exec.Command(explaintest.Program(t), c.args...)
+	p.Dir, p.Env, p.Stdout, p.Stderr = dir, []string{"NSYS=" + filepath.Join(dir, "nsys"), "TMPDIR=" + os.TempDir()}, &out, &errs
+	code := explaintest.Exit(t, p.Run())
 	judges := c.args[0] == "diff" || c.args[0] == "gate"                                              // the example of a slower head fails on purpose
 	unsettled := judges && (slices.Contains(c.args, "--noise") || slices.Contains(c.args, "--phase")) // four units, or a floor from three captures
 	if code != exitOK && !(code == exitFail && judges) && !(code == exitInconclusive && unsettled) {
