@@ -199,7 +199,7 @@ func HoldMemory(paths ...string) {
 	limitHeap(min(usualHeap+max(0, size-usualFiles)*2/5, debug.SetMemoryLimit(-1)))
 	percent := rarely
 	if size > smallFiles {
-		percent = 40
+		percent = 30
 	}
 	collectAt(percent)
 }
