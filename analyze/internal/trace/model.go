@@ -107,7 +107,7 @@ func (t *Trace) DropCallIDs() {
 	t.API.corr = numbers{}
 }
 
-// DropRanges frees the columns of ranges. Their distinct names stay, and that there were any.
+// DropRanges frees the columns of ranges: from then on there are none, but their distinct names and [Ranges.Any].
 func (t *Trace) DropRanges() {
 	t.Ranges.dropped = t.Ranges.Any()
 	span.Free(t.arena, &t.Ranges.Span)

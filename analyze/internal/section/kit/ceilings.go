@@ -54,7 +54,8 @@ func replayWorths(in *Input, findings []*Finding) {
 	if c == nil || !c.Resolved {
 		return
 	}
-	in.Trace.DropRanges() // the replays of long captures are where memory peaks, and ask for work and calls alone
+	// The replays of long captures are where memory peaks. They, and what is kept of a rank, ask for work and calls alone.
+	in.Trace.DropRanges()
 	gains := make([]*float64, len(list))
 	parallel.Each(len(list), func(i int) {
 		if g := c.Gain(list[i].change, false); g.Time > 0 {
