@@ -110,7 +110,7 @@ func components(in *kit.Input, out *kit.Output) {
 	case !in.Options.RangeMap:
 		out.Note("Ranges were left out (--no-nvtx-kernel-map): components are by kernel name alone.")
 	case coveredRows == 0:
-		out.Note("No range names a component here. Kernel names tell attention, norm and communication well, but not which part of the model a matrix product belongs to: that is component gemm. Capture with --trace=cuda,nvtx and ranges per layer (vLLM: --enable-layerwise-nvtx-tracing; SGLang: --enable-layerwise-nvtx-marker; both without CUDA graphs).")
+		out.Note("No range names a component here. Kernel names tell attention, norm and communication well, but not which part of the model a matrix product belongs to: that is component gemm. Capture with --trace=cuda,nvtx and ranges per layer, without CUDA graphs (vLLM: --enable-layerwise-nvtx-tracing; SGLang: --enable-layerwise-nvtx-marker).")
 	default:
 		out.Coverage(coverage)
 		out.Note("Coverage is the share of the kernel time inside an NVTX range that names a component; the rest is classified by kernel name.")

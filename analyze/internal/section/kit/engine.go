@@ -42,11 +42,11 @@ const (
 	SetAttention     = " (vLLM: --attention-backend, in older ones VLLM_ATTENTION_BACKEND; SGLang: --attention-backend)"
 )
 
-// settings are the settings of engines in a line of advice: " (vLLM: --a; SGLang: --b)".
+// settings are the settings of engines in a line of advice or a note: " (vLLM: --a; SGLang: --b)".
 var settings = regexp.MustCompile(` \((?:vLLM|SGLang|TensorRT-LLM): [^()]*\)`)
 
-// advise leaves of the settings in a line of advice those of the engine, none if it has no such one, and all if no
-// engine is recognised.
+// advise leaves of the settings in a line of advice or a note those of the engine, none if it has no such one, and all
+// if no engine is recognised.
 func (e Engine) advise(advice string) string {
 	if e == "" {
 		return advice
@@ -59,6 +59,12 @@ func (e Engine) advise(advice string) string {
 		}
 		return ""
 	})
+}
+
+func (e Engine) adviseAll(lines []string) {
+	for i := range lines {
+		lines[i] = e.advise(lines[i])
+	}
 }
 
 // AsyncScheduling is the engine's flag for preparing a step while another runs, as a sentence; empty if no engine is

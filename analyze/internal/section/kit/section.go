@@ -245,9 +245,11 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 	}
 	engine := x.in.Engine()
 	for _, f := range list {
-		for i := range f.Advice {
-			f.Advice[i] = engine.advise(f.Advice[i])
-		}
+		engine.adviseAll(f.Advice)
+	}
+	for i := range r.Sections {
+		r.Sections[i].Reason = engine.advise(r.Sections[i].Reason)
+		engine.adviseAll(r.Sections[i].Notes)
 	}
 	dedupeLatencies(r)
 	replayWorths(x.in, list)
