@@ -43,15 +43,3 @@ func TestCUDAGraphStatsOfTheRealLog(t *testing.T) {
 		t.Errorf("padding %v", v)
 	}
 }
-
-// Notes and reasons name no flag of another engine.
-func TestReasonsAreOfTheEngine(t *testing.T) {
-	for engine, lines := range map[string][2]string{
-		"SGLang": {`[2026-03-01 10:00:01] Decode batch, #running-req: 1, #token: 40, token usage: 0.10, cuda graph: True, gen throughput (token/s): 20.00, #queue-req: 0`, "the log has no CUDA graph statistics"},
-		"vLLM":   {`INFO 03-01 10:00:01 [loggers.py:118] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 20.0 tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 0.0%`, "the log has no CUDA graph statistics (vLLM: --cudagraph-metrics writes them)"},
-	} {
-		if s := sectiontest.SectionOf(t, logOf(t, lines[0]), "graph_stats"); s.Reason != lines[1] {
-			t.Errorf("%s: %+v", engine, s)
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -119,6 +120,27 @@ func TestServingOfLMDeploy(t *testing.T) {
 		}
 		if m == nil || m.Summary == nil || m.Summary.Max != want {
 			t.Errorf("%s is %+v, want at most %v", id, m, want)
+		}
+	}
+}
+
+// Notes and reasons name no flag of another engine.
+func TestNotesAreOfTheEngine(t *testing.T) {
+	answered := `INFO:     127.0.0.1:40000 - "POST /v1/completions HTTP/1.1" 200 OK`
+	for _, x := range []struct{ stats, note, reason string }{
+		{"[2026-03-01 10:00:01] Decode batch, #running-req: 1, #token: 40, token usage: 0.10, cuda graph: True, gen throughput (token/s): 20.00, #queue-req: 0",
+			"The log does not name requests.",
+			"the log has no CUDA graph statistics"},
+		{"INFO 03-01 10:00:01 [loggers.py:118] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 20.0 tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 0.0%",
+			"The log does not name requests (vLLM: --enable-log-requests does).",
+			"the log has no CUDA graph statistics (vLLM: --cudagraph-metrics writes them)"},
+	} {
+		r := logOf(t, x.stats, answered)
+		if notes := sectiontest.SectionOf(t, r, "requests").Notes; !slices.Equal(notes, []string{x.note}) {
+			t.Errorf("%q, want %q", notes, x.note)
+		}
+		if reason := sectiontest.SectionOf(t, r, "graph_stats").Reason; reason != x.reason {
+			t.Errorf("%q, want %q", reason, x.reason)
 		}
 	}
 }
