@@ -196,18 +196,23 @@ func HoldMemory(paths ...string) {
 			size += info.Size()
 		}
 	}
-	limitHeap(min(usualHeap+max(0, size-usualFiles)*2/5, debug.SetMemoryLimit(-1)))
+	limit := min(usualHeap+max(0, size-usualFiles)*2/5, debug.SetMemoryLimit(-1)-int64(len(ballast)))
 	percent := rarely
-	if size > smallFiles {
-		percent = 30
+	if size > smallFiles && OwnProcess {
+		percent, ballast = 15, make([]byte, size/32)
 	}
+	limitHeap(limit)
 	collectAt(percent)
 }
 
-// limitHeap limits the Go heap to so many bytes.
+// ballast counts as heap, but is never touched, so that the system gives no memory for it. An analysis keeps little on
+// the Go heap, and a share of little is soon reached: with the ballast, garbage is collected a third less often.
+var ballast []byte
+
+// limitHeap limits the Go heap, beside the ballast, to so many bytes.
 func limitHeap(bytes int64) {
 	if OwnProcess {
-		debug.SetMemoryLimit(bytes)
+		debug.SetMemoryLimit(bytes + int64(len(ballast)))
 	}
 }
 
@@ -226,7 +231,12 @@ const (
 )
 
 // Analysed says that the analysis that [HoldMemory] prepared is over: what is written of it takes little memory.
-func Analysed() { collectAt(rarely) }
+func Analysed() {
+	if OwnProcess {
+		ballast = nil
+	}
+	collectAt(rarely)
+}
 
 // memoryOf reads --max-memory: the memory of each analysis, if traces of them run at once, in bytes. It limits the Go
 // heap to half of the total: columns are outside the heap.
