@@ -1,6 +1,9 @@
 package pages
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Types of b-tree pages (section 1.6).
 const (
@@ -40,11 +43,13 @@ func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error)
 		return nil, err
 	}
 	for range depth {
-		// An interior cell takes two bytes for its pointer and up to nine
-		next := make([]node, 0, len(level)*(f.usable/11))
-		for _, p := range level {
+		var next []node
+		for i, p := range level {
 			if next, err = w.children(p, next); err != nil {
 				return nil, err
+			}
+			if i == 0 {
+				next = slices.Grow(next, (len(level)-1)*len(next)) // later rowids are longer: no page has more children
 			}
 		}
 		level = next
