@@ -4,6 +4,7 @@ import (
 	"math"
 	"sort"
 
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -178,9 +179,7 @@ func membersOf(lists owned) []Members {
 		return nil
 	}
 	all := make([]Members, len(lists))
-	for d, of := range lists {
-		all[d] = NewMembers(of)
-	}
+	parallel.Each(len(lists), func(d int) { all[d] = NewMembers(lists[d]) })
 	return all
 }
 

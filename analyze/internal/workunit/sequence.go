@@ -213,32 +213,52 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	return pos
 }
 
+// cutAll cuts the tracks where an anchor of so many kernels is in their lines; paired is the number of compute kernels in
+// two kinds of slices that alternate, or 0.
+func (f *Search) cutAll(pos [][]int32, width func(track int) int, w way) (cuts [][]cut, paired int) {
+	cuts = make([][]cut, len(pos))
+	together := make([]int, len(pos))
+	parallel.Each(len(pos), func(i int) {
+		if t := f.tracks[i]; len(pos[i]) > 0 {
+			cuts[i], together[i] = t.pairUp(t.cuts(starts(pos[i], width(i))), w.names)
+		}
+	})
+	for i := range cuts {
+		if len(cuts[i]) >= 2 {
+			paired = max(paired, together[i])
+		}
+	}
+	return cuts, paired
+}
+
 // cutSequence cuts every track that has an anchor; nil if these tracks hold too little of the compute time.
 func (f *Search) cutSequence(found []answer, w way) *Result {
+	pos := make([][]int32, len(found))
+	for i := range found {
+		if x := found[i].best; x != nil && x.believed() {
+			pos[i] = x.pos
+		}
+	}
+	width := func(i int) int { return len(found[i].best.names) }
+	cuts, together := f.cutAll(pos, width, w)
 	s := f.slicer(w.names)
 	var total, time int64
 	var first *answer
 	var start string
 	var distinct [][]int32
-	tracks, together := 0, 0
+	tracks := 0
 	for i, t := range f.tracks {
-		total += t.time
-		x := found[i].best
-		if x == nil || !x.believed() {
+		if total += t.time; len(cuts[i]) < 2 {
 			continue
 		}
-		cuts, paired := t.pairUp(t.cuts(starts(x.pos, len(x.names))), w.names)
-		if len(cuts) < 2 {
-			continue
-		}
-		s.add(t, cuts)
-		together = max(together, paired)
+		s.add(t, cuts[i])
 		time += t.time
+		x := found[i].best
 		if !slices.ContainsFunc(distinct, func(n []int32) bool { return slices.Equal(n, x.names) }) {
 			distinct = append(distinct, x.names)
 		}
 		if tracks++; first == nil || x.index > first.best.index+equalIndex {
-			first, start = &found[i], t.name(cuts[0], &f.Trace.Kernels)
+			first, start = &found[i], t.name(cuts[i][0], &f.Trace.Kernels)
 		}
 	}
 	if tracks == 0 || float64(time) < minTracks*float64(total) {
@@ -395,23 +415,22 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 	skip := int32(max(0, min(anchor.Start, len(names)-1)))
 	lines := f.lines.of(f.tracks, w, f.Trace.Memory())
 	s := f.slicer(w.names)
+	pos, fits := make([][]int32, len(lines)), make([]*fit, len(lines))
+	parallel.Each(len(lines), func(i int) {
+		pos[i] = lines[i].occurrences(names, skip)
+		fits[i] = newFitter(lines[i]).fit(names, skip, starts(pos[i], len(names)))
+	})
+	cuts, together := f.cutAll(pos, func(int) int { return len(names) }, w)
 	occurs, tracks := 0, 0
 	var first *fit
 	name := ""
-	together := 0
-	for i, l := range lines {
-		t, pos := f.tracks[i], l.occurrences(names, skip)
-		occurs += len(pos)
-		pos = starts(pos, len(names))
-		cuts, paired := t.pairUp(t.cuts(pos), w.names)
-		together = max(together, paired)
-		if len(cuts) < 2 {
+	for i, t := range f.tracks {
+		if occurs += len(pos[i]); len(cuts[i]) < 2 {
 			continue
 		}
-		s.add(t, cuts)
-		x := newFitter(l).fit(names, skip, pos)
-		if tracks++; first == nil || x.index > first.index {
-			first, name = x, t.name(cuts[0], &f.Trace.Kernels)
+		s.add(t, cuts[i])
+		if tracks++; first == nil || fits[i].index > first.index {
+			first, name = fits[i], t.name(cuts[i][0], &f.Trace.Kernels)
 		}
 	}
 	at := "the given start, " + anchor.String() + ","

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -90,7 +91,7 @@ func (f *Search) sign(r *Result) {
 	for i := range geometry {
 		geometry[i] = hashGeometry(&f.Trace.Kernels.Configs[i])
 	}
-	for d := range f.of {
+	parallel.Each(len(f.of), func(d int) { // no unit is on two devices
 		device := f.Timeline.Devices[d]
 		for w := range f.of[d].Len() {
 			id := f.of[d].At(w)
@@ -118,7 +119,7 @@ func (f *Search) sign(r *Result) {
 				u.Signature += mix(^uint64(f.Trace.Sets.Bytes(row)))
 			}
 		}
-	}
+	})
 	for i := range r.Units {
 		if g := r.Units[i].Group; g >= 0 && r.Units[i].State == Kept {
 			r.Groups[g].kernels = append(r.Groups[g].kernels, kernels[i])

@@ -39,6 +39,7 @@ func (s *slicer) add(t *track, cuts []cut) {
 	if len(cuts) == 0 {
 		return
 	}
+	s.units, s.span = slices.Grow(s.units, len(cuts)+1), slices.Grow(s.span, len(cuts)+1)
 	for k := range cuts[0].at {
 		if t.device.Class(t.piece(k)) == timeline.Compute {
 			s.unit(t, 0, cuts[0].at, -1)

@@ -185,13 +185,13 @@ func (of *owned) free() {
 
 // renumber gives the work of each unit to the one in its place.
 func (of owned) renumber(place []int32) {
-	for d := range of {
+	parallel.Each(len(of), func(d int) {
 		for w := range of[d].Len() {
 			if u := of[d].At(w); u != trace.None {
 				of[d].Set(w, place[u])
 			}
 		}
-	}
+	})
 }
 
 // begin begins an attempt: no piece of work has a unit.
