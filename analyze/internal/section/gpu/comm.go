@@ -393,39 +393,38 @@ func commSlows(in *kit.Input, out *kit.Output) {
 	if len(comm) == 0 {
 		return
 	}
-	groups := kit.NewCombos(len(k.Names), len(k.Configs))
-	var alone, beside [][]int64
-	for i := range d.Len() {
+	launches := kit.NewCombos(len(k.Names), len(k.Configs))
+	times := kit.Gather(in.Trace.Memory(), 0, 0, d.Len(), func(i int) int32 { // two lists a launch: alone, and beside it
 		start, end := d.Start(i), d.End(i)
 		if d.Class(i) != timeline.Compute || d.Kind(i) != timeline.KernelWork || end <= start || s.Spans.Within(start, end) < end-start {
-			continue
+			return -1
 		}
-		g := int(groups.Of(k.Name(d.Row(i)), k.Config(d.Row(i))))
-		if g == len(alone) {
-			alone, beside = append(alone, nil), append(beside, nil)
-		}
+		list := 2 * launches.Of(k.Name(d.Row(i)), k.Config(d.Row(i)))
 		switch ns := comm.Within(start, end); {
 		case ns == 0:
-			alone[g] = append(alone[g], end-start)
+			return list
 		case float64(ns) >= besideShare*float64(end-start):
-			beside[g] = append(beside[g], end-start)
+			return list + 1
 		}
-	}
+		return -1
+	}, func(i int) int64 { return d.End(i) - d.Start(i) })
+	defer times.Free()
 	var more, without float64
 	var claims []kit.Claim
-	for g := range alone {
-		if len(beside[g]) < besideLeast || len(alone[g]) < besideLeast {
+	for g := 1; g < times.Keys(); g += 2 {
+		alone, beside := times.Of(g-1), times.Of(g)
+		if beside.Len() < besideLeast || alone.Len() < besideLeast {
 			continue
 		}
-		slices.Sort(alone[g])
-		if stat.Percentile(alone[g], 0.9) > besideSpread*stat.Percentile(alone[g], 0.1) {
+		kit.SortIn(in.Trace.Memory(), alone)
+		if alone.Percentile(0.9) > besideSpread*alone.Percentile(0.1) {
 			continue
 		}
-		usual := stat.Percentile(alone[g], 0.5) * float64(len(beside[g]))
-		excess := float64(lists.Total(beside[g])) - usual
+		usual := alone.Percentile(0.5) * float64(beside.Len())
+		excess := float64(beside.Sum()) - usual
 		more, without = more+excess, without+usual
 		if excess > 0 {
-			claims = append(claims, kit.KernelClaim(groups.Keys[g].A, int64(excess)))
+			claims = append(claims, kit.KernelClaim(launches.Keys[g/2].A, int64(excess)))
 		}
 	}
 	if more <= 0 {

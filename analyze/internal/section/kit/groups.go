@@ -105,11 +105,12 @@ func (g *Groups) Of(key int) stat.Sample {
 	return g.all.Slice(int(g.Offset[key]), int(g.Offset[key+1]))
 }
 
-func (g *Groups) keys() int { return len(g.Offset) - 1 }
+// Keys is how many keys there are.
+func (g *Groups) Keys() int { return len(g.Offset) - 1 }
 
 // Sort sorts the numbers of each key.
 func (g *Groups) Sort() *Groups {
-	parallel.Each(g.keys(), func(k int) { SortIn(g.Memory, g.Of(k)) })
+	parallel.Each(g.Keys(), func(k int) { SortIn(g.Memory, g.Of(k)) })
 	return g
 }
 
@@ -127,8 +128,8 @@ func (g *Groups) Together(keys []int) stat.Merged {
 
 // Everything is the numbers of all keys, each sorted, as one sample.
 func (g *Groups) Everything() stat.Merged {
-	t := make(stat.Merged, 0, g.keys())
-	for k := range g.keys() {
+	t := make(stat.Merged, 0, g.Keys())
+	for k := range g.Keys() {
 		t = append(t, g.Of(k))
 	}
 	return t
@@ -169,8 +170,8 @@ type Totals struct {
 
 // Rank returns the keys that have events, by total time, then count, then the order less gives. The groups are sorted.
 func (g *Groups) Rank(less func(a, b int) int) []Totals {
-	list := make([]Totals, 0, g.keys())
-	for k := range g.keys() {
+	list := make([]Totals, 0, g.Keys())
+	for k := range g.Keys() {
 		if d := g.Of(k); d.Len() > 0 {
 			list = append(list, Totals{Key: k, Count: int64(d.Len())})
 		}

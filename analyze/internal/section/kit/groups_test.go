@@ -41,8 +41,8 @@ func TestGather(t *testing.T) {
 		if got := numbers(g.Of(1)); !slices.Equal(got, want) {
 			t.Errorf("odd: %v", got)
 		}
-		if g.keys() != 3 || g.Of(2).Len() != 0 {
-			t.Errorf("%d keys, %v", g.keys(), numbers(g.Of(2)))
+		if g.Keys() != 3 || g.Of(2).Len() != 0 {
+			t.Errorf("%d keys, %v", g.Keys(), numbers(g.Of(2)))
 		}
 		list := g.Rank(func(a, b int) int { return cmp.Compare(a, b) })
 		if len(list) != 2 || list[0].Total < list[1].Total || list[0].Count+list[1].Count != 7 {
