@@ -215,11 +215,11 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 
 // cutAll cuts the tracks where an anchor of so many kernels is in their lines; paired is the number of compute kernels in
 // two kinds of slices that alternate, or 0.
-func (f *Search) cutAll(pos [][]int32, width func(track int) int, w way) (cuts [][]cut, paired int) {
+func cutAll(tracks []*track, pos [][]int32, width func(track int) int, w way) (cuts [][]cut, paired int) {
 	cuts = make([][]cut, len(pos))
 	together := make([]int, len(pos))
 	parallel.Each(len(pos), func(i int) {
-		if t := f.tracks[i]; len(pos[i]) > 0 {
+		if t := tracks[i]; len(pos[i]) > 0 {
 			cuts[i], together[i] = t.pairUp(t.cuts(starts(pos[i], width(i))), w.names)
 		}
 	})
@@ -240,7 +240,7 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 		}
 	}
 	width := func(i int) int { return len(found[i].best.names) }
-	cuts, together := f.cutAll(pos, width, w)
+	cuts, together := cutAll(f.tracks, pos, width, w)
 	s := f.slicer(w.names)
 	var total, time int64
 	var first *answer
@@ -420,7 +420,7 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 		pos[i] = lines[i].occurrences(names, skip)
 		fits[i] = newFitter(lines[i]).fit(names, skip, starts(pos[i], len(names)))
 	})
-	cuts, together := f.cutAll(pos, func(int) int { return len(names) }, w)
+	cuts, together := cutAll(f.tracks, pos, func(int) int { return len(names) }, w)
 	occurs, tracks := 0, 0
 	var first *fit
 	name := ""
