@@ -57,8 +57,8 @@ type Options struct {
 	Evidence      []Evidence          // files beside the trace, or instead of one
 	Nsys          string              // nsys program for .nsys-rep files
 	Getenv        func(string) string // nil: os.Getenv
-	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps its columns in a
-	// temporary file, and gives the same report. 0 means no bound.
+	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps the rest of its
+	// columns in a temporary file, and gives the same report. 0 means no bound.
 	MaxMemory int64
 	// Progress is called while the analysis runs: for "read evidence" with files, for "read" and "unpack" with the
 	// bytes done so far, and at their end once more as "read: done" and "unpack: done"; for other phases with rows. It

@@ -1,7 +1,7 @@
 // Package spill allocates the large arrays of an analysis: columns with an element per event, and arrays derived from
 // them. They live outside the Go heap, so that the garbage collector neither scans nor doubles them, and can be freed
-// at once. If an analysis would not fit into the memory it may use, the arrays live in a temporary file that is mapped
-// into memory. Code that uses an array does not notice, and results are the same to the bit.
+// at once. If an analysis would not fit into the memory it may use, the arrays that do not fit live in a temporary file
+// that is mapped into memory. Code that uses an array does not notice, and results are the same to the bit.
 //
 //	columns   []uint32 start   []uint32 length   []int32 name      what the analysis reads and writes
 //	                |                 |                |
@@ -12,13 +12,15 @@
 // Example: 10 million kernels at 40 bytes are 400 MB of columns, and --max-memory is 256MiB. NewOnDisk makes and
 // unlinks a file and reserves its blocks, so that a full disk is an error before work begins and not a crash (SIGBUS)
 // during it. Each Make maps the next stretch of the file. Every 10 ms the governor compares the resident size of the
-// process with the limit; above three quarters of it (192 MB), it drops the pages of all arrays from the mapping. Their
-// content stays in the file: the next access reads a page back from the page cache or from disk.
+// process with the limit; above three quarters of it (192 MiB), it drops the pages of the file from the mapping. Their
+// content stays in the file: the next access reads a page back from the page cache or from disk. With 2 GiB, the first
+// 1.3 GiB of arrays stay in memory, and only others are of the file.
 package spill
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"unsafe"
 )
@@ -27,37 +29,65 @@ import (
 // the Go heap.
 type Arena struct {
 	limit int64 // bytes the process may keep resident; 0: no limit, nothing goes to disk
+	room  int64 // bytes of arrays that may stay in memory
 
 	mu     sync.Mutex
-	blocks map[*byte][]byte // by first byte: all of a mapping, with its file pages in place
-	disk   *disk            // nil: in memory
-	stop   chan struct{}    // ends the governor
+	blocks map[*byte]block // by first byte
+	held   int64           // bytes of the arrays in memory
+	disk   *disk           // nil: in memory
+	stop   chan struct{}   // ends the governor
 	ended  sync.WaitGroup
 	closed bool
 }
 
+// block is all of a mapping.
+type block struct {
+	bytes  []byte
+	held   int64 // bytes of it in memory, if it is not of the file
+	onDisk bool
+}
+
 // New returns an arena in memory, without a limit.
-func New() *Arena { return &Arena{blocks: map[*byte][]byte{}} }
+func New() *Arena { return &Arena{blocks: map[*byte]block{}, room: math.MaxInt64} }
 
 // ErrUnsupported says that this system cannot keep arrays on disk.
 var ErrUnsupported = errors.New("keeping columns on disk is supported on Linux only")
 
-// NewOnDisk returns an arena whose arrays live in an unnamed file in the folder dir (empty: the system's temporary
-// folder), of which no more than about limit bytes, with all else the process holds, stay in memory. expect bytes of
-// the disk are reserved at once, so that a full disk is an error here and not a crash later.
+// How the limit is kept: when the process holds more than highWater of it, and leaves less than spare, the governor
+// releases the mapped pages of the file; those still needed come back from the system's page cache, or from disk, when
+// they are touched. Arrays in memory take at most arrayShare of the limit, and leave elseMemory for the Go heap, the
+// program, and pages of the file that are touched before the governor looks again.
+const (
+	highWater  = 0.75
+	spare      = 256 << 20 // bytes
+	arrayShare = 2.0 / 3
+	elseMemory = 700 << 20 // bytes
+)
+
+// high is what the process may hold before pages are released, in bytes.
+func high(limit int64) int64 { return max(int64(highWater*float64(limit)), limit-spare) }
+
+// roomOf is how many bytes of arrays stay in memory.
+func roomOf(limit int64) int64 {
+	return max(0, min(int64(arrayShare*float64(limit)), limit-elseMemory))
+}
+
+// NewOnDisk returns an arena whose arrays, but the first, live in an unnamed file in the folder dir (empty: the
+// system's temporary folder), of which no more than about limit bytes, with all else the process holds, stay in memory.
+// Arrays of expect bytes get their room on the disk at once, so that a full disk is an error here and not a crash later.
 func NewOnDisk(dir string, limit, expect int64) (*Arena, error) {
-	d, err := newDisk(dir, expect)
+	d, err := newDisk(dir, max(0, expect-roomOf(limit)))
 	if err != nil {
 		return nil, err
 	}
 	a := New()
-	a.limit, a.disk, a.stop = limit, d, make(chan struct{})
+	a.limit, a.room, a.disk, a.stop = limit, roomOf(limit), d, make(chan struct{})
 	a.ended.Add(1)
 	go a.govern()
 	return a, nil
 }
 
-// OnDisk reports whether the arrays live in a file.
+// OnDisk reports whether arrays that do not fit into memory live in a file.
 func (a *Arena) OnDisk() bool { return a != nil && a.disk != nil }
 
 // small is the size in bytes below which an array is left to the Go heap.
@@ -115,7 +145,7 @@ func (a *Arena) Close() error {
 	defer a.mu.Unlock()
 	var first error
 	for at, b := range a.blocks {
-		if err := unmap(b); err != nil && first == nil {
+		if err := unmap(b.bytes); err != nil && first == nil {
 			first = fmt.Errorf("giving memory back: %w", err)
 		}
 		delete(a.blocks, at)
@@ -134,16 +164,18 @@ func (a *Arena) take(bytes int64) []byte {
 	if a.closed {
 		return nil
 	}
-	var b []byte
-	if a.disk != nil {
-		b = a.disk.take(bytes)
+	var b block
+	if a.held+bytes <= a.room {
+		b.bytes = anonymous(bytes)
+		b.held = int64(len(b.bytes))
+		a.held += b.held
 	} else {
-		b = anonymous(bytes)
+		b.bytes, b.onDisk = a.disk.take(bytes), true
 	}
-	if b != nil {
-		a.blocks[unsafe.SliceData(b)] = b
+	if b.bytes != nil {
+		a.blocks[unsafe.SliceData(b.bytes)] = b
 	}
-	return b
+	return b.bytes
 }
 
 func (a *Arena) give(at *byte) {
@@ -151,10 +183,10 @@ func (a *Arena) give(at *byte) {
 	defer a.mu.Unlock()
 	if b, ok := a.blocks[at]; ok {
 		delete(a.blocks, at)
-		if a.disk != nil {
-			a.disk.give(b)
+		if a.held -= b.held; b.onDisk {
+			a.disk.give(b.bytes)
 		}
-		unmap(b) //nolint:errcheck // the address was mapped before
+		unmap(b.bytes) //nolint:errcheck // the address was mapped before
 	}
 }
 
@@ -164,8 +196,13 @@ func (a *Arena) cut(at *byte, keep int64) {
 	defer a.mu.Unlock()
 	if b, ok := a.blocks[at]; ok {
 		keep = (keep + pageSize - 1) &^ (pageSize - 1)
-		if keep < int64(len(b)) {
-			drop(b[keep:])
+		if keep < int64(len(b.bytes)) {
+			drop(b.bytes[keep:])
+		}
+		if keep < b.held {
+			a.held -= b.held - keep
+			b.held = keep
+			a.blocks[at] = b
 		}
 	}
 }

@@ -133,12 +133,8 @@ func (d *disk) give(b []byte) {
 
 func (d *disk) close() error { return d.f.Close() }
 
-// How the governor keeps to the limit: when the process holds more than highWater of it, the mapped pages of the file
-// are released; those still needed come back from the system's page cache, or from disk, when they are touched.
-const (
-	highWater = 0.75
-	lookEvery = 10 * time.Millisecond
-)
+// lookEvery is how often the governor looks at what the process holds.
+const lookEvery = 10 * time.Millisecond
 
 func (a *Arena) govern() {
 	defer a.ended.Done()
@@ -149,7 +145,7 @@ func (a *Arena) govern() {
 		case <-a.stop:
 			return
 		case <-tick.C:
-			if float64(resident()) > highWater*float64(a.limit) {
+			if resident() > high(a.limit) {
 				a.release()
 			}
 		}
@@ -160,7 +156,9 @@ func (a *Arena) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, b := range a.blocks {
-		drop(b)
+		if b.onDisk {
+			drop(b.bytes)
+		}
 	}
 	releases.Add(1)
 }

@@ -19,8 +19,8 @@ type Options struct {
 	// CoarseTag says that the tag does not depend on the counters that PyTorch's emit_nvtx puts into names (seq,
 	// op_id), so that Tag need not be called for texts that differ only in these.
 	CoarseTag bool
-	// MaxMemory is how many bytes the process should hold at most. A capture that would not fit keeps its columns in a
-	// temporary file. 0 means no bound.
+	// MaxMemory is how many bytes the process should hold at most. A capture that would not fit keeps the rest of
+	// its columns in a temporary file. 0 means no bound.
 	MaxMemory int64
 	// Progress is called while the file is read: for the stages "read" and "unpack" with the bytes done so far, and at
 	// their end once more as "read: done" and "unpack: done"; for "read TABLE" with the rows. It may be nil, and is
@@ -139,7 +139,7 @@ func (t *Trace) Close() error {
 	return errors.Join(err, t.arena.Close())
 }
 
-// columnsOf is where the capture's columns are stored: in memory, or if they do not fit, in a temporary file.
+// columnsOf is where the capture's columns are stored: in memory, or those that do not fit, in a temporary file.
 func columnsOf(in *source.Input, opt *Options) (*spill.Arena, error) {
 	need := int64(float64(in.Size) * memoryPerByte)
 	if opt.MaxMemory <= 0 || need <= opt.MaxMemory {

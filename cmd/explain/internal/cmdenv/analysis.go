@@ -55,7 +55,7 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
 	RegisterMaps(cmd, &f.PhaseMap, &f.KernelMap, where)
 	fl.StringVar(&f.memory, "max-memory", "",
-		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps its columns in $TMPDIR (default: half of the machine's memory)")
+		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps the rest of its columns in $TMPDIR (default: half of the machine's memory)")
 	quiet := "print nothing but errors"
 	if fl.Lookup("format") != nil {
 		quiet += ", and what --format asks for"
@@ -239,7 +239,7 @@ func Analysed() {
 }
 
 // memoryOf reads --max-memory: the memory of each analysis, if traces of them run at once, in bytes. It limits the Go
-// heap to half of the total: columns are outside the heap.
+// heap to a third of the total: columns are outside the heap.
 func memoryOf(text string, traces int) (int64, error) {
 	limit := analyze.DefaultMaxMemory()
 	if text != "" {
@@ -257,7 +257,7 @@ func memoryOf(text string, traces int) (int64, error) {
 		limit = int64(q.Value)
 	}
 	if limit > 0 {
-		limitHeap(limit / 2)
+		limitHeap(limit / 3)
 	}
 	return limit / int64(max(1, traces)), nil
 }
