@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -31,9 +32,9 @@ type Arena struct {
 	limit int64 // bytes the process may keep resident; 0: no limit, nothing goes to disk
 	room  int64 // bytes of arrays that may stay in memory
 
+	held   atomic.Int64 // bytes of the arrays in memory
 	mu     sync.Mutex
 	blocks map[*byte]block // by first byte
-	held   int64           // bytes of the arrays in memory
 	disk   *disk           // nil: in memory
 	stop   chan struct{}   // ends the governor
 	ended  sync.WaitGroup
@@ -143,6 +144,7 @@ func (a *Arena) Close() error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.hold(-a.held.Load())
 	var first error
 	for at, b := range a.blocks {
 		if err := unmap(b.bytes); err != nil && first == nil {
@@ -165,10 +167,10 @@ func (a *Arena) take(bytes int64) []byte {
 		return nil
 	}
 	var b block
-	if a.held+bytes <= a.room {
+	if a.held.Load()+bytes <= a.room {
 		b.bytes = anonymous(bytes)
 		b.held = int64(len(b.bytes))
-		a.held += b.held
+		a.hold(b.held)
 	} else {
 		b.bytes, b.onDisk = a.disk.take(bytes), true
 	}
@@ -178,12 +180,22 @@ func (a *Arena) take(bytes int64) []byte {
 	return b.bytes
 }
 
+// hold counts bytes that arrays in memory take more, or less.
+func (a *Arena) hold(bytes int64) {
+	a.held.Add(bytes)
+	heldByAll.Add(bytes)
+}
+
+// heldByAll is held of all arenas together.
+var heldByAll atomic.Int64
+
 func (a *Arena) give(at *byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if b, ok := a.blocks[at]; ok {
 		delete(a.blocks, at)
-		if a.held -= b.held; b.onDisk {
+		a.hold(-b.held)
+		if b.onDisk {
 			a.disk.give(b.bytes)
 		}
 		unmap(b.bytes) //nolint:errcheck // the address was mapped before
@@ -200,7 +212,7 @@ func (a *Arena) cut(at *byte, keep int64) {
 			drop(b.bytes[keep:])
 		}
 		if keep < b.held {
-			a.held -= b.held - keep
+			a.hold(keep - b.held)
 			b.held = keep
 			a.blocks[at] = b
 		}

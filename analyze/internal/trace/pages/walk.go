@@ -49,7 +49,7 @@ func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error)
 				return nil, err
 			}
 			if i == 0 {
-				next = slices.Grow(next, (len(level)-1)*len(next)) // later rowids are longer: no page has more children
+				next = slices.Grow(next, min((len(level)-1)*len(next), int(f.pages))) // later rowids are longer
 			}
 		}
 		level = next
