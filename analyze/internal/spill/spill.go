@@ -75,7 +75,7 @@ func roomOf(limit int64) int64 {
 
 // NewOnDisk returns an arena whose arrays, but the first, live in an unnamed file in the folder dir (empty: the
 // system's temporary folder), of which no more than about limit bytes, with all else the process holds, stay in memory.
-// Arrays of expect bytes get their room on the disk at once, so that a full disk is an error here and not a crash later.
+// The disk's part of expect bytes is reserved at once, so that a full disk is an error here and not a crash later.
 func NewOnDisk(dir string, limit, expect int64) (*Arena, error) {
 	d, err := newDisk(dir, max(0, expect-roomOf(limit)))
 	if err != nil {

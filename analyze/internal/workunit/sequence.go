@@ -213,8 +213,8 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	return pos
 }
 
-// cutAll cuts the tracks where an anchor of so many kernels is in their lines; paired is the number of compute kernels in
-// two kinds of slices that alternate, or 0.
+// cutAll cuts the tracks where an anchor of so many kernels is in their lines; paired is the number of compute kernels
+// in two kinds of slices that alternate, or 0.
 func cutAll(tracks []*track, pos [][]int32, width func(track int) int, w way) (cuts [][]cut, paired int) {
 	cuts = make([][]cut, len(pos))
 	together := make([]int, len(pos))
