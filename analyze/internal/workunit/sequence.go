@@ -213,20 +213,16 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	return pos
 }
 
-// cutAll cuts the tracks where an anchor of so many kernels is in their lines; paired is the number of compute kernels
-// in two kinds of slices that alternate, or 0.
-func cutAll(tracks []*track, pos [][]int32, width func(track int) int, w way) (cuts [][]cut, paired int) {
+// cutAll cuts tracks at positions in their lines; paired is the number of compute kernels in two kinds of slices that
+// alternate, or 0.
+func cutAll(tracks []*track, pos [][]int32, names *symbols) (cuts [][]cut, paired int) {
 	cuts = make([][]cut, len(pos))
 	together := make([]int, len(pos))
 	parallel.Each(len(pos), func(i int) {
-		if t := tracks[i]; len(pos[i]) > 0 {
-			cuts[i], together[i] = t.pairUp(t.cuts(starts(pos[i], width(i))), w.names)
-		}
+		cuts[i], together[i] = tracks[i].pairUp(tracks[i].cuts(pos[i]), names)
 	})
-	for i := range cuts {
-		if len(cuts[i]) >= 2 {
-			paired = max(paired, together[i])
-		}
+	for _, kernels := range together {
+		paired = max(paired, kernels)
 	}
 	return cuts, paired
 }
@@ -236,11 +232,10 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 	pos := make([][]int32, len(found))
 	for i := range found {
 		if x := found[i].best; x != nil && x.believed() {
-			pos[i] = x.pos
+			pos[i] = starts(x.pos, len(x.names))
 		}
 	}
-	width := func(i int) int { return len(found[i].best.names) }
-	cuts, together := cutAll(f.tracks, pos, width, w)
+	cuts, together := cutAll(f.tracks, pos, w.names)
 	s := f.slicer(w.names)
 	var total, time int64
 	var first *answer
@@ -415,17 +410,18 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 	skip := int32(max(0, min(anchor.Start, len(names)-1)))
 	lines := f.lines.of(f.tracks, w, f.Trace.Memory())
 	s := f.slicer(w.names)
-	pos, fits := make([][]int32, len(lines)), make([]*fit, len(lines))
+	pos, fits, times := make([][]int32, len(lines)), make([]*fit, len(lines)), make([]int, len(lines))
 	parallel.Each(len(lines), func(i int) {
-		pos[i] = lines[i].occurrences(names, skip)
-		fits[i] = newFitter(lines[i]).fit(names, skip, starts(pos[i], len(names)))
+		all := lines[i].occurrences(names, skip)
+		pos[i], times[i] = starts(all, len(names)), len(all)
+		fits[i] = newFitter(lines[i]).fit(names, skip, pos[i])
 	})
-	cuts, together := cutAll(f.tracks, pos, func(int) int { return len(names) }, w)
+	cuts, together := cutAll(f.tracks, pos, w.names)
 	occurs, tracks := 0, 0
 	var first *fit
 	name := ""
 	for i, t := range f.tracks {
-		if occurs += len(pos[i]); len(cuts[i]) < 2 {
+		if occurs += times[i]; len(cuts[i]) < 2 {
 			continue
 		}
 		s.add(t, cuts[i])
