@@ -68,6 +68,12 @@ const (
 // high is what the process may hold before pages are released, in bytes.
 func high(limit int64) int64 { return max(int64(highWater*float64(limit)), limit-spare) }
 
+// over reports whether a process that holds so many bytes holds too much for the arena. What others hold in memory has
+// limits of its own.
+func (a *Arena) over(resident int64) bool {
+	return resident-(heldByAll.Load()-a.held.Load()) > high(a.limit)
+}
+
 // roomOf is how many bytes of arrays stay in memory.
 func roomOf(limit int64) int64 {
 	return max(0, min(int64(arrayShare*float64(limit)), limit-elseMemory))

@@ -145,7 +145,7 @@ func (a *Arena) govern() {
 		case <-a.stop:
 			return
 		case <-tick.C:
-			if others := heldByAll.Load() - a.held.Load(); resident()-others > high(a.limit) { // each has a limit of its own
+			if a.over(resident()) {
 				a.release()
 			}
 		}
