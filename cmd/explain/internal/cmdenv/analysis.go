@@ -196,18 +196,31 @@ func HoldMemory(paths ...string) {
 			size += info.Size()
 		}
 	}
-	limit := min(usualHeap+max(0, size-usualFiles)*2/5, debug.SetMemoryLimit(-1)-int64(len(ballast)))
-	percent := rarely
-	if size > smallFiles && OwnProcess {
-		percent, ballast = 15, make([]byte, size/32)
+	limitHeap(min(usualHeap+max(0, size-usualFiles)*2/5, heapLimit()))
+	if size > smallFiles {
+		carry(size / 32)
+		collectAt(15)
+	} else {
+		carry(0)
+		collectAt(rarely)
 	}
-	limitHeap(limit)
-	collectAt(percent)
 }
 
 // ballast counts as heap, but is never touched, so that the system gives no memory for it. An analysis keeps little on
 // the Go heap, and a share of little is soon reached: with the ballast, garbage is collected a third less often.
 var ballast []byte
+
+// carry makes the ballast so many bytes; the limit of the heap beside it stays.
+func carry(bytes int64) {
+	if OwnProcess {
+		limit := heapLimit()
+		ballast = make([]byte, bytes)
+		limitHeap(limit)
+	}
+}
+
+// heapLimit is the limit of the Go heap beside the ballast, in bytes.
+func heapLimit() int64 { return debug.SetMemoryLimit(-1) - int64(len(ballast)) }
 
 // limitHeap limits the Go heap, beside the ballast, to so many bytes.
 func limitHeap(bytes int64) {
@@ -232,9 +245,7 @@ const (
 
 // Analysed says that the analysis that [HoldMemory] prepared is over: what is written of it takes little memory.
 func Analysed() {
-	if OwnProcess {
-		ballast = nil
-	}
+	carry(0)
 	collectAt(rarely)
 }
 
