@@ -117,7 +117,7 @@ func (list captures) reports() int {
 }
 
 func newFold(opt Options) *fold {
-	f := &fold{opt: opt, counts: &countsFold{of: map[[2]string]*counted{}}}
+	f := &fold{opt: opt, counts: &countsFold{of: map[[2]string]*Counts{}}}
 	f.metrics = metricsFold{rules: opt.Rules, devices: &f.devices, at: map[string]*metricFold{}, rows: map[string]int{}}
 	f.units.best = map[string]*bestUnit{}
 	return f

@@ -31,16 +31,16 @@ func (s *rankSection) gpus() {
 		if len(list) == 0 {
 			continue
 		}
-		values := lists.Map(list, func(o ofGPU) float64 { return o.value })
+		values := lists.Map(list, func(x *metricFold) float64 { return *x.m.Value })
 		sum := stat.Summarize(values)
 		s.out.put(x.id, nil, &sum.P50, sum.N).Summary = sum
 		middle, worst := list[(len(list)-1)/2], list[len(list)-1]
-		s.f.metrics.named[s.f.devices.number(middle.gpu)], s.f.metrics.named[s.f.devices.number(worst.gpu)] = true, true
-		told = append(told, fmt.Sprintf("%s: worst %s with %s, median %s with %s", strings.ToLower(x.title), s.gpuNamed(worst.gpu),
-			unit.Format(worst.value, x.unit), s.gpuNamed(middle.gpu), unit.Format(middle.value, x.unit)))
+		s.f.metrics.named[s.f.devices.number(middle.of)], s.f.metrics.named[s.f.devices.number(worst.of)] = true, true
+		told = append(told, fmt.Sprintf("%s: worst %s with %s, median %s with %s", strings.ToLower(x.title), s.gpuNamed(worst.of),
+			unit.Format(*worst.m.Value, x.unit), s.gpuNamed(middle.of), unit.Format(*middle.m.Value, x.unit)))
 		text := func(v float64) report.Cell { return report.S(unit.Format(v, x.unit)) }
 		rows = append(rows, []report.Cell{report.S(x.title), report.S(x.unit), report.I(sum.N), text(sum.Min), text(sum.P50), text(sum.P90),
-			text(sum.Max), report.S(s.gpuNamed(middle.gpu)), report.S(s.gpuNamed(worst.gpu))})
+			text(sum.Max), report.S(s.gpuNamed(middle.of)), report.S(s.gpuNamed(worst.of))})
 	}
 	if len(rows) > 0 {
 		s.out.table("gpu_spread", rows, 0)

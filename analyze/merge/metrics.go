@@ -144,12 +144,14 @@ func (f *metricsFold) merged(captures int, counts *countsFold, sampled bool) (li
 		}
 		if keep, ok := f.eventsOf(&m, &x.rule, sampled); ok {
 			all := counts.together(x.rule.Events, keep)
-			m.Summary = all.Summary()
+			m.Summary = all.Of.Summary()
 			if m.Summary != nil && x.rule.How == report.HowMedian {
 				m.Value, m.N = &m.Summary.P50, m.Summary.N
 			}
-			if all.coarse {
-				exactMean(&m)
+			if all.Coarse {
+				if m.Value != nil && m.Scale == report.Total && m.Summary.N == m.N {
+					m.Summary.Mean = *m.Value / float64(m.N) // exact
+				}
 				m.Source.Query = "percentiles from log-spaced counts: within 1 %"
 			}
 		}
@@ -191,21 +193,13 @@ func (f *metricsFold) eventsOf(m *report.Metric, rule *report.Merge, sampled boo
 	}, true
 }
 
-// ofGPU is a metric's value on one GPU.
-type ofGPU struct {
-	value float64
-	gpu   deviceKey
-}
-
-// ofGPUs returns the values of a metric on single GPUs, smallest first.
-func (f *metricsFold) ofGPUs(id string) (list []ofGPU) {
-	for _, x := range f.list {
-		if x.m.ID == id && x.rule.How == report.HowDevice && x.m.Labels.Keys() == "device" {
-			list = append(list, ofGPU{*x.m.Value, x.of})
-		}
-	}
-	lists.Sort(list, func(a, b ofGPU) int {
-		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(f.devices.number(a.gpu), f.devices.number(b.gpu)))
+// ofGPUs returns a metric of single GPUs, the smallest first.
+func (f *metricsFold) ofGPUs(id string) []*metricFold {
+	list := lists.Filter(f.list, func(x *metricFold) bool {
+		return x.m.ID == id && x.rule.How == report.HowDevice && x.m.Labels.Keys() == "device"
+	})
+	lists.Sort(list, func(a, b *metricFold) int {
+		return cmp.Or(cmp.Compare(*a.m.Value, *b.m.Value), cmp.Compare(f.devices.number(a.of), f.devices.number(b.of)))
 	})
 	return list
 }

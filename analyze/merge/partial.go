@@ -80,6 +80,9 @@ func NewCounts(family, key string, sorted []int64) Counts {
 	return c
 }
 
+// merge adds the occurrences of other events.
+func (c *Counts) merge(x *Counts) { c.Of, c.Coarse = c.Of.Merge(x.Of), c.Coarse || x.Coarse }
+
 type countsJSON struct {
 	Family string  `json:"family"`
 	Key    string  `json:"key"`
@@ -247,10 +250,11 @@ func (p *Writer) Close() error {
 // Reader reads a partial, capture by capture.
 type Reader struct {
 	name   string
+	source io.Closer // nil if another closes it
 	file   fileOf
 	in     *bufio.Reader
 	heads  []Head // of all captures, if the file lists them
-	n      int
+	n      int    // captures read
 	next   *Head
 	sample []byte
 	unread bool // the body of the current capture was not read yet

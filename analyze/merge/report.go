@@ -52,17 +52,6 @@ func (f *fold) provenance(e *report.Environment) report.Provenance {
 	return p
 }
 
-// common returns the value that all captures state; nil if they differ or one has none.
-func common[T comparable](list captures, of func(*report.Environment) **T) *T {
-	value := *of(&list[0].environ)
-	for _, c := range list {
-		if v := *of(&c.environ); v == nil || value == nil || *v != *value {
-			return nil
-		}
-	}
-	return value
-}
-
 // identity returns the identity of the run: a hash over those of its captures, in the order of their keys.
 func (list captures) identity() report.Capture {
 	join := func(what string, of func(*report.Capture) *string, once bool) *string {
@@ -93,14 +82,22 @@ func (list captures) identity() report.Capture {
 
 // keep sets a field of e to what all captures state, and returns whether two that state it differ.
 func keep[T comparable](f *fold, e *report.Environment, of func(*report.Environment) **T) (differ bool) {
-	*of(e) = common(f.captures, of)
-	seen := map[T]bool{}
+	var first *T
+	all := true
 	for _, c := range f.captures {
-		if x := *of(&c.environ); x != nil {
-			seen[*x] = true
+		switch v := *of(&c.environ); {
+		case v == nil:
+			all = false
+		case first == nil:
+			first = v
+		case *v != *first:
+			differ = true
 		}
 	}
-	return len(seen) > 1
+	if all && !differ {
+		*of(e) = first
+	}
+	return differ
 }
 
 // environment returns what all captures agree on, and all of their GPUs.

@@ -75,7 +75,7 @@ func (c *Capture) sample() *Capture {
 func sampleCounts(list []Counts) (out []Counts) {
 	for _, c := range list {
 		if n := len(out); n > 0 && out[n-1].Family == c.Family {
-			out[n-1].Of = out[n-1].Of.Merge(c.Of)
+			out[n-1].merge(&c)
 		} else {
 			out = append(out, Counts{Family: c.Family, Coarse: true, Of: c.Of})
 		}
@@ -128,10 +128,3 @@ var (
 		"rank.transfer_time", "rank.last_count", "rank.last_ratio", "rank.late_time", "rank.held_up_time", "rank.cause_time", "rank.first_time"}
 	unknownOfMany = []string{"ranks.unmatched", "ranks.step_time"}
 )
-
-// exactMean replaces the mean of a summary of log-spaced bins with the exact mean of the metric.
-func exactMean(m *report.Metric) {
-	if s := m.Summary; s != nil && m.Value != nil && m.Scale == report.Total && s.N == m.N {
-		s.Mean = *m.Value / float64(m.N)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -281,7 +280,7 @@ func (f *tableFold) percentile(cells []report.Cell, column int, counts *countsFo
 	if !ok || events == nil {
 		return cells[column]
 	}
-	switch s := events.Summary(); {
+	switch s := events.Of.Summary(); {
 	case s == nil:
 		return cells[column]
 	case rule.At < 0.9:
@@ -342,16 +341,10 @@ const others = "(others)"
 
 // countsFold merges the counts of events.
 type countsFold struct {
-	of   map[[2]string]*counted // by family and key
-	keys [][2]string            // in the order in which they came
+	of   map[[2]string]*Counts // by family and key
+	list []*Counts             // in the order in which they came
 	// missing: a capture has no counts, so nothing is known of all events together.
 	missing bool
-}
-
-// counted are durations as values with counts; coarse ones are log-spaced bins.
-type counted struct {
-	stat.Counted
-	coarse bool
 }
 
 // maxMerged is how many distinct values of merged counts are kept; beyond that, counts use log-spaced bins.
@@ -362,23 +355,21 @@ func (f *countsFold) add(list []Counts) {
 		k := [2]string{c.Family, c.Key}
 		x := f.of[k]
 		if x == nil {
-			x = &counted{}
-			f.of[k] = x
-			f.keys = append(f.keys, k)
+			x = &Counts{Family: c.Family, Key: c.Key}
+			f.of[k], f.list = x, append(f.list, x)
 		}
-		x.Counted, x.coarse = x.Merge(c.Of), x.coarse || c.Coarse
-		if len(x.Values) > maxMerged {
-			x.Counted, x.coarse = x.Coarse(), true
+		x.merge(&c)
+		if len(x.Of.Values) > maxMerged {
+			x.Of, x.Coarse = x.Of.Coarse(), true
 		}
 	}
 }
 
 // together are the events of a family whose keys keep accepts.
-func (f *countsFold) together(family string, keep func(string) bool) (all counted) {
-	for _, k := range f.keys {
-		if !f.missing && k[0] == family && keep(k[1]) {
-			x := f.of[k]
-			all = counted{all.Merge(x.Counted), all.coarse || x.coarse}
+func (f *countsFold) together(family string, keep func(string) bool) (all Counts) {
+	for _, x := range f.list {
+		if !f.missing && x.Family == family && keep(x.Key) {
+			all.merge(x)
 		}
 	}
 	return all

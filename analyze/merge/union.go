@@ -94,10 +94,10 @@ func (l *listing) choose() {
 // each visits every capture once, by key. A source stays open while it has captures left; a source with a single
 // capture is closed right after reading.
 func (l *listing) each(ctx context.Context, visit func(s *stored) error) error {
-	open := map[int]*opened{}
+	open := map[int]*Reader{}
 	defer func() {
-		for _, o := range open {
-			o.file.Close()
+		for _, r := range open {
+			r.source.Close()
 		}
 	}()
 	for i := 0; i < len(l.entries); {
@@ -143,15 +143,15 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		o, err := open(&sources[i])
+		r, err := open(&sources[i])
 		if err != nil {
 			return nil, err
 		}
-		heads := o.in.heads
-		for heads == nil || o.in.n > 0 {
-			h, err := o.in.Next()
+		heads := r.heads
+		for heads == nil || r.n > 0 {
+			h, err := r.Next()
 			if err != nil {
-				o.file.Close()
+				r.source.Close()
 				return nil, err
 			}
 			if h == nil {
@@ -161,12 +161,12 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 		}
 		for at, h := range heads {
 			if h.Sampled, h.Left = false, false; h.Key == "" || at > 0 && h.Key <= heads[at-1].Key {
-				o.file.Close()
-				return nil, o.in.bad("its captures are not in order")
+				r.source.Close()
+				return nil, r.bad("its captures are not in order")
 			}
 			l.entries = append(l.entries, entry{h, i, at})
 		}
-		if err := o.file.Close(); err != nil {
+		if err := r.source.Close(); err != nil {
 			return nil, err
 		}
 	}
@@ -177,56 +177,51 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 	return l, nil
 }
 
-type opened struct {
-	file io.Closer
-	in   *Reader
-	at   int // captures read
-}
-
-func open(s *Source) (*opened, error) {
+func open(s *Source) (*Reader, error) {
 	f, err := s.Open()
 	if err != nil {
 		return nil, err
 	}
-	in, err := NewReader(s.Name, f)
+	r, err := NewReader(s.Name, f)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &opened{file: f, in: in}, nil
+	r.source = f
+	return r, nil
 }
 
 // read reads the capture of an entry, the whole one if it is kept. Entries of one source come in the source's order.
-func (l *listing) read(list map[int]*opened, e *entry) (*stored, error) {
-	o := list[e.source]
-	if o == nil {
+func (l *listing) read(list map[int]*Reader, e *entry) (*stored, error) {
+	r := list[e.source]
+	if r == nil {
 		var err error
-		if o, err = open(&l.sources[e.source]); err != nil {
+		if r, err = open(&l.sources[e.source]); err != nil {
 			return nil, err
 		}
-		list[e.source] = o
+		list[e.source] = r
 	}
-	for ; o.at <= e.at; o.at++ {
-		if h, err := o.in.Next(); err != nil || h == nil {
+	for r.n <= e.at {
+		if h, err := r.Next(); err != nil || h == nil {
 			return nil, cmp.Or(err, fmt.Errorf("%s changed while it was read", l.sources[e.source].Name))
 		}
 	}
-	s := &stored{source: l.sources[e.source].Name, head: e.Head, sample: o.in.sample}
+	s := &stored{source: l.sources[e.source].Name, head: e.Head, sample: r.sample}
 	if !l.sampled || l.keep[e.Key] {
 		var err error
-		if s.body, err = o.in.body(); err != nil {
+		if s.body, err = r.body(); err != nil {
 			return nil, err
 		}
 	}
-	if last := len(o.in.heads); last > 0 && o.at == last { // nothing follows
+	if last := len(r.heads); last > 0 && r.n == last { // nothing follows
 		delete(list, e.source)
 		if !l.sampled { // else the rest is not read
-			if _, err := o.in.Next(); err != nil {
-				o.file.Close()
+			if _, err := r.Next(); err != nil {
+				r.source.Close()
 				return nil, err
 			}
 		}
-		return s, o.file.Close()
+		return s, r.source.Close()
 	}
 	return s, nil
 }

@@ -58,17 +58,9 @@ func Match(members []Member) (sets []Set, alone []int) {
 
 // numberClocks gives members of one host one clock, and each member of an unknown host its own.
 func numberClocks(members []Member) {
-	type owner struct {
-		host   string
-		member int // of an unknown host
-	}
-	var clocks lists.Numbering[owner]
+	var clocks lists.Numbering[string]
 	for i := range members {
-		of := owner{host: members[i].Host}
-		if of.host == "" {
-			of.member = i
-		}
-		members[i].Clock = int(clocks.Of(of))
+		members[i].Clock = int(clocks.Of(cmp.Or(members[i].Host, "member "+strconv.Itoa(i))))
 	}
 }
 

@@ -47,11 +47,7 @@ func (t *Track) Sample(session int64) *Track {
 		for n, i := range calls {
 			number[i] = int32(n)
 		}
-		name := ""
-		if c < len(t.Comms) {
-			name = t.Comms[c]
-		}
-		for _, from := range t.stretches(name, calls, session) {
+		for _, from := range t.stretches(lists.Nth(t.Comms, c, ""), calls, session) {
 			part := calls[from.at:min(from.at+from.n, len(calls))]
 			for _, i := range part {
 				keep[i] = true

@@ -27,14 +27,14 @@ type Track struct {
 	PID    int64  `json:"pid"`    // -1 unknown
 	Device int64  `json:"device"` // deviceId; -1: the calls are of the host (MPI)
 
-	Kinds []string // of collectives, see [Synchronising]
-	Comms []string // communicators, by an identifier that all ranks share
-	Local []int32  // by communicator: this rank's rank in it, plus 1; 0 unknown. Nil: all unknown
-	Acts  []string // what a rank does between collectives
-	Calls []Call   // by start
+	Kinds []string `json:"kinds"` // of collectives, see [Synchronising]
+	Comms []string `json:"comms"` // communicators, by an identifier that all ranks share
+	Acts  []string `json:"acts"`  // what a rank does between collectives
+	Calls []Call   `json:"-"`     // by start
+	Local []int32  `json:"-"`     // by communicator: this rank's rank in it, plus 1; 0 unknown. Nil: all unknown
 	// Total is the number of collectives in each communicator, if the track holds a sample of them; the last entry is
 	// for those without a communicator. Nil: the track holds all.
-	Total []int64
+	Total []int64 `json:"-"`
 
 	parts []Part
 	kept  []int64 // of Total
@@ -97,10 +97,7 @@ func (t *Track) Parts(i int) []Part { return t.parts[t.Calls[i].from:t.Calls[i].
 func (t *Track) Communicator(name string, local int64) int32 {
 	c := lists.Place[int32](&t.Comms, name)
 	if local >= 0 && local < math.MaxInt32 {
-		for len(t.Local) <= int(c) {
-			t.Local = append(t.Local, 0)
-		}
-		t.Local[c] = int32(local) + 1
+		*lists.At(&t.Local, c) = int32(local) + 1
 	}
 	return c
 }
@@ -113,38 +110,35 @@ func (t *Track) local(c int32) int64 {
 	return int64(t.Local[c]) - 1
 }
 
+// head is a track without its methods, written without its calls.
+type head Track
+
 // trackJSON is a track as written: numbers as differences, kinds and communicators as runs of value and count.
 type trackJSON struct {
-	Rank   int64    `json:"rank"`
-	World  int64    `json:"world"`
-	From   string   `json:"from"`
-	PID    int64    `json:"pid"`
-	Device int64    `json:"device"`
-	Kinds  []string `json:"kinds"`
-	Comms  []string `json:"comms"`
-	Acts   []string `json:"acts"`
-	Gap    []int64  `json:"gap"`  // start minus the end of the call before; of the first, the start
-	Dur    []int64  `json:"dur"`  // ns
-	Kind   []int64  `json:"kind"` // runs
-	Comm   []int64  `json:"comm"` // runs
-	Local  []int32  `json:"local,omitempty"`
-	Peer   []int64  `json:"peer,omitempty"` // runs; these four are omitted if all are 0
-	Source []int64  `json:"source,omitempty"`
-	Tag    []int64  `json:"tag,omitempty"`
-	Hidden []int64  `json:"hidden,omitempty"`
-	Parts  []int64  `json:"parts"`
-	Count  []int64  `json:"part_counts"` // runs
-	Total  []int64  `json:"total,omitempty"`
-	Seq    []int64  `json:"seq,omitempty"`  // of a sample: runs of differences, of all calls
-	Left   []int64  `json:"left,omitempty"` // of a sample: runs
+	head
+	Gap    []int64 `json:"gap"`  // start minus the end of the call before; of the first, the start
+	Dur    []int64 `json:"dur"`  // ns
+	Kind   []int64 `json:"kind"` // runs
+	Comm   []int64 `json:"comm"` // runs
+	Local  []int32 `json:"local,omitempty"`
+	Peer   []int64 `json:"peer,omitempty"` // runs; these four are omitted if all are 0
+	Source []int64 `json:"source,omitempty"`
+	Tag    []int64 `json:"tag,omitempty"`
+	Hidden []int64 `json:"hidden,omitempty"`
+	Parts  []int64 `json:"parts"`
+	Count  []int64 `json:"part_counts"` // runs
+	Total  []int64 `json:"total,omitempty"`
+	Seq    []int64 `json:"seq,omitempty"`  // of a sample: runs of differences, of all calls
+	Left   []int64 `json:"left,omitempty"` // of a sample: runs
 }
 
 // MarshalJSON writes the track in columns.
 func (t *Track) MarshalJSON() ([]byte, error) {
-	out := trackJSON{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device,
-		Kinds: append([]string{}, t.Kinds...), Comms: append([]string{}, t.Comms...),
-		Acts: append([]string{}, t.Acts...), Gap: []int64{}, Dur: []int64{},
-		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}, Total: t.Total, Local: t.Local}
+	out := trackJSON{head: head(*t), Gap: []int64{}, Dur: []int64{}, Kind: []int64{}, Comm: []int64{}, Parts: []int64{},
+		Count: []int64{}, Total: t.Total, Local: t.Local}
+	for _, list := range []*[]string{&out.Kinds, &out.Comms, &out.Acts} {
+		*list = append([]string{}, *list...) // never null
+	}
 	var end, seq int64
 	unit := t.unit()
 	for i := range t.Calls {
@@ -190,8 +184,8 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	n := len(in.Gap)
-	*t = Track{Rank: in.Rank, World: in.World, From: in.From, PID: in.PID, Device: in.Device, Kinds: in.Kinds,
-		Comms: in.Comms, Local: in.Local, Acts: in.Acts}
+	*t = Track(in.head)
+	t.Local = in.Local
 	if n > MaxCalls || len(in.Dur) != n || len(in.Parts)%2 != 0 {
 		return fmt.Errorf("%d collectives with %d durations", n, len(in.Dur))
 	}
