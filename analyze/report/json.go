@@ -169,7 +169,7 @@ func (t *Table) Validate() error {
 			return fmt.Errorf("row %d has %d cells for %d columns", i, len(row), len(t.Columns))
 		}
 		for j, c := range row {
-			if f, _ := c.Num(); !finite(&f) {
+			if f, _ := c.Num(); math.IsNaN(f) || math.IsInf(f, 0) {
 				return fmt.Errorf("row %d: %s is not finite", i, t.Columns[j].ID)
 			}
 			if !fits(c, t.Columns[j].Kind) {
@@ -194,10 +194,6 @@ func fits(c Cell, k Kind) bool {
 		return k == Bool
 	}
 	return false
-}
-
-func finite(v *float64) bool {
-	return v == nil || (!math.IsNaN(*v) && !math.IsInf(*v, 0))
 }
 
 // cites makes sure that what a finding stands on is in the report.

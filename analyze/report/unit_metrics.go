@@ -1,7 +1,7 @@
 package report
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -45,7 +45,7 @@ type metricKind struct {
 func (c CutMetrics) Order() {
 	lists.Sort(c, func(a, b Metric) int {
 		if a.ID != b.ID {
-			return bytes.Compare([]byte(a.ID), []byte(b.ID))
+			return cmp.Compare(a.ID, b.ID)
 		}
 		return slices.Compare(slices.Sorted(maps.Keys(a.Labels)), slices.Sorted(maps.Keys(b.Labels)))
 	})
@@ -56,18 +56,10 @@ func (c CutMetrics) MarshalJSON() ([]byte, error) {
 	if c == nil {
 		return []byte("null"), nil
 	}
-	out := metricTables{Texts: []string{}, Tables: []metricTable{}}
-	places := map[string]float64{}
-	place := func(text string) *float64 {
-		at, ok := places[text]
-		if !ok {
-			at = float64(len(out.Texts))
-			places[text] = at
-			out.Texts = append(out.Texts, text)
-		}
-		return &at
-	}
+	out := metricTables{Tables: []metricTable{}}
+	var texts lists.Numbering[string]
 	number := func(v int64) *float64 { return new(float64(v)) }
+	place := func(text string) *float64 { return number(int64(texts.Of(text))) }
 	for _, m := range c {
 		keys := slices.Sorted(maps.Keys(m.Labels))
 		kind := metricKind{m.ID, m.Unit, m.Better, m.Assume, m.Scale, m.Lifecycle}
@@ -89,6 +81,7 @@ func (c CutMetrics) MarshalJSON() ([]byte, error) {
 		last := &out.Tables[len(out.Tables)-1]
 		last.Rows = append(last.Rows, row)
 	}
+	out.Texts = append([]string{}, texts.Keys...)
 	return JSON(out, "")
 }
 

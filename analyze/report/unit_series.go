@@ -66,20 +66,14 @@ type UnitPoint struct {
 func NewUnitSeries(units []UnitPoint) *UnitSeries {
 	every := (len(units)-1)/MaxSeriesUnits + 1
 	s := &UnitSeries{Every: int64(every)}
-	ids := map[string]int64{}
+	var signatures lists.Numbering[string]
 	stepped := slices.ContainsFunc(units, func(u UnitPoint) bool { return u.Step != 0 })
 	var before UnitPoint
 	for i := 0; i < len(units); i += every {
 		u := &units[i]
-		id, ok := ids[u.Signature]
-		switch {
-		case ok:
-		case u.Signature == "" || len(ids) == maxSeriesHashes:
-			id = -1
-		default:
-			id = int64(len(ids))
-			ids[u.Signature] = id
-			s.Signatures = append(s.Signatures, u.Signature)
+		id := int64(-1)
+		if u.Signature != "" && (len(signatures.Keys) < maxSeriesHashes || signatures.Has(u.Signature)) {
+			id = int64(signatures.Of(u.Signature))
 		}
 		s.Count++
 		s.Device, s.Process = lists.AddRun(s.Device, u.Device), lists.AddRun(s.Process, u.Process)
@@ -96,6 +90,7 @@ func NewUnitSeries(units []UnitPoint) *UnitSeries {
 		}
 		before = *u
 	}
+	s.Signatures = signatures.Keys
 	Complete(s)
 	return s
 }

@@ -13,49 +13,42 @@ import (
 // read; another major version is an error that names both. So is nesting or a text beyond all that explain writes. what
 // is the file's name for error messages: "report". Content is not validated beyond its types.
 func ReadVersioned[T any](rd io.Reader, what, schema string, limit int64) (*T, error) {
-	v := new(T)
-	if err := readVersioned(rd, what, schema, limit, v); err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-func readVersioned(rd io.Reader, what, schema string, limit int64, v any) error {
 	var text bytes.Buffer
 	if sized, ok := rd.(interface{ Len() int }); ok {
 		text.Grow(sized.Len() + bytes.MinRead)
 	}
 	if _, err := text.ReadFrom(io.LimitReader(rd, limit+1)); err != nil {
-		return err
+		return nil, err
 	}
 	b := text.Bytes()
 	if int64(len(b)) > limit {
-		return fmt.Errorf("%s is larger than %d MB", what, limit>>20)
+		return nil, fmt.Errorf("%s is larger than %d MB", what, limit>>20)
 	}
 	if err := bounded(b); err != nil {
-		return fmt.Errorf("%s cannot be read: %w", what, err)
+		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
 	}
 	var head struct {
 		Schema string `json:"schema"`
 	}
 	if head.Schema = SchemaFirst(b); head.Schema == "" {
 		if err := json.Unmarshal(b, &head); err != nil {
-			return fmt.Errorf("not a %s: %w", what, err)
+			return nil, fmt.Errorf("not a %s: %w", what, err)
 		}
 	}
 	family, _, _ := strings.Cut(schema, "/")
 	switch {
 	case head.Schema == schema:
 	case strings.HasPrefix(head.Schema, family+"/"):
-		return fmt.Errorf("%s has format %q, this version reads %q: make it again, or use the explain that wrote it",
+		return nil, fmt.Errorf("%s has format %q, this version reads %q: make it again, or use the explain that wrote it",
 			what, head.Schema, schema)
 	default:
-		return fmt.Errorf("not an explain %s: field \"schema\" is %q, expected %q", what, head.Schema, schema)
+		return nil, fmt.Errorf("not an explain %s: field \"schema\" is %q, expected %q", what, head.Schema, schema)
 	}
+	v := new(T)
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s cannot be read: %w", what, err)
+		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
 	}
-	return nil
+	return v, nil
 }
 
 // SchemaFirst is the format of a file, of which b is at least the start, that names it in its first field, as all files

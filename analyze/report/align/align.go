@@ -41,7 +41,7 @@ func search[T comparable](a, b []T, of []int32, lead int32, maxEdits int) bool {
 		row := make([]int32, d+1)
 		trace = append(trace, row)
 		for k := -d; k <= d; k += 2 {
-			x := step(d, k, reach)
+			x, _ := step(d, k, reach)
 			for int(x) < len(a) && int(x)-k < len(b) && int(x)-k >= 0 && a[x] == b[int(x)-k] {
 				x++
 			}
@@ -56,33 +56,25 @@ func search[T comparable](a, b []T, of []int32, lead int32, maxEdits int) bool {
 }
 
 // step is where the diagonal k starts after d edits: below the diagonal above (a removal), or beside the one below (an
-// insertion), whichever is further.
-func step(d, k int, reach func(d, k int) int32) int32 {
+// insertion), whichever is further. from is the diagonal that it comes from.
+func step(d, k int, reach func(d, k int) int32) (x int32, from int) {
 	if d == 0 {
-		return 0
+		return 0, 0
 	}
 	down, right := reach(d-1, k+1), reach(d-1, k-1) // insertion of b's element, removal of a's
 	if k == -d || k != d && right < down {
-		return down
+		return down, k + 1
 	}
-	return right + 1
+	return right + 1, k - 1
 }
 
 // back goes the way back and notes the pairs.
 func back(d, k int, reach func(d, k int) int32, of []int32, lead int32) {
 	for ; d >= 0; d-- {
-		x, from := reach(d, k), step(d, k, reach)
-		for x > from {
-			x--
+		start, from := step(d, k, reach)
+		for x := reach(d, k) - 1; x >= start; x-- {
 			of[int(x)-k] = lead + x
 		}
-		if d == 0 {
-			return
-		}
-		if down, right := reach(d-1, k+1), reach(d-1, k-1); k == -d || k != d && right < down {
-			k++
-		} else {
-			k--
-		}
+		k = from
 	}
 }

@@ -64,12 +64,9 @@ func stepFigure(v *View, k *report.UnitStep, u *report.UnitShown, number int) do
 	}
 	title += " on GPU " + strconv.FormatInt(k.Device, 10) + ": number " + strconv.FormatInt(u.Number, 10) + ", " +
 		unit.Format(float64(u.Duration), report.Nanoseconds)
-	if number > 0 && len(v.Unit.Groups) > 1 {
-		for _, g := range v.Unit.Groups {
-			if g.ID == k.Group {
-				title += ", " + g.Phase
-			}
-		}
+	g := lists.Find(v.Unit.Groups, func(g *report.UnitGroup) bool { return g.ID == k.Group })
+	if number > 0 && len(v.Unit.Groups) > 1 && g != nil {
+		title += ", " + g.Phase
 	}
 	t := doc.Timeline{ID: u.Which + "-" + strconv.Itoa(number), Title: title, Unit: report.Nanoseconds,
 		Length: float64(u.Duration)}
@@ -122,37 +119,30 @@ func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) 
 }
 
 // streamLanes draws a row per stream, the one with the most work first, and one row for the rest.
-func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent) []doc.Lane {
-	busy := map[int64]int64{}
-	var streams []int64
-	for _, e := range work {
-		if _, ok := busy[e.Lane]; !ok {
-			streams = append(streams, e.Lane)
-		}
-		busy[e.Lane] += e.Duration
+func streamLanes(v *View, steps *report.UnitSteps, work []report.UnitEvent) (lanes []doc.Lane) {
+	streams := lists.Groups(work, func(e report.UnitEvent) int64 { return e.Lane })
+	busy := func(list []report.UnitEvent) int64 {
+		return lists.Sum(list, func(e report.UnitEvent) int64 { return e.Duration })
 	}
-	lists.Sort(streams, func(a, b int64) int { return cmp.Compare(busy[b], busy[a]) })
-	lanes := make([]doc.Lane, min(len(streams), drawnStreams))
-	at := map[int64]int{}
-	for i, stream := range streams {
-		if i >= len(lanes) {
-			lanes[len(lanes)-1].Title = unit.Int(len(streams)-len(lanes)+1) + " more streams"
-			at[stream] = len(lanes) - 1
-			continue
+	lists.Sort(streams, func(a, b []report.UnitEvent) int { return cmp.Compare(busy(b), busy(a)) })
+	drawn := map[int64]bool{}
+	for i, list := range streams[:min(len(streams), drawnStreams)] {
+		stream := list[0].Lane
+		title := "stream " + strconv.FormatInt(stream, 10)
+		if more := len(streams) - i; i == drawnStreams-1 && more > 1 {
+			title = unit.Int(more) + " more streams"
+			list = lists.Filter(work, func(e report.UnitEvent) bool { return !drawn[e.Lane] })
+		} else if stream < 0 {
+			title = "GPU work"
 		}
-		lanes[i] = doc.Lane{Title: "stream " + strconv.FormatInt(stream, 10), Rows: 1}
-		if stream < 0 {
-			lanes[i].Title = "GPU work"
-		}
-		at[stream] = i
-	}
-	for _, e := range work {
-		l := &lanes[at[e.Lane]]
-		m := stepMark(steps, e)
-		if steps.Categories[e.Name] != "copy" {
-			m.Name = v.names.span(m.Name).Text
-		}
-		l.Marks = append(l.Marks, m)
+		drawn[stream] = true
+		lanes = append(lanes, doc.Lane{Title: title, Rows: 1, Marks: lists.Map(list, func(e report.UnitEvent) doc.Mark {
+			m := stepMark(steps, e)
+			if steps.Categories[e.Name] != "copy" {
+				m.Name = v.names.span(m.Name).Text
+			}
+			return m
+		})})
 	}
 	return lanes
 }

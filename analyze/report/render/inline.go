@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -108,12 +109,12 @@ func textMD(s string, p place) string {
 		if word == "" {
 			continue
 		}
-		if !active(word) {
+		if !active.MatchString(word) {
 			escapeWord(&b, word, place{cell: p.cell, start: p.start && strings.Trim(b.String(), " ") == ""})
 			continue
 		}
 		core := strings.TrimRight(word, ".,;:!?)")
-		if !active(core) {
+		if !active.MatchString(core) {
 			core = word
 		}
 		b.WriteString(codeSpan(core, p.cell))
@@ -122,36 +123,9 @@ func textMD(s string, p place) string {
 	return b.String()
 }
 
-// active reports whether GitHub would transform a word of plain text: @mention or address, #1 and GH-1 references,
-// links, :emoji:, $formula$.
-func active(word string) bool {
-	if strings.Contains(word, "://") || strings.Contains(word, "$") || strings.Contains(strings.ToLower(word), "www.") {
-		return true
-	}
-	for i := 0; i < len(word); i++ {
-		rest := word[i+1:]
-		switch word[i] {
-		case '@':
-			if rest != "" && alnum(rest[0]) {
-				return true
-			}
-		case '#':
-			if rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-				return true
-			}
-		case '-':
-			if i >= 2 && strings.EqualFold(word[i-2:i], "gh") && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-				return true
-			}
-		case ':':
-			if end := strings.IndexByte(rest, ':'); end > 0 &&
-				strings.Trim(strings.ToLower(rest[:end]), "abcdefghijklmnopqrstuvwxyz0123456789_+-") == "" {
-				return true
-			}
-		}
-	}
-	return false
-}
+// active matches a word of plain text that GitHub would transform: @mention or address, #1 and GH-1 references, links,
+// :emoji:, $formula$.
+var active = regexp.MustCompile(`://|\$|(?i:www\.|gh-[0-9])|@[0-9A-Za-z]|#[0-9]|:[0-9A-Za-z_+-]+:`)
 
 func alnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

@@ -176,7 +176,7 @@ func (m markdown) summary(spans []doc.Span) string {
 		default:
 			words := strings.Split(text, " ")
 			for i, word := range words {
-				if words[i] = html.EscapeString(word); active(word) {
+				if words[i] = html.EscapeString(word); active.MatchString(word) {
 					words[i] = "<code>" + words[i] + "</code>"
 				}
 			}
