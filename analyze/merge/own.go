@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -143,22 +144,14 @@ func (s *rankSection) experts() {
 // energy adds up the energy of the GPUs. Every capture of a host measures all GPUs of that host, so each GPU counts
 // once, with its largest value.
 func (s *rankSection) energy() {
-	type gpu struct {
-		host   string
-		device int64
-	}
-	energy := map[gpu]*float64{}
-	var keys []gpu
+	var gpus lists.Numbering[string]
+	var energy []*float64 // of each GPU
 	highest, n := 0.0, int64(0)
 	for at, c := range s.f.captures {
 		for _, d := range slices.Sorted(maps.Keys(c.own.Energy)) {
-			k := gpu{cmp.Or(c.Host, fmt.Sprintf("capture %d", at)), d}
-			old, seen := energy[k]
-			if !seen {
-				keys = append(keys, k)
-			}
-			if v := c.own.Energy[d]; !seen || old == nil || v != nil && *v > *old {
-				energy[k] = v
+			most := lists.At(&energy, gpus.Of(fmt.Sprintf("%s:%d", cmp.Or(c.Host, fmt.Sprintf("capture %d", at)), d)))
+			if v := c.own.Energy[d]; *most == nil || v != nil && *v > **most {
+				*most = v
 			}
 		}
 		for _, w := range c.own.Power {
@@ -170,14 +163,14 @@ func (s *rankSection) energy() {
 		s.out.put("ranks.power", nil, &highest, n)
 	}
 	sum := new(float64)
-	for _, k := range keys {
-		if energy[k] == nil {
+	for _, e := range energy {
+		if e == nil {
 			sum = nil
 			break
 		}
-		*sum += *energy[k]
+		*sum += *e
 	}
-	if len(keys) > 0 {
-		s.out.put("ranks.energy", nil, sum, int64(len(keys)))
+	if len(energy) > 0 {
+		s.out.put("ranks.energy", nil, sum, int64(len(energy)))
 	}
 }

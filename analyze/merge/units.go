@@ -18,7 +18,7 @@ type unitsFold struct {
 	longest float64 // its median, ns; 0: none yet
 	best    map[string]*bestUnit
 	order   []*bestUnit
-	carried []carriedMetric
+	carried []*metricFold   // of single GPUs
 	tables  []report.Table  // of the lead
 	metrics []report.Metric // of the lead: those without a phase
 }
@@ -50,7 +50,7 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 		case single:
 			of := deviceKey{capture: at}
 			if _, err := fmt.Sscanf(device, "%d", &of.device); err == nil {
-				u.carried = append(u.carried, carriedMetric{of, m})
+				u.carried = append(u.carried, &metricFold{m: m, of: of})
 			}
 		case m.Labels["phase"] == "":
 			whole = append(whole, m)
@@ -235,10 +235,4 @@ func (f *fold) kindRows(t *report.Table) [][]report.Cell {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// carriedMetric is a metric of a single GPU.
-type carriedMetric struct {
-	of deviceKey
-	m  report.Metric
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // maxReportBytes bounds what Read accepts. A report of a real serving trace is under 2 MB.
@@ -172,7 +173,7 @@ func (t *Table) Validate() error {
 			if f, _ := c.Num(); math.IsNaN(f) || math.IsInf(f, 0) {
 				return fmt.Errorf("row %d: %s is not finite", i, t.Columns[j].ID)
 			}
-			if !fits(c, t.Columns[j].Kind) {
+			if !c.IsNull() && !slices.Contains(columnsFor[c.kind()], t.Columns[j].Kind) {
 				return fmt.Errorf("row %d: %s holds %q, not a %s", i, t.Columns[j].ID, c.kind(), t.Columns[j].Kind)
 			}
 		}
@@ -180,21 +181,8 @@ func (t *Table) Validate() error {
 	return nil
 }
 
-func fits(c Cell, k Kind) bool {
-	switch c.kind() {
-	case 0:
-		return true
-	case 'i':
-		return k == Int || k == Moment || k == Float
-	case 'f':
-		return k == Float
-	case 's':
-		return k == Name || k == Text
-	case 'b':
-		return k == Bool
-	}
-	return false
-}
+// columnsFor are the kinds of column that a kind of cell fits.
+var columnsFor = map[byte][]Kind{'i': {Int, Moment, Float}, 'f': {Float}, 's': {Name, Text}, 'b': {Bool}}
 
 // cites makes sure that what a finding stands on is in the report.
 func cites(known map[string]bool, id string, evidence []MetricRef) error {

@@ -251,19 +251,9 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 	case 'n':
 		return nil
 	case 't', 'f':
-		var v bool
-		if err := json.Unmarshal(b, &v); err != nil {
-			return err
-		}
-		*c = B(v)
-		return nil
+		return read(c, b, B)
 	case '"':
-		var v string
-		if err := json.Unmarshal(b, &v); err != nil {
-			return err
-		}
-		*c = S(v)
-		return nil
+		return read(c, b, S)
 	case '[', '{':
 		return fmt.Errorf("report: a cell is a single value, not %q", b[0])
 	}
@@ -271,8 +261,13 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 		*c = I(v)
 		return nil
 	}
-	var f float64
-	err := json.Unmarshal(b, &f)
-	*c = F(f)
+	return read(c, b, F)
+}
+
+// read makes a cell of a JSON value.
+func read[T any](c *Cell, b []byte, of func(T) Cell) error {
+	var v T
+	err := json.Unmarshal(b, &v)
+	*c = of(v)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -102,29 +103,24 @@ const (
 
 // AlikeUnits reports whether the numbers of kernels of the main units of all captures differ by this ratio at most.
 func AlikeUnits(ratio float64, all ...*Report) bool {
-	least, most := int64(-1), int64(-1)
+	least, most := int64(math.MaxInt64), int64(0)
 	for _, r := range all {
 		main := lists.Find(r.Unit.Groups, func(g *UnitGroup) bool { return g.Main })
 		if main == nil {
 			return false
 		}
-		if least < 0 || main.Kernels < least {
-			least = main.Kernels
-		}
-		most = max(most, main.Kernels)
+		least, most = min(least, main.Kernels), max(most, main.Kernels)
 	}
 	return float64(most) <= ratio*float64(least)
 }
 
 // Add adds the tables, the columns and the rows that s lacks: rows are those of the source with most.
 func (s *Source) Add(other *Source) {
-	for _, list := range []struct {
-		to   *[]string
-		from []string
-	}{{&s.Tables, other.Tables}, {&s.Columns, other.Columns}} {
-		for _, name := range list.from {
-			lists.Place[int32](list.to, name)
-		}
+	for _, name := range other.Tables {
+		lists.Place[int32](&s.Tables, name)
+	}
+	for _, name := range other.Columns {
+		lists.Place[int32](&s.Columns, name)
 	}
 	s.Rows = max(s.Rows, other.Rows)
 }
@@ -177,12 +173,8 @@ func (a *UnitAnchor) validate() error {
 
 // validateCuts checks that a report can be made of each cut; known are the keys of the report's own metrics.
 func (r *Report) validateCuts(known map[string]bool) error {
-	stay := map[string]bool{} // metrics that a cut does not replace
-	for _, m := range r.Metrics {
-		if !ofUnit(m) {
-			stay[m.ID] = true
-		}
-	}
+	other := lists.Filter(r.Metrics, func(m Metric) bool { return !ofUnit(m) })
+	stay := lists.Set(other, func(m Metric) string { return m.ID }) // metrics that a cut does not replace
 	for i, c := range r.Unit.Cuts {
 		if err := c.validate(&r.Unit); err != nil {
 			return fmt.Errorf("report: cut %d: %w", i, err)

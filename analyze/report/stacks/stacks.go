@@ -81,7 +81,6 @@ type key struct{ kind, name, category string }
 // alone.
 func (t *Tree) Add(side Side, ranges []string, leaf Box, ns float64) {
 	n := &t.root
-	n.Kind, n.Parent = Step, -1
 	for _, name := range ranges[:min(len(ranges), MaxDepth)] {
 		n = n.child(side, key{kind: Range, name: name})
 	}
