@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -80,22 +81,39 @@ func (list captures) identity() report.Capture {
 	}
 }
 
-// keep sets a field of e to what all captures state, and returns whether two that state it differ.
-func keep[T comparable](f *fold, e *report.Environment, of func(*report.Environment) **T) (differ bool) {
-	var first *T
-	all := true
-	for _, c := range f.captures {
-		switch v := *of(&c.environ); {
-		case v == nil:
-			all = false
-		case first == nil:
-			first = v
-		case *v != *first:
-			differ = true
+// environmentNames are what captures of a run should not differ in, by the fields of their environments.
+var environmentNames = map[string]string{
+	"Source": "who recorded", "GraphTrace": "the tracing of CUDA graphs", "Model": "model", "DType": "dtype",
+	"Quantization": "quantization", "Parallelism": "parallelism", "MaxModelLen": "the longest sequence",
+	"MaxNumSeqs": "the most sequences", "Engine": "engine", "EngineSettings": "the settings of the engine",
+	"Packages": "packages", "Load": "load", "Driver": "driver", "CUDA": "CUDA", "CaptureVersion": "the nsys that captured",
+	"OS": "operating system", "CPU": "CPU", "Clocks": "the clocks of GPUs",
+}
+
+// common sets the fields of e to what all captures state, and returns the names of those in which two differ.
+func (list captures) common(e *report.Environment) (differ []string) {
+	for field, to := range reflect.ValueOf(e).Elem().Fields() {
+		if field.Type.Kind() != reflect.Pointer {
+			continue // a list
 		}
-	}
-	if all && !differ {
-		*of(e) = first
+		var first reflect.Value
+		all, same := true, true
+		for _, c := range list {
+			switch v := reflect.ValueOf(&c.environ).Elem().FieldByIndex(field.Index); {
+			case v.IsNil():
+				all = false
+			case !first.IsValid():
+				first = v
+			default:
+				same = same && v.Elem().Equal(first.Elem())
+			}
+		}
+		if all && same {
+			to.Set(first)
+		}
+		if name := environmentNames[field.Name]; !same && name != "" {
+			differ = append(differ, name)
+		}
 	}
 	return differ
 }
@@ -103,36 +121,7 @@ func keep[T comparable](f *fold, e *report.Environment, of func(*report.Environm
 // environment returns what all captures agree on, and all of their GPUs.
 func (f *fold) environment() report.Environment {
 	e := report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
-	var differ []string
-	for _, field := range []struct {
-		name    string // empty: captures may differ in it
-		differs bool
-	}{
-		{"who recorded", keep(f, &e, func(e *report.Environment) **string { return &e.Source })},
-		{"the tracing of CUDA graphs", keep(f, &e, func(e *report.Environment) **string { return &e.GraphTrace })},
-		{"model", keep(f, &e, func(e *report.Environment) **string { return &e.Model })},
-		{"dtype", keep(f, &e, func(e *report.Environment) **string { return &e.DType })},
-		{"quantization", keep(f, &e, func(e *report.Environment) **string { return &e.Quantization })},
-		{"parallelism", keep(f, &e, func(e *report.Environment) **string { return &e.Parallelism })},
-		{"the longest sequence", keep(f, &e, func(e *report.Environment) **int64 { return &e.MaxModelLen })},
-		{"the most sequences", keep(f, &e, func(e *report.Environment) **int64 { return &e.MaxNumSeqs })},
-		{"engine", keep(f, &e, func(e *report.Environment) **string { return &e.Engine })},
-		{"the settings of the engine", keep(f, &e, func(e *report.Environment) **string { return &e.EngineSettings })},
-		{"packages", keep(f, &e, func(e *report.Environment) **string { return &e.Packages })},
-		{"load", keep(f, &e, func(e *report.Environment) **string { return &e.Load })},
-		{"driver", keep(f, &e, func(e *report.Environment) **string { return &e.Driver })},
-		{"CUDA", keep(f, &e, func(e *report.Environment) **string { return &e.CUDA })},
-		{"the nsys that captured", keep(f, &e, func(e *report.Environment) **string { return &e.CaptureVersion })},
-		{"operating system", keep(f, &e, func(e *report.Environment) **string { return &e.OS })},
-		{"CPU", keep(f, &e, func(e *report.Environment) **string { return &e.CPU })},
-		{"the clocks of GPUs", keep(f, &e, func(e *report.Environment) **string { return &e.Clocks })},
-		{"", keep(f, &e, func(e *report.Environment) **string { return &e.ExporterVersion })},
-		{"", keep(f, &e, func(e *report.Environment) **string { return &e.SchemaVersion })},
-	} {
-		if field.differs && field.name != "" {
-			differ = append(differ, field.name)
-		}
-	}
+	differ := f.captures.common(&e)
 	for at, c := range f.captures {
 		for _, g := range c.environ.GPUs {
 			g.Device = int(f.devices.number(deviceKey{at, int64(g.Device)}))

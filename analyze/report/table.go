@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -243,9 +242,6 @@ func (c Cell) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a bare JSON value; a number without fraction or exponent becomes an integer.
 func (c *Cell) UnmarshalJSON(b []byte) error {
 	b = bytes.TrimSpace(b)
-	if len(b) == 0 {
-		return errors.New("report: empty cell")
-	}
 	*c = Cell{}
 	switch b[0] {
 	case 'n':

@@ -53,9 +53,6 @@ func (c CutMetrics) Order() {
 
 // MarshalJSON writes the tables.
 func (c CutMetrics) MarshalJSON() ([]byte, error) {
-	if c == nil {
-		return []byte("null"), nil
-	}
 	out := metricTables{Tables: []metricTable{}}
 	var texts lists.Numbering[string]
 	number := func(v int64) *float64 { return new(float64(v)) }

@@ -245,8 +245,6 @@ const (
 	shownRange  = 4
 	shownOrigin = 2
 	maxShown    = 100_000 // numbers of a list
-	medianUnit  = "median"
-	slowestUnit = "slowest"
 )
 
 // UnitEvent is one event of a unit that is shown. Start is ns since the unit's start; Lane is the streamId of GPU work,
@@ -408,7 +406,7 @@ func (s *UnitSteps) validate() error {
 }
 
 func (u *UnitShown) validate(known func(name int64) bool) error {
-	if u == nil || u.Duration < 0 || u.Which != medianUnit && u.Which != slowestUnit {
+	if u == nil || u.Duration < 0 || u.Which != "median" && u.Which != "slowest" {
 		return errors.New("a unit that is shown is not complete")
 	}
 	if len(u.Path)%2 != 0 || len(u.Path) > maxShown {

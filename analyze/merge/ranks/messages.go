@@ -153,21 +153,20 @@ func between(upper, lower []point) (line Line, open float64, ok bool) {
 
 // tightest returns, for each time bin, the point with the smallest sign times difference.
 func tightest(points []point, from, to int64, sign int64) []point {
-	var best [bins]point
-	var has [bins]bool
-	for _, p := range points {
-		k := 0
+	var best [bins]*point
+	for i := range points {
+		p, k := &points[i], 0
 		if to > from {
 			k = int(float64(p.at-from) / float64(to-from) * (bins - 1))
 		}
-		if !has[k] || sign*p.diff < sign*best[k].diff {
-			best[k], has[k] = p, true
+		if best[k] == nil || sign*p.diff < sign*best[k].diff {
+			best[k] = p
 		}
 	}
 	var list []point
-	for k, p := range best {
-		if has[k] {
-			list = append(list, p)
+	for _, p := range best {
+		if p != nil {
+			list = append(list, *p)
 		}
 	}
 	return list

@@ -218,15 +218,15 @@ func absent(v *View) (l doc.List) {
 
 // secondary lists, by section, the tables that the page folds: those that repeat other sections by process or by
 // device, and those that the page's first lines sum up.
-var secondary = map[string]map[string]bool{
-	"overview":  {"capture": true, "window": true, "tables": true},
-	"kernels":   {"kernels_per_device": true},
-	"processes": {"processes_kernels": true, "kernels_by_pid": true, "sync_by_pid": true, "nvtx_by_pid": true},
-	"phases":    {"phases_by_pid": true},
-	"launches":  {"launches_by_pid": true, "tiny_kernels": true, "cuda_api": true},
-	"activity":  {"activity": true},
-	"unit":      {"unit_api": true, "units": true},
-	"regions":   {"regions": true, "region_kernels": true},
+var secondary = map[string][]string{
+	"overview":  {"capture", "window", "tables"},
+	"kernels":   {"kernels_per_device"},
+	"processes": {"processes_kernels", "kernels_by_pid", "sync_by_pid", "nvtx_by_pid"},
+	"phases":    {"phases_by_pid"},
+	"launches":  {"launches_by_pid", "tiny_kernels", "cuda_api"},
+	"activity":  {"activity"},
+	"unit":      {"unit_api", "units"},
+	"regions":   {"regions", "region_kernels"},
 }
 
 // section returns one section of the page, without its title.
@@ -253,7 +253,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 		part := l
 		part.rows = l.of(s, i, t)
 		table := part.tableDoc(t)
-		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && len(servingSteps(l.v)) > 0 { // the first screen shows the kinds
+		if slices.Contains(secondary[s.ID], t.ID) || t.ID == "unit_groups" && len(servingSteps(l.v)) > 0 { // the first screen shows the kinds
 			table.Caption = doc.Spans(t.Title)
 			fold, foldTitles = append(fold, table, part.moreRows(t)), append(foldTitles, t.Title)
 			continue

@@ -33,11 +33,7 @@ func CSV(w io.Writer, t *report.Table) error {
 	if err := out.Write(record); err != nil {
 		return err
 	}
-	rows := t.Rows
-	if t.Others && len(rows) > 0 {
-		rows = rows[:len(rows)-1]
-	}
-	for _, row := range rows {
+	for _, row := range t.Rows[:t.Entries()] {
 		record = record[:0]
 		for i, c := range t.Columns {
 			cell := lists.Nth(row, i, report.Null)
@@ -69,9 +65,6 @@ func csvFields(c report.Column) []report.CSVCol {
 
 func csvValue(c report.Cell, k report.Kind, exp10 int) string {
 	if v, ok := c.Int(); ok {
-		if exp10 == 0 {
-			return strconv.FormatInt(v, 10)
-		}
 		return unit.Shift(strconv.FormatInt(v, 10), exp10)
 	}
 	if v, ok := c.Num(); ok {

@@ -192,13 +192,6 @@ func (f figure) row(label markup, height int, describe, value string, shapes ...
 	f.p.put("</svg><span class=\"barvalue\">" + text(value) + "</span></div>\n")
 }
 
-// axisRow writes an axis below the rows of a chart.
-func (f figure) axisRow(x axis, u string) {
-	f.p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
-	f.xTicks(x, u)
-	f.p.put("<span></span></div>\n")
-}
-
 // rowName is the label of a row. It may be a name from the capture, and is shown literally.
 func (f figure) rowName(label string) markup {
 	return "<span title=\"" + text(label) + "\">" + text(shortName(label)) + "</span>"

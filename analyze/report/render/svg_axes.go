@@ -136,10 +136,10 @@ func stretched(inside markup) markup {
 
 // plot draws the vertical axis of a plot and opens its area; the caller draws inside and closes it. role is img, or
 // group if it contains links, because an image hides them from screen readers.
-func (f figure) plot(y axis, yUnit string, height int, role markup, describe string) {
+func (f figure) plot(y axis, height int, role markup, describe string) {
 	var left, grid builder
 	ticks := y.ticks()
-	texts := tickTexts(yUnit, ticks)
+	texts := tickTexts(f.Unit, ticks)
 	for i, v := range ticks {
 		at := (1 - y.at(v)) * float64(height)
 		left.put(shape("text", text(texts[i]), "x", "68", "y", short(min(max(at+4, 10), float64(height)-1)), "text-anchor", "end") +
@@ -227,7 +227,7 @@ func lines(f figure) {
 	} else if len(names) < len(f.Series) {
 		y.high *= 2 // room for the names of limits
 	}
-	f.plot(y, f.Unit, plotHeight, "img",
+	f.plot(y, plotHeight, "img",
 		f.Title+": "+strconv.Itoa(len(allX))+" points of "+strconv.Itoa(len(f.Series))+" series; the numbers follow")
 	nth := 0
 	var limits []float64 // heights at which limits are named
@@ -320,7 +320,7 @@ func histogram(f figure) {
 	s := f.Series[0]
 	values := s.Values[:min(len(s.Values), len(s.Labels))]
 	y, bins := newAxis(false, []float64{0, largest(values)}), float64(len(values))
-	f.plot(y, f.Unit, plotHeight, "img", f.Title+": "+strconv.Itoa(len(values))+" bins; the numbers follow")
+	f.plot(y, plotHeight, "img", f.Title+": "+strconv.Itoa(len(values))+" bins; the numbers follow")
 	step := max(1, (len(values)+5)/6)
 	starts := xs(s)
 	var edges, at []float64

@@ -33,7 +33,9 @@ func dots(f figure) {
 			" to "+unit.Format(sorted[n-1], f.Unit)+", median "+unit.Format(median, f.Unit),
 			unit.Format(median, f.Unit), shapes...)
 	}
-	f.axisRow(x, f.Unit)
+	f.p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
+	f.xTicks(x, f.Unit)
+	f.p.put("<span></span></div>\n")
 	f.closeRows()
 	f.muted("A dot is one unit; from top to bottom in the order in which they ran. The line is the median, which "+
 		"stands beside it.", x.notZero(f.Unit))

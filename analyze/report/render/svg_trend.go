@@ -25,7 +25,7 @@ func trend(f figure) {
 	room := (y.high - y.low) * edge * 4 // so that no dot is cut off, and marks have room for their text
 	y.low, y.high = max(y.low-room, 0), y.high+3*room
 	x := func(i int) float64 { return (float64(i) + 0.5) / n }
-	f.plot(y, f.Unit, trendHeight, "group", f.Title+": "+unit.Int(int64(n))+" nights; the numbers follow")
+	f.plot(y, trendHeight, "group", f.Title+": "+unit.Int(int64(n))+" nights; the numbers follow")
 	words := "A dot is a night; the line is the level, the shaded part its noise."
 	paths := shape("path", "", "data-level", "level", "class", "path level", "vector-effect", "non-scaling-stroke",
 		"d", steps(level.Values, 1, y, true))
