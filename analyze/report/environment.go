@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // FieldClass says what a difference in a field of the environment means to a comparison.
@@ -91,11 +93,6 @@ func gpuModels(e *Environment) string {
 
 // Software is who served and the packages, with their versions; empty if nothing states them.
 func (e *Environment) Software() string {
-	var list []string
-	for _, s := range []*string{e.Engine, e.Packages} {
-		if s != nil {
-			list = append(list, *s)
-		}
-	}
-	return strings.Join(list, ", ")
+	known := lists.Filter([]*string{e.Engine, e.Packages}, func(s *string) bool { return s != nil })
+	return strings.Join(lists.Map(known, func(s *string) string { return *s }), ", ")
 }

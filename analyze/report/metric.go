@@ -197,10 +197,7 @@ type Histogram struct {
 
 // Find returns the metric with this id and exactly these labels, or nil.
 func (r *Report) Find(id string, labels Labels) *Metric {
-	want := labels.String()
-	return lists.Find(r.Metrics, func(m *Metric) bool {
-		return m.ID == id && len(m.Labels) == len(labels) && m.Labels.String() == want
-	})
+	return lists.Find(r.Metrics, func(m *Metric) bool { return m.ID == id && maps.Equal(m.Labels, labels) })
 }
 
 // Of is what is made of the value of a pointer; none if it is nil.

@@ -432,14 +432,10 @@ func (x *chains) chain(p pair, u *due) Chain {
 		if at < 0 || x.of(w)[at].via < 0 {
 			break
 		}
-		next := &x.m.waits[x.of(w)[at].via]
-		if next.peer == w.peer && next.member == w.member {
-			break
-		}
 		if int32(c.First) != w.peer {
 			c.Hops = append(c.Hops, int(w.peer))
 		}
-		w = next
+		w = &x.m.waits[x.of(w)[at].via] // an earlier one
 	}
 	slices.Reverse(c.Hops)
 	return c

@@ -225,7 +225,7 @@ func (b Answer) empty() bool    { return blank(b.Spans) }
 func (b Paragraph) empty() bool { return blank(b.Spans) }
 func (b List) empty() bool      { return len(b.Items) == 0 }
 func (b Fields) empty() bool    { return len(b.Items) == 0 }
-func (b Table) empty() bool     { return len(b.Rows)+len(b.Foot) == 0 }
+func (b Table) empty() bool     { return len(b.Columns) == 0 || len(b.Rows)+len(b.Foot) == 0 }
 func (b Details) empty() bool   { return len(b.Blocks) == 0 }
 func (b Note) empty() bool      { return len(b.Blocks) == 0 }
 func (b Command) empty() bool   { return b.Text == "" }

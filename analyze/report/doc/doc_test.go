@@ -45,7 +45,7 @@ func TestPartsMakeCells(t *testing.T) {
 // TestEmptyBlocksAreLeftOut: a document, a part and a fold hold only what shows something.
 func TestEmptyBlocksAreLeftOut(t *testing.T) {
 	text := doc.P("text")
-	empty := []doc.Block{doc.P(), doc.P(""), doc.Answer{}, doc.List{}, doc.Fields{}, doc.Table{Columns: doc.Cols("A")}, doc.Details{},
+	empty := []doc.Block{doc.P(), doc.P(""), doc.Answer{}, doc.List{}, doc.Fields{}, doc.Table{Columns: doc.Cols("A")}, doc.Details{}, doc.Table{Foot: [][]doc.Cell{{}}},
 		doc.Note{}, doc.Command{}, doc.Chart{Series: []doc.Series{{Name: "a"}}}, doc.Timeline{}, doc.Fold("id", "summary", doc.List{})}
 	var d doc.Document
 	d.Add(append(slices.Clone(empty), text)...)
@@ -59,7 +59,7 @@ func TestEmptyBlocksAreLeftOut(t *testing.T) {
 	if got := doc.Part(h, doc.List{}, text); !reflect.DeepEqual(got, []doc.Block{h, text}) || h.Group != "group" {
 		t.Errorf("the part is %+v", got)
 	}
-	full := []doc.Block{doc.Table{Foot: [][]doc.Cell{{}}}, doc.Chart{Series: []doc.Series{{Values: []float64{1}}}}, h, doc.Command{Text: "a"}}
+	full := []doc.Block{doc.Table{Columns: doc.Cols("A"), Foot: [][]doc.Cell{{}}}, doc.Chart{Series: []doc.Series{{Values: []float64{1}}}}, h, doc.Command{Text: "a"}}
 	if got := doc.Some(full...); len(got) != len(full) {
 		t.Errorf("%d of %d blocks are left", len(got), len(full))
 	}

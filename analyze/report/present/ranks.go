@@ -67,10 +67,7 @@ func rankSteps(v *View, t *report.Table) (c doc.Chart) {
 	if v.Unit.Series == nil || len(v.Unit.Groups) == 0 {
 		return c
 	}
-	units, err := v.Unit.Series.Decode()
-	if err != nil {
-		return c
-	}
+	units, _ := v.Unit.Series.Decode() // validated
 	times, all := map[int64][]float64{}, []float64{}
 	for i := range units {
 		if u := &units[i]; report.UnitStates[u.State] == "kept" {

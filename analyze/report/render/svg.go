@@ -148,11 +148,9 @@ func shape(name, inside markup, attributes ...markup) markup {
 		b.put(attr(attributes[i], attributes[i+1]))
 	}
 	if inside == "" {
-		b.put("/>")
-	} else {
-		b.put(">" + inside + "</" + name + ">")
+		return b.markup() + "/>"
 	}
-	return b.markup()
+	return b.markup() + ">" + inside + "</" + name + ">"
 }
 
 // rule is a vertical line through a row.

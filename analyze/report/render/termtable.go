@@ -18,9 +18,6 @@ const (
 // table fits a table into the width: first it shortens text columns, then it leaves out wide columns, then the
 // rightmost ones.
 func (t terminal) table(tab doc.Table) []row {
-	if len(tab.Columns) == 0 {
-		return nil
-	}
 	keep := lists.Indexes[int](len(tab.Columns))
 	grid := t.grid(tab)
 	width, ok := t.widths(tab, grid, keep)
