@@ -47,8 +47,9 @@ func Report(ctx context.Context, sources []Source, opt Options) (*report.Report,
 	if err != nil {
 		return nil, err
 	}
-	f := newFold(opt)
-	f.sampled = l.sampled
+	f := &fold{opt: opt, sampled: l.sampled, counts: &countsFold{of: map[[2]string]*Counts{}}}
+	f.metrics = metricsFold{rules: opt.Rules, devices: &f.devices, at: map[string]*metricFold{}, rows: map[string]int{}}
+	f.units.best = map[string]*bestUnit{}
 	err = l.each(ctx, func(s *stored) error {
 		var whole, c *Capture
 		var err error
@@ -116,13 +117,6 @@ func (list captures) reports() int {
 	return lists.Count(list, func(c *captureFold) bool { return c.From != "" })
 }
 
-func newFold(opt Options) *fold {
-	f := &fold{opt: opt, counts: &countsFold{of: map[[2]string]*Counts{}}}
-	f.metrics = metricsFold{rules: opt.Rules, devices: &f.devices, at: map[string]*metricFold{}, rows: map[string]int{}}
-	f.units.best = map[string]*bestUnit{}
-	return f
-}
-
 // add adds a capture. steps is the report with the numbers of its steps.
 func (f *fold) add(c *Capture, steps *report.Report) {
 	r, at := c.Report, len(f.captures)
@@ -134,9 +128,8 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 	}
 	f.captures = append(f.captures, k)
 	f.counts.missing = f.counts.missing || c.From != ""
-	named := func(r Role) bool { return r.Of.MatchString(c.Name) }
-	if at := slices.IndexFunc(f.opt.Roles, named); at >= 0 {
-		k.role = f.opt.Roles[at].Name
+	if role := lists.Find(f.opt.Roles, func(r *Role) bool { return r.Of.MatchString(c.Name) }); role != nil {
+		k.role = role.Name
 	}
 	k.nameRanks(f.opt.Rank)
 	for _, g := range r.Environment.GPUs {
@@ -151,10 +144,7 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 		f.sections.add(f, at, &r.Sections[i])
 	}
 	for _, w := range r.Warnings { // each once
-		same := func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }
-		if !slices.ContainsFunc(f.warnings, same) {
-			f.warnings = append(f.warnings, w)
-		}
+		lists.Entry(&f.warnings, func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }, w)
 	}
 }
 

@@ -182,8 +182,8 @@ func (f *fold) study() *runFold {
 	var alone []int
 	x.sets, alone = ranks.Match(x.members)
 	for _, m := range alone {
-		if at := x.of[m]; len(x.members[m].Calls) > 0 && !slices.Contains(x.alone, at) {
-			x.alone = append(x.alone, at)
+		if len(x.members[m].Calls) > 0 {
+			lists.Place[int32](&x.alone, x.of[m])
 		}
 	}
 	x.aligned = ranks.Align(x.members, x.sets)
@@ -208,9 +208,7 @@ type chain struct {
 func (x *runFold) ofRanks() {
 	list := func(members []int) (out []int) {
 		for _, m := range members {
-			if at := x.of[m]; !slices.Contains(out, at) {
-				out = append(out, at)
-			}
+			lists.Place[int32](&out, x.of[m])
 		}
 		return out
 	}

@@ -41,7 +41,10 @@ const (
 // communicator, or, if none is known, among all calls of hosts and all of devices, if kinds are equal and 95 % overlap
 // in time. A capture may begin or end some collectives before others. alone are the tracks without any match.
 func Match(members []Member) (sets []Set, alone []int) {
-	numberClocks(members)
+	var clocks lists.Numbering[string] // by host; a member of an unknown host has its own
+	for i := range members {
+		members[i].Clock = int(clocks.Of(cmp.Or(members[i].Host, "member "+strconv.Itoa(i))))
+	}
 	matched := make([]bool, len(members))
 	list := buckets(members)
 	correct(members, list)
@@ -54,14 +57,6 @@ func Match(members []Member) (sets []Set, alone []int) {
 		}
 	}
 	return sets, lists.Where(len(matched), func(m int) bool { return !matched[m] })
-}
-
-// numberClocks gives members of one host one clock, and each member of an unknown host its own.
-func numberClocks(members []Member) {
-	var clocks lists.Numbering[string]
-	for i := range members {
-		members[i].Clock = int(clocks.Of(cmp.Or(members[i].Host, "member "+strconv.Itoa(i))))
-	}
 }
 
 // line is the calls of a member in one communicator, in order.

@@ -49,16 +49,12 @@ func (t terminal) table(tab doc.Table) []row {
 				names = append(names, cmp.Or(c.Title, "details"))
 			}
 		}
-		note := doc.Text("(left out for lack of width: " + strings.Join(names, ", ") + "; COLUMNS=" + strconv.Itoa(needed(grid)) + " shows all)")
+		columns := lists.Indexes[int](len(tab.Columns))
+		needed := lists.Sum(columns, func(i int) int { return columnWidth(grid, i) + gutter }) - gutter
+		note := doc.Text("(left out for lack of width: " + strings.Join(names, ", ") + "; COLUMNS=" + strconv.Itoa(needed) + " shows all)")
 		lines = append(lines, t.wrap(doc.Spans(note), faint)...)
 	}
 	return lines
-}
-
-// needed is how wide a terminal shows a table whole.
-func needed(grid [][]row) int {
-	columns := lists.Indexes[int](len(grid[0]))
-	return lists.Sum(columns, func(i int) int { return columnWidth(grid, i) + gutter }) - gutter
 }
 
 func columnWidth(grid [][]row, i int) int {
