@@ -31,11 +31,8 @@ func indexes(name string) map[string]int64 {
 	found := map[string]int64{}
 	for _, m := range indexInName.FindAllStringSubmatch(name, -1) {
 		kind := strings.ToLower(m[1])
-		if _, known := found[kind]; known {
-			continue
-		}
-		if v, err := strconv.ParseInt(m[2], 10, 64); err == nil {
-			found[kind] = v
+		if _, known := found[kind]; !known {
+			found[kind], _ = strconv.ParseInt(m[2], 10, 64) // of six digits at most
 		}
 	}
 	return found

@@ -60,11 +60,12 @@ func (x *epochs) match(collectives int32) {
 	if !x.two {
 		x.fillUsual()
 	}
-	for _, s := range slots(x.list) {
+	of, order := slots(x.list)
+	for _, s := range order {
 		if _, ok := rooted[s.kind]; ok {
-			x.rootedSlot(s.slot, s.epochs)
+			x.rootedSlot(s, of[s])
 		} else {
-			x.peerSlot(s.slot, s.epochs)
+			x.peerSlot(s, of[s])
 		}
 	}
 }
@@ -167,13 +168,14 @@ func (x *epochs) fillUsual() {
 // allPeers returns the known peers of members in all slots of sends and receives.
 func (x *epochs) allPeers() map[slot]map[int]int {
 	all := map[slot]map[int]int{}
-	for _, s := range slots(x.list) {
+	slots, _ := slots(x.list)
+	for s, epochs := range slots {
 		if _, ok := rooted[s.kind]; !ok {
-			members, of, come := x.comings(s.slot, s.epochs)
-			all[s.slot] = map[int]int{}
+			members, of, come := x.comings(s, epochs)
+			all[s] = map[int]int{}
 			for _, m := range members {
-				if peer := x.peer(m, s.slot, s.epochs, of[m], come); peer >= 0 {
-					all[s.slot][m] = peer
+				if peer := x.peer(m, s, epochs, of[m], come); peer >= 0 {
+					all[s][m] = peer
 				}
 			}
 		}

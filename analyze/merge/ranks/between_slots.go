@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -13,14 +14,9 @@ type slot struct {
 	n    int
 }
 
-type slotted struct {
-	slot
-	epochs []epoch
-}
-
-// slots returns the slots of epochs, by kind and number.
-func slots(epochs []epoch) []slotted {
-	of := map[slot][]epoch{}
+// slots returns the epochs of each slot, and the slots by kind and number.
+func slots(epochs []epoch) (of map[slot][]epoch, order []slot) {
+	of = map[slot][]epoch{}
 	for _, e := range epochs {
 		most := map[string]int{}
 		for l, calls := range e {
@@ -32,12 +28,9 @@ func slots(epochs []epoch) []slotted {
 			}
 		}
 	}
-	var list []slotted
-	for s, epochs := range of {
-		list = append(list, slotted{s, epochs})
-	}
-	lists.Sort(list, func(a, b slotted) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n)) })
-	return list
+	return of, slices.SortedFunc(maps.Keys(of), func(a, b slot) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n))
+	})
 }
 
 // members returns the members of an epoch that have a call of the slot, in order.
