@@ -73,7 +73,10 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 		if b.capture < 0 || step.P50 > b.p50 {
 			b.capture, b.p50 = at, step.P50
 			b.group.Device, b.group.Kernels = g.Device, g.Kernels
-			b.row, b.metrics = kindRow(x.Table(unitSection, "unit_groups"), &g), ofKind[g.ID]
+			b.row, b.metrics = nil, ofKind[g.ID]
+			if kind := lists.Find(x.Groups(), func(o *report.Group) bool { return o.ID == g.ID }); kind != nil {
+				b.row = kind.Row
+			}
 		}
 		if g.Main && (u.longest == 0 || step.P50 > u.longest) {
 			u.lead, u.longest, u.metrics, u.tables = at, step.P50, whole, nil
@@ -83,17 +86,6 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 			}
 		}
 	}
-}
-
-// kindRow returns the row of a kind in a table of kinds; nil if it has none.
-func kindRow(t *report.Table, g *report.UnitGroup) []report.Cell {
-	for i := range t.Len() {
-		if t.Str(i, "phase") == g.Phase && t.Str(i, "signature") == g.Signature &&
-			t.Whole(i, "batch") == report.ValueOr(g.Batch, -1) && t.Whole(i, "tokens") == report.ValueOr(g.Tokens, -1) {
-			return t.Rows[i]
-		}
-	}
-	return nil
 }
 
 // unit returns the unit of the run, and gives kinds their ids in it.

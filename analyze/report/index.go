@@ -38,6 +38,7 @@ type Group struct {
 	Mean          float64 // ns, on the slowest device
 	Device        int64   // the slowest
 	Share         float64 // of the time of all kept units, 0 to 1
+	Row           []Cell  // of the table of kinds
 }
 
 // NewIndex takes a report apart.
@@ -158,6 +159,7 @@ func (x *Index) readGroups() {
 			Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens"),
 			Signature: t.Str(i, "signature"),
 			Count:     t.Whole(i, "units"), Kernels: t.Whole(i, "kernels"), Mean: mean, Device: t.Whole(i, "device_id"),
+			Row: t.Rows[i],
 		}
 		g.Share, _ = t.Num(i, "share")
 		if at := slices.IndexFunc(listed, g.is); at >= 0 {

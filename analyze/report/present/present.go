@@ -8,6 +8,7 @@ package present
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,11 +62,15 @@ func namesOf(t *report.Table) names {
 
 // Metric finds a metric by id and key, value pairs of labels; nil if absent.
 func (v *View) Metric(id string, pairs ...string) *report.Metric {
+	return v.index.Metric(id, labelled(pairs))
+}
+
+func labelled(pairs []string) report.Labels {
 	l := report.Labels{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		l[pairs[i]] = pairs[i+1]
+	for p := range slices.Chunk(pairs, 2) {
+		l[p[0]] = p[1]
 	}
-	return v.index.Metric(id, l)
+	return l
 }
 
 // All returns the metrics with an id, in the report's order.
@@ -73,10 +78,7 @@ func (v *View) All(id string) []*report.Metric { return v.index.Metrics(id) }
 
 // Num returns the value of a metric; ok is false if it is unknown.
 func (v *View) Num(id string, pairs ...string) (float64, bool) {
-	if m := v.Metric(id, pairs...); m != nil && m.Value != nil {
-		return *m.Value, true
-	}
-	return 0, false
+	return v.index.Value(id, labelled(pairs))
 }
 
 // value formats a metric's value; empty if it is absent or unknown.
