@@ -110,23 +110,17 @@ func Int[T int | int64](n T) string { return thousands(strconv.FormatInt(int64(n
 
 // thousands puts commas into the digits before the decimal point.
 func thousands(number string) string {
-	sign := ""
-	if strings.HasPrefix(number, "-") {
-		sign, number = "-", number[1:]
-	}
-	whole, fraction, _ := strings.Cut(number, ".")
+	digits := strings.TrimPrefix(number, "-")
+	whole, _, _ := strings.Cut(digits, ".")
 	var b strings.Builder
-	b.WriteString(sign)
+	b.WriteString(number[:len(number)-len(digits)]) // its sign
 	for i, d := range whole {
 		if i > 0 && (len(whole)-i)%3 == 0 {
 			b.WriteByte(',')
 		}
 		b.WriteRune(d)
 	}
-	if fraction != "" {
-		b.WriteByte('.')
-		b.WriteString(fraction)
-	}
+	b.WriteString(digits[len(whole):])
 	return b.String()
 }
 
