@@ -32,7 +32,7 @@ type Step struct {
 // capture.
 func (s *rankSection) bubbles() {
 	user := map[deviceKey]int{} // the first rank of each GPU
-	devices, shared, some := make([]int64, len(s.run.ranks)), make([]bool, len(s.run.ranks)), false
+	devices, shared := make([]int64, len(s.run.ranks)), make([]bool, len(s.run.ranks))
 	times := make([]int64, len(s.run.ranks))
 	for m, at := range s.run.of {
 		k := deviceKey{s.run.ranks[at].capture, s.run.members[m].Device}
@@ -45,26 +45,22 @@ func (s *rankSection) bubbles() {
 			continue
 		}
 		user[k] = at
-		p2p := s.f.captures[k.capture].own.P2P[k.device]
 		devices[at]++
-		times[at] += p2p
-		some = some || p2p > 0
+		times[at] += s.f.captures[k.capture].own.P2P[k.device]
 	}
-	if !some {
+	if lists.Total(times) == 0 {
 		return
 	}
-	var all int64
 	complete := s.f.captures.reports() == 0
 	for i := range s.run.ranks {
 		if devices[i] == 0 || shared[i] {
 			complete = false
 		} else {
 			s.run.ranks[i].bubble = &times[i]
-			all += times[i]
 		}
 	}
 	if complete {
-		s.out.int("rank.bubble_time", nil, all, int64(len(s.run.ranks)))
+		s.out.int("rank.bubble_time", nil, lists.Total(times), int64(len(s.run.ranks)))
 	}
 	most, worst := 0.0, -1
 	shown := s.run.shown(maxRankMetrics)
