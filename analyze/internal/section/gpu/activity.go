@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -171,10 +172,7 @@ func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
 	}
 	inGraphs = make([]*float64, s.n)
 	for i := range all {
-		if all[i] > 0 {
-			v := float64(graph[i]) / float64(all[i])
-			inGraphs[i] = &v
-		}
+		inGraphs[i] = stat.Ratio(graph[i], all[i])
 	}
 	return copied, inGraphs
 }

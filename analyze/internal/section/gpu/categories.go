@@ -222,7 +222,7 @@ func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []*kernel
 		}
 		t.Partial(row...)
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }
 
 // leastCategory is the share of the judged time, 0..1, from which a category is reported.

@@ -220,7 +220,7 @@ func commTable(in *kit.Input, out *kit.Output, uses []*commUse) {
 			kit.Int("count", int64(len(u.durs))), kit.Int("total", lists.Total(u.durs)),
 			kit.Maybe("share", stat.Ratio(lists.Total(u.durs), all)), kit.Int("exposed", lists.Total(u.exposed)))...)
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }
 
 func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64) {
@@ -241,7 +241,7 @@ func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64)
 		}
 		t.Partial(row...)
 	}
-	t.Cut(-1).Add()
+	t.Add()
 	if waits == nil {
 		return
 	}

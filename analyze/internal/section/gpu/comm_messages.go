@@ -36,17 +36,13 @@ func (t *traffic) add(o *traffic) {
 
 // rates are the algorithm and the bus bandwidth, in bytes per second; nil unknown.
 func (t *traffic) rates() (algorithm, bus *float64) {
-	if t.time <= 0 {
-		return nil, nil
+	if !t.unknown {
+		algorithm = bytesPerSecond(t.moved, t.time)
 	}
-	rate := func(bytes float64, unknown bool) *float64 {
-		if unknown {
-			return nil
-		}
-		v := bytes / float64(t.time) * 1e9
-		return &v
+	if !t.unlinked {
+		bus = bytesPerSecond(t.carried, t.time)
 	}
-	return rate(t.moved, t.unknown), rate(t.carried, t.unlinked)
+	return algorithm, bus
 }
 
 // messageVolume is the bytes that a collective of n ranks moves for a given message size, as nccl-tests define it: its

@@ -163,5 +163,5 @@ func componentTable(out *kit.Output, list []*componentTime, total, covered, hidd
 	if hidden > 0 {
 		t.Partial(kit.Text("component", insideGraphs), kit.Int("total", hidden), kit.Maybe("share", stat.Ratio(hidden, all)))
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -162,13 +163,7 @@ type weighted struct {
 	time int64
 }
 
-func (w *weighted) mean() *float64 {
-	if w.time == 0 {
-		return nil
-	}
-	v := w.sum / float64(w.time)
-	return &v
-}
+func (w *weighted) mean() *float64 { return stat.Ratio(w.sum, w.time) }
 
 // samples are values by moment: each holds for the time since the one before.
 type samples interface {
@@ -197,8 +192,7 @@ func share(v *float64) *float64 {
 	if v == nil {
 		return nil
 	}
-	s := *v / 100
-	return &s
+	return new(*v / 100)
 }
 
 func counters(in *kit.Input, out *kit.Output) {
@@ -238,7 +232,7 @@ func (c *counted) devices() {
 		t.Row(kit.Int("device_id", int64(x.device)), kit.Text("counter", x.name), kit.Maybe("window", share(window.mean())),
 			kit.Maybe("units", share(units.mean())), kit.Int("samples", int64(len(x.rows))))
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }
 
 // eachUnit visits the kept units of a device by start: those of a phase, or of the main kind.
@@ -363,7 +357,7 @@ func (c *counted) kernels() {
 			t.Row(append(row, kit.Int("time", time))...)
 		}
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }
 
 func (c *counted) series(device int32, name string) *series {
@@ -400,7 +394,7 @@ func (c *counted) clocks() {
 			}
 		}
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }
 
 // whileBusy is the mean of a clock while the device worked, its tenth percentile over that time, and its highest value.

@@ -60,8 +60,7 @@ func (w *weighted) energy(time, n int64) *float64 {
 	if w.time == 0 || n <= 0 || float64(w.time) < sampledEnough*float64(time) {
 		return nil
 	}
-	v := w.sum * (float64(time) / float64(w.time)) / (1e9 * float64(n))
-	return &v
+	return new(w.sum * (float64(time) / float64(w.time)) / (1e9 * float64(n)))
 }
 
 func power(in *kit.Input, out *kit.Output) {
@@ -107,7 +106,7 @@ func power(in *kit.Input, out *kit.Output) {
 		table.Row(kit.Int("device_id", int64(device)), kit.Maybe("power", w.mean()), kit.Float("most", max(0, most)),
 			kit.Maybe("energy", energy), kit.Maybe("unit_energy", unit), kit.Int("samples", int64(len(d))))
 	}
-	table.Cut(-1).Add()
+	table.Add()
 }
 
 // unitEnergy emits the energy of the kept units of a device, of the main kind and of each phase, and per token of

@@ -140,8 +140,7 @@ func kernelIdle(d *timeline.Device) *float64 {
 	if busy == nil {
 		return nil
 	}
-	idle := 1 - *busy
-	return &idle
+	return new(1 - *busy)
 }
 
 // Shares of the judged time from which a finding is made.

@@ -161,8 +161,11 @@ type amount struct {
 	size  *report.Summary
 }
 
-func (a *amount) throughput() *float64 {
-	rate := stat.Ratio(a.bytes, a.total)
+func (a *amount) throughput() *float64 { return bytesPerSecond(float64(a.bytes), a.total) }
+
+// bytesPerSecond is nil if the time, in ns, is 0.
+func bytesPerSecond(bytes float64, time int64) *float64 {
+	rate := stat.Ratio(bytes, time)
 	if rate != nil {
 		*rate *= 1e9
 	}
@@ -187,7 +190,7 @@ func (x *amounts) free() {
 // by sums up the cells of each of some groups.
 func (x *amounts) by(groups int, group func(cell int) int) []amount {
 	durs, bytes := make([]stat.Merged, groups), make([]stat.Merged, groups)
-	for cell := range len(x.times.Offset) - 1 {
+	for cell := range x.times.Keys() {
 		if g := group(cell); x.times.Of(cell).Len() > 0 {
 			durs[g], bytes[g] = append(durs[g], x.times.Of(cell)), append(bytes[g], x.sizes.Of(cell))
 		}

@@ -147,7 +147,7 @@ func launches(in *kit.Input, out *kit.Output) {
 
 	emit := func(l report.Labels, count, total int64, s *report.Summary) (rate *float64) {
 		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
-		rate = per(int(count), seconds)
+		rate = stat.Ratio(count, seconds)
 		out.Int("launch.count", l, count)
 		out.Metric("launch.rate", l, rate)
 		out.Int("launch.api_time", l, total).Summary = s
@@ -161,7 +161,7 @@ func launches(in *kit.Input, out *kit.Output) {
 		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", api.Names[e.Key].Name), kit.Int("count", e.Count),
 			kit.Maybe("rate", r), kit.Int("total", e.Total))...)
 	}
-	t.Cut(-1).Add()
+	t.Add()
 	launchErrors(in, out, lo, hi, calls)
 
 	klo, khi := k.Starting(in.Span.Start, in.Span.End)
@@ -365,7 +365,7 @@ func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.
 		return nil
 	}
 	out.From(trace.RoleKernel, int(durs.Count), "start", "end")
-	rate = per(int(durs.Count), seconds)
+	rate = stat.Ratio(durs.Count, seconds)
 	out.Metric("kernel.rate", l, rate)
 	out.Int("kernel.tiny_count", l, durs.Tiny)
 	if s := durs.Summary; s != nil {
@@ -389,15 +389,6 @@ func tinyKernels(in *kit.Input, out *kit.Output) {
 			kit.Float("mean", float64(e.Total)/float64(e.Count)))
 	}
 	t.Cut(tinyRows, "count", "total").Add()
-}
-
-// per is a rate per second, unknown if there is no window.
-func per(n int, seconds float64) *float64 {
-	if seconds <= 0 {
-		return nil
-	}
-	v := float64(n) / seconds
-	return &v
 }
 
 // pidText is the label of a process: its pid, and its full identity if another process of the capture has the same pid

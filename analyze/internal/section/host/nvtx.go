@@ -203,9 +203,9 @@ func totalsOfRanges(in *kit.Input) rangeTotals {
 }
 
 type threadRanges struct {
-	text, thread     int32 // thread is None if it is not known
-	count, sum, wall int64
-	reached          int64 // end of the time that wall counts
+	text, thread int32 // thread is None if it is not known
+	count, sum   int64
+	wall         kit.Covered
 }
 
 // onThreads adds up the ranges that start in the window, by name and thread.
@@ -217,7 +217,7 @@ func onThreads(in *kit.Input, names *rangeNames) (list []threadRanges) {
 	of := func(text, thread int32) *threadRanges {
 		at := cells.Of(text, thread+1)
 		if int(at) == len(list) {
-			list = append(list, threadRanges{text: text, thread: thread, reached: math.MinInt64})
+			list = append(list, threadRanges{text: text, thread: thread, wall: kit.Covered{Reached: math.MinInt64}})
 		}
 		return &list[at]
 	}
@@ -229,7 +229,7 @@ func onThreads(in *kit.Input, names *rangeNames) (list []threadRanges) {
 			c.count += x.Count
 			c.sum += x.Time
 			if around[text] == 0 {
-				c.wall += x.Time
+				c.wall.Ns += x.Time
 			}
 			around[text]++
 		}, func(node int32) { around[names.of[in.Contexts.NameOf(node)]]-- })
@@ -237,13 +237,9 @@ func onThreads(in *kit.Input, names *rangeNames) (list []threadRanges) {
 	}
 	for i := lo; i < hi; i++ {
 		c := of(names.of[r.Name(i)], r.Thread(i))
-		start, end := r.Start(i), r.End(i)
 		c.count++
-		c.sum += end - start
-		if end > c.reached {
-			c.wall += end - max(start, c.reached)
-			c.reached = end
-		}
+		c.sum += r.Dur(i)
+		c.wall.Add(r.Start(i), r.End(i))
 	}
 	return list
 }
@@ -257,7 +253,7 @@ func nested(in *kit.Input) bool {
 func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 	procs := kit.NewTally[kit.Pair, rangeTotal]() // name, process
 	for _, x := range onThreads(in, names) {
-		procs.At(kit.Pair{A: x.text, B: in.Trace.ProcOf(x.thread)}).add(&rangeTotal{count: x.count, sum: x.sum, wall: x.wall})
+		procs.At(kit.Pair{A: x.text, B: in.Trace.ProcOf(x.thread)}).add(&rangeTotal{count: x.count, sum: x.sum, wall: x.wall.Ns})
 	}
 	if in.NVTX != nil {
 		for _, x := range in.NVTX.Ranges {

@@ -131,7 +131,7 @@ func sentElsewhere(in *kit.Input, out *kit.Output) {
 
 // phaseSum is the sums of one phase, in one process or in all.
 type phaseSum struct {
-	phase, proc     int32 // phase indexes phaseSums.used, whose end is the unmapped rest
+	phase, proc     int32 // phase indexes Options.Phases, whose end is the unmapped rest
 	ranges, wall    int64
 	gpu             int64
 	kernels, graphs int64
@@ -146,8 +146,8 @@ func (a *phaseSum) add(b *phaseSum) {
 // phaseSums adds up a trace by process and phase.
 type phaseSums struct {
 	in      *kit.Input
-	used    []int32           // phases that occur, as indexes into Options.Phases
-	byName  []int32           // by index into Ranges.Names: index into used, or trace.None
+	rest    int32             // the phase of what maps to none: the one after those of the options
+	byName  []int32           // phase, by index into Ranges.Names
 	nearest *timeline.Nearest // range name that maps to a phase
 	any     bool              // something maps to a phase
 	sums    []phaseSum
@@ -157,49 +157,37 @@ type phaseSums struct {
 }
 
 func newPhaseSums(in *kit.Input) *phaseSums {
-	r := &in.Trace.Ranges
-	x := &phaseSums{in: in, byName: make([]int32, len(r.Names))}
-	index := make([]int32, len(in.Options.Phases)) // by phase: index into used plus one
-	for i := range r.Names {
-		x.byName[i] = trace.None
-		if p := kit.PhaseOf(r.Names[i].Tag); p >= 0 && p < len(index) {
-			x.byName[i], index[p] = int32(p), 1
+	x := &phaseSums{in: in, rest: int32(len(in.Options.Phases))}
+	x.byName = lists.Map(in.Trace.Ranges.Names, func(n trace.RangeName) int32 {
+		if p := int32(kit.PhaseOf(n.Tag)); p >= 0 {
+			return min(p, x.rest)
 		}
-	}
-	for p := range index {
-		if index[p] > 0 {
-			x.used = append(x.used, int32(p))
-			index[p] = int32(len(x.used))
-		}
-	}
-	for i, p := range x.byName {
-		if p != trace.None {
-			x.byName[i] = index[p] - 1
-		}
-	}
-	if len(x.used) == 0 {
+		return x.rest
+	})
+	inPhase := func(phase int32) bool { return phase != x.rest }
+	if !slices.ContainsFunc(x.byName, inPhase) {
 		return x
 	}
-	x.nearest = in.Contexts.Nearest(func(name int32) bool { return x.byName[name] != trace.None })
-	procs := len(in.Trace.Procs) + 1
-	x.sums = make([]phaseSum, procs*(len(x.used)+1))
+	x.nearest = in.Contexts.Nearest(func(name int32) bool { return inPhase(x.byName[name]) })
+	x.sums = make([]phaseSum, (len(in.Trace.Procs)+1)*x.phases())
 	for i := range x.sums {
-		x.sums[i].phase, x.sums[i].proc = int32(i%(len(x.used)+1)), int32(i/(len(x.used)+1))
+		x.sums[i].phase, x.sums[i].proc = int32(i%x.phases()), int32(i/x.phases())
 	}
 	x.addWall()
 	x.addLaunches()
 	x.addKernels()
-	for i := range x.sums {
-		if s := &x.sums[i]; int(s.phase) < len(x.used) && (s.ranges > 0 || s.gpu > 0 || s.kernels > 0) {
-			x.any = true
-		}
-	}
+	x.any = slices.ContainsFunc(x.sums, func(s phaseSum) bool {
+		return inPhase(s.phase) && (s.ranges > 0 || s.gpu > 0 || s.kernels > 0)
+	})
 	return x
 }
 
-// at is the sum of a process and phase; trace.None stands for an unknown process or phase.
+// phases is how many there are, the rest included.
+func (x *phaseSums) phases() int { return int(x.rest) + 1 }
+
+// at is the sum of a process and phase; trace.None stands for an unknown process.
 func (x *phaseSums) at(proc, phase int32) *phaseSum {
-	return &x.sums[orLast(proc, len(x.in.Trace.Procs))*(len(x.used)+1)+orLast(phase, len(x.used))]
+	return &x.sums[orLast(proc, len(x.in.Trace.Procs))*x.phases()+int(phase)]
 }
 
 // around is the phase of the nearest range around the call that maps to one.
@@ -207,20 +195,20 @@ func (x *phaseSums) around(call int32) int32 {
 	if name := x.nearest.Of(call); name != trace.None {
 		return x.byName[name]
 	}
-	return trace.None
+	return x.rest
 }
 
 func (x *phaseSums) addKernels() {
 	k, g, calls := &x.in.Trace.Kernels, &x.in.Trace.Graphs, x.in.Calls
 	lo, hi := k.Starting(x.in.Span.Start, x.in.Span.End)
 	memory := x.in.Trace.Memory()
-	x.durs = kit.Gather(memory, len(x.used)+1, lo, hi, func(i int) int32 {
+	x.durs = kit.Gather(memory, x.phases(), lo, hi, func(i int) int32 {
 		phase := x.around(calls.Kernel[i])
 		s := x.at(k.Proc(i), phase)
 		s.kernels++
 		s.gpu += k.Dur(i)
 		x.total += k.Dur(i)
-		return int32(orLast(phase, len(x.used)))
+		return phase
 	}, k.Dur).Sort()
 	lo, hi = g.Starting(x.in.Span.Start, x.in.Span.End)
 	for i := lo; i < hi; i++ {
@@ -238,14 +226,9 @@ func (x *phaseSums) addLaunches() {
 	api := &x.in.Trace.API
 	lo, hi := api.Starting(x.in.Host.Start, x.in.Host.End)
 	for i := lo; i < hi; i++ {
-		if !api.Names[api.Name(i)].Launch {
-			continue
+		if api.Names[api.Name(i)].Launch {
+			x.at(x.in.Trace.ProcOf(api.Thread(i)), x.around(int32(i))).launches++
 		}
-		proc := trace.None
-		if th := api.Thread(i); th != trace.None {
-			proc = x.in.Trace.Threads[th].Proc
-		}
-		x.at(proc, x.around(int32(i))).launches++
 	}
 }
 
@@ -254,32 +237,14 @@ func (x *phaseSums) addLaunches() {
 func (x *phaseSums) addWall() {
 	r := &x.in.Trace.Ranges
 	lo, hi := r.Starting(x.in.Host.Start, x.in.Host.End)
-	threads := make([]threadWall, len(x.in.Trace.Threads)+1)
-	for th := range threads {
-		threads[th].proc = trace.None
-		if th < len(x.in.Trace.Threads) {
-			threads[th].proc = x.in.Trace.Threads[th].Proc
-		}
-	}
-	// If ranges start together, the longer one is the outer one, as in timeline.Contexts.
-	var together []int32
-	for i := lo; i < hi; {
-		start := r.Start(i)
-		together = together[:0]
-		for ; i < hi && r.Start(i) == start; i++ {
-			together = append(together, int32(i))
-		}
-		if len(together) > 1 {
-			lists.Sort(together, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
-		}
-		for _, at := range together {
-			threads[orLast(r.Thread(int(at)), len(threads)-1)].add(x, start, r.End(int(at)), x.byName[r.Name(int(at))])
-		}
-	}
+	threads := make([]threadWall, len(x.in.Trace.Threads)+1) // the last for ranges that name none
+	inOrder(r, lo, hi, func(i int) {
+		threads[orLast(r.Thread(i), len(threads)-1)].add(x, x.in.Trace.ProcOf(r.Thread(i)), r.Start(i), r.End(i), x.byName[r.Name(i)])
+	})
 	for th := range threads {
 		if w := &threads[th]; w.any {
-			w.advance(x, w.reached)
-			x.at(w.proc, trace.None).wall += w.inside - w.claimed
+			w.advance(x, w.inside.Reached)
+			x.at(w.proc, x.rest).wall += w.inside.Ns - w.claimed
 		}
 	}
 }
@@ -287,12 +252,12 @@ func (x *phaseSums) addWall() {
 // threadWall is the host time of one thread: it moves through the thread's time with the open ranges that map to a
 // phase, the nearest last.
 type threadWall struct {
-	proc            int32
-	any             bool
-	now             int64
-	stack           []openPhase
-	reached         int64 // end of the ranges that are open
-	inside, claimed int64 // time inside some range, and inside one that maps to a phase
+	proc    int32
+	any     bool
+	now     int64
+	stack   []openPhase
+	inside  kit.Covered // time inside some range
+	claimed int64       // time inside one that maps to a phase
 }
 
 type openPhase struct {
@@ -300,16 +265,13 @@ type openPhase struct {
 	end   int64
 }
 
-func (w *threadWall) add(x *phaseSums, start, end int64, phase int32) {
+func (w *threadWall) add(x *phaseSums, proc int32, start, end int64, phase int32) {
 	if !w.any {
-		w.any, w.now, w.reached = true, start, start
+		*w = threadWall{proc: proc, any: true, now: start, inside: kit.Covered{Reached: start}}
 	}
-	if end > w.reached {
-		w.inside += end - max(start, w.reached)
-		w.reached = end
-	}
-	x.at(w.proc, phase).ranges++
-	if phase != trace.None {
+	w.inside.Add(start, end)
+	x.at(proc, phase).ranges++
+	if phase != x.rest {
 		w.advance(x, start)
 		w.stack = append(w.stack, openPhase{phase, end})
 	}

@@ -12,12 +12,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-func (x *phaseSums) rest() int32 { return int32(len(x.used)) }
-
 // name of a phase; the rest is "unmapped" unless the map has a phase of that name.
 func (x *phaseSums) name(phase int32) string {
-	if phase < x.rest() {
-		return x.in.Options.Phases[x.used[phase]]
+	if phase < x.rest {
+		return x.in.Options.Phases[phase]
 	}
 	if slices.Contains(x.in.Options.Phases, "unmapped") {
 		return "(unmapped)"
@@ -33,7 +31,7 @@ func (s *phaseSum) empty() bool {
 func (x *phaseSums) rank(list []phaseSum) {
 	lists.Sort(list, func(a, b phaseSum) int {
 		last := func(p int32) int {
-			if p == x.rest() {
+			if p == x.rest {
 				return 1
 			}
 			return 0
@@ -48,7 +46,7 @@ func (x *phaseSums) totals() []phaseSum {
 	if !x.any {
 		return nil
 	}
-	all := make([]phaseSum, len(x.used)+1)
+	all := make([]phaseSum, x.phases())
 	for i := range x.sums {
 		s := &x.sums[i]
 		all[s.phase].add(s)
@@ -69,8 +67,8 @@ func (x *phaseSums) unseen() []string {
 	var names []string
 	seen := make([]bool, len(x.in.Options.Phases))
 	for i := range x.sums {
-		if s := &x.sums[i]; s.phase < x.rest() && !s.empty() {
-			seen[x.used[s.phase]] = true
+		if s := &x.sums[i]; s.phase < x.rest && !s.empty() {
+			seen[s.phase] = true
 		}
 	}
 	for p, n := range x.in.Options.Phases {
@@ -89,12 +87,12 @@ func wallTotal(list []phaseSum) int64 {
 
 // attributedTo is the part of a phase's kernel time inside ranges: all of it, except in the unmapped rest.
 func (x *phaseSums) attributedTo(s *phaseSum, list []phaseSum) int64 {
-	if s.phase < x.rest() {
+	if s.phase < x.rest {
 		return s.gpu
 	}
 	left := x.attributed
 	for i := range list {
-		if list[i].phase < x.rest() {
+		if list[i].phase < x.rest {
 			left -= list[i].gpu
 		}
 	}
@@ -133,7 +131,7 @@ func (x *phaseSums) knowsLaunches() bool {
 
 func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
 	t := out.Table("phases_by_pid")
-	phases := len(x.used) + 1
+	phases := x.phases()
 	for p := 0; x.any && p*phases < len(x.sums); p++ {
 		own := slices.Clone(x.sums[p*phases : (p+1)*phases])
 		x.rank(own)
@@ -183,8 +181,8 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 			out.From(trace.RoleAPI, int(s.launches), "start", "end", "nameId", "globalTid")
 			out.Source.With(trace.RoleNVTX)
 			out.Int("phase.launch_count", l, s.launches)
-			if s.phase < x.rest() {
-				out.Metric("phase.launch_rate", l, per(int(s.launches), float64(s.wall)/1e9))
+			if s.phase < x.rest {
+				out.Metric("phase.launch_rate", l, stat.Ratio(s.launches, float64(s.wall)/1e9))
 			}
 		}
 	}
@@ -210,7 +208,7 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	wall := wallTotal(list)
 	share := func(part, whole int64) float64 { return float64(part) / float64(max(whole, 1)) }
-	if top := list[0]; mapped && top.phase < x.rest() && share(top.gpu, x.attributed) >= dominantPhase {
+	if top := list[0]; mapped && top.phase < x.rest && share(top.gpu, x.attributed) >= dominantPhase {
 		name := x.name(top.phase)
 		out.Find("dominant_phase",
 			[]report.MetricRef{kit.Ref("phase.gpu_share", "phase", name), kit.Ref("phase.gpu_time", "phase", name)},
@@ -218,11 +216,11 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	}
 	longest := 0
 	for i := range list {
-		if list[i].phase < x.rest() && list[i].wall > list[longest].wall {
+		if list[i].phase < x.rest && list[i].wall > list[longest].wall {
 			longest = i
 		}
 	}
-	if top := list[longest]; top.phase < x.rest() && longest < maxPhaseMetrics &&
+	if top := list[longest]; top.phase < x.rest && longest < maxPhaseMetrics &&
 		share(top.wall, wall) >= dominantPhase {
 		name := x.name(top.phase)
 		out.Find("dominant_phase_wall",
@@ -231,7 +229,7 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	}
 	for n, s := range list {
 		durs := x.durs.Of(int(s.phase))
-		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest() ||
+		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest ||
 			s.launches < stormMinLaunches || durs.Len() == 0 || s.wall == 0 {
 			continue
 		}

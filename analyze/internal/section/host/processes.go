@@ -191,10 +191,10 @@ func addProcs(in *kit.Input) []procSum {
 
 // procBusy adds up, device by device, the union of each process's work, and notes which devices it used.
 func procBusy(in *kit.Input, all []procSum) {
-	reached := make([]int64, len(all))
+	busy := make([]kit.Covered, len(all))
 	for _, dev := range in.Timeline.Devices {
-		for p := range reached {
-			reached[p] = in.Span.Start
+		for p := range busy {
+			busy[p].Reached = in.Span.Start
 		}
 		for i := range dev.Len() {
 			p := orLast(dev.Proc(i), len(all)-1)
@@ -205,10 +205,7 @@ func procBusy(in *kit.Input, all []procSum) {
 			if dev.Kind(i) != timeline.KernelWork {
 				s.other++
 			}
-			if end := min(dev.End(i), in.Span.End); end > reached[p] {
-				s.busy += end - max(dev.Start(i), reached[p])
-				reached[p] = end
-			}
+			s.busy += busy[p].Add(dev.Start(i), min(dev.End(i), in.Span.End))
 		}
 	}
 }
@@ -216,27 +213,20 @@ func procBusy(in *kit.Input, all []procSum) {
 // sharedDevices finds devices on which more than one process took a large part of the kernel time.
 func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 	ran := in.KernelStats()
-	places := ran.Places
-	list := make([]kit.Crossed, len(places))
-	for i := range list {
-		list[i].B = int32(i)
-	}
-	for _, c := range ran.Cells {
-		list[c.B].Count += c.Count
-		list[c.B].Total += c.Total
-	}
+	places, times := ran.Places, make([]int64, len(ran.Places)) // kernel time by place
 	onDevice := map[int32]int64{}
-	for i := range list {
-		onDevice[places[list[i].B].B] += list[i].Total
+	for _, c := range ran.Cells {
+		times[c.B] += c.Total
+		onDevice[places[c.B].B] += c.Total
 	}
-	lists.Sort(list, func(a, b kit.Crossed) int {
-		return cmp.Or(cmp.Compare(places[a.B].B, places[b.B].B), cmp.Compare(b.Total, a.Total),
-			cmp.Compare(places[a.B].A, places[b.B].A))
+	order := lists.Indexes[int](len(places))
+	lists.Sort(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(places[a].B, places[b].B), cmp.Compare(times[b], times[a]), cmp.Compare(places[a].A, places[b].A))
 	})
 	var first *kit.Pair // process and device
-	for i := range list {
-		p := &places[list[i].B]
-		if !emitted[p.A] || float64(list[i].Total) < sharedDevice*float64(onDevice[p.B]) {
+	for _, i := range order {
+		p := &places[i]
+		if !emitted[p.A] || float64(times[i]) < sharedDevice*float64(onDevice[p.B]) {
 			continue
 		}
 		if first != nil && first.B == p.B {
@@ -299,16 +289,6 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 		return cmp.Or(cmp.Compare(of(&a), of(&b)), cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(k.Names[a.A].Name, k.Names[b.A].Name), cmp.Compare(places[a.B].B, places[b.B].B))
 	})
-	row := func(e *kit.Crossed) {
-		p := &procs[of(e)]
-		t.Row(
-			kit.PID(in.Trace.Procs, p.proc), kit.Int("pid_total", p.kernelNs),
-			kit.Maybe("pid_share", stat.Ratio(p.kernelNs, total)), kit.Text("kernel_name", k.Names[e.A].Name),
-			kit.Put("device_id", kit.Known(int64(places[e.B].B))), kit.Int("count", e.Count), kit.Int("total", e.Total),
-			kit.Float("mean", float64(e.Total)/float64(e.Count)),
-			kit.Maybe("share_of_pid", stat.Ratio(e.Total, p.kernelNs)),
-			kit.Maybe("share", stat.Ratio(e.Total, total)))
-	}
 	// The rows to keep first; the others only count in the last row.
 	var kept, others []*kit.Crossed
 	for i, inProc := 0, 0; i < len(list); i++ {
@@ -322,7 +302,14 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 		}
 	}
 	for _, e := range slices.Concat(kept, others) {
-		row(e)
+		p := &procs[of(e)]
+		t.Row(
+			kit.PID(in.Trace.Procs, p.proc), kit.Int("pid_total", p.kernelNs),
+			kit.Maybe("pid_share", stat.Ratio(p.kernelNs, total)), kit.Text("kernel_name", k.Names[e.A].Name),
+			kit.Put("device_id", kit.Known(int64(places[e.B].B))), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", float64(e.Total)/float64(e.Count)),
+			kit.Maybe("share_of_pid", stat.Ratio(e.Total, p.kernelNs)),
+			kit.Maybe("share", stat.Ratio(e.Total, total)))
 	}
 	t.Cut(len(kept), "count", "total", "share").Add()
 }
@@ -335,23 +322,17 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 		if !api.Names[c.A].Sync {
 			continue
 		}
-		e := calls.At(kit.Pair{A: c.A, B: int32(orLast(in.Trace.ProcOf(c.B), len(in.Trace.Procs)))})
-		e.Count, e.Total = e.Count+c.Count, e.Total+c.Total
-	}
-	for i, k := range calls.Keys {
-		calls.Values[i].A, calls.Values[i].B = k.A, k.B
+		proc := in.Trace.ProcOf(c.B)
+		e := calls.At(kit.Pair{A: c.A, B: proc})
+		*e = kit.Crossed{A: c.A, B: proc, Count: e.Count + c.Count, Total: e.Total + c.Total}
 	}
 	lists.Sort(calls.Values, func(a, b *kit.Crossed) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
-			cmp.Compare(api.Names[a.A].Name, api.Names[b.A].Name), cmp.Compare(a.B, b.B))
+			cmp.Compare(api.Names[a.A].Name, api.Names[b.A].Name), cmp.Compare(uint32(a.B), uint32(b.B))) // unknown: last
 	})
 	for _, e := range calls.Values {
-		proc := e.B
-		if int(proc) == len(in.Trace.Procs) {
-			proc = trace.None
-		}
 		t.Row(
-			kit.PID(in.Trace.Procs, proc), kit.Text("api_name", api.Names[e.A].Name),
+			kit.PID(in.Trace.Procs, e.B), kit.Text("api_name", api.Names[e.A].Name),
 			kit.Int("count", e.Count), kit.Int("total", e.Total),
 			kit.Float("mean", float64(e.Total)/float64(e.Count)))
 	}

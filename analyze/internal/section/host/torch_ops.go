@@ -209,8 +209,8 @@ func nestedOps(c *timeline.Contexts, names *rangeNames, list []torchOp) {
 // sweepOps adds the ranges of the window to their operators, in any nesting.
 func sweepOps(in *kit.Input, names *rangeNames, list []torchOp) {
 	r := &in.Trace.Ranges
-	reached := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // operator and thread, counted from 1
-	var upTo []int64
+	cells := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // operator and thread, counted from 1
+	var walls []kit.Covered
 	type open struct {
 		end int64
 		op  int32
@@ -226,14 +226,11 @@ func sweepOps(in *kit.Input, names *rangeNames, list []torchOp) {
 		o.calls++
 		o.sum += end - start
 		o.inner += end - start
-		at := reached.Of(op, thread)
-		if int(at) == len(upTo) {
-			upTo = append(upTo, start)
+		at := cells.Of(op, thread)
+		if int(at) == len(walls) {
+			walls = append(walls, kit.Covered{Reached: start})
 		}
-		if end > upTo[at] {
-			o.host += end - max(start, upTo[at])
-			upTo[at] = end
-		}
+		o.host += walls[at].Add(start, end)
 		stack := stacks[thread]
 		for len(stack) > 0 && stack[len(stack)-1].end <= start {
 			stack = stack[:len(stack)-1]
@@ -255,7 +252,9 @@ func inOrder(r *trace.Ranges, lo, hi int, add func(i int)) {
 		for j := i; j < hi && r.Start(j) == r.Start(i); j++ {
 			group = append(group, j)
 		}
-		lists.Sort(group, func(a, b int) int { return cmp.Compare(r.End(b), r.End(a)) })
+		if len(group) > 1 {
+			lists.Sort(group, func(a, b int) int { return cmp.Compare(r.End(b), r.End(a)) })
+		}
 		for _, j := range group {
 			add(j)
 		}
