@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -14,19 +15,17 @@ var ClientMetrics = map[string]bool{"serve.ttft": true, "serve.tpot": true, "ser
 func dedupeLatencies(r *report.Report) {
 	seen := map[string]bool{}
 	var again []string
-	kept := r.Metrics[:0]
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		if key := m.ID + "{" + m.Labels.String() + "}"; ClientMetrics[m.ID] {
-			if seen[key] {
-				again = append(again, m.ID)
-				continue
-			}
-			seen[key] = true
+	r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool {
+		if !ClientMetrics[m.ID] {
+			return false
 		}
-		kept = append(kept, *m)
-	}
-	r.Metrics = kept
+		key := metricKey(m.ID, m.Labels)
+		told := seen[key]
+		if seen[key] = true; told {
+			again = append(again, m.ID)
+		}
+		return told
+	})
 	for i := range r.Sections {
 		if s := &r.Sections[i]; s.ID == "load" && len(again) > 0 {
 			s.Notes = append(s.Notes, "The server states "+strings.Join(again,

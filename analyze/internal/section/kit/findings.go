@@ -3,7 +3,6 @@ package kit
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -326,7 +325,7 @@ func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *
 			continue
 		}
 		for _, m := range out.metrics {
-			values[m.ID+"{"+m.Labels.String()+"}"] = m
+			values[metricKey(m.ID, m.Labels)] = m
 		}
 	}
 	for i, out := range steady {
@@ -334,35 +333,32 @@ func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *
 			continue
 		}
 		for _, f := range out.findings {
-			f.Evidence = slices.DeleteFunc(f.Evidence, func(ref report.MetricRef) bool {
-				return !ofUnits(defs, ref.ID) &&
-					(defs[steadyPrefix+ref.ID] == nil || values[ref.ID+"{"+ref.Labels.String()+"}"] == nil)
-			})
-			for j := range f.Evidence {
-				ref := &f.Evidence[j]
-				if ofUnits(defs, ref.ID) {
-					continue
+			kept := f.Evidence[:0]
+			for _, ref := range f.Evidence {
+				if d := defs[ref.ID]; d == nil || d.Scale != report.PerUnit {
+					key := metricKey(ref.ID, ref.Labels)
+					def, value := defs[steadyPrefix+ref.ID], values[key]
+					if def == nil || value == nil {
+						continue
+					}
+					ref.ID = def.ID
+					if !seen[key] {
+						seen[key] = true
+						m := *value
+						m.ID, m.Scale, m.Summary, m.Histogram = def.ID, def.Scale, nil, nil
+						r.Metrics = append(r.Metrics, m)
+					}
 				}
-				key := ref.ID + "{" + ref.Labels.String() + "}"
-				def := defs[steadyPrefix+ref.ID]
-				ref.ID = def.ID
-				if seen[key] {
-					continue
-				}
-				seen[key] = true
-				m := *values[key]
-				m.ID, m.Scale, m.Summary, m.Histogram = def.ID, def.Scale, nil, nil
-				r.Metrics = append(r.Metrics, m)
+				kept = append(kept, ref)
 			}
+			f.Evidence = kept
 		}
 		whole[i].findings = out.findings
 	}
 }
 
-// ofUnits reports whether a metric describes units of work.
-func ofUnits(defs map[string]*report.MetricDef, id string) bool {
-	return defs[id] != nil && defs[id].Scale == report.PerUnit
-}
+// metricKey is what tells a metric of a report from all others.
+func metricKey(id string, l report.Labels) string { return id + "{" + l.String() + "}" }
 
 const steadyPrefix = "steady."
 

@@ -127,13 +127,7 @@ func (g *Groups) Together(keys []int) stat.Merged {
 }
 
 // Everything is the numbers of all keys, each sorted, as one sample.
-func (g *Groups) Everything() stat.Merged {
-	t := make(stat.Merged, 0, g.Keys())
-	for k := range g.Keys() {
-		t = append(t, g.Of(k))
-	}
-	return t
-}
+func (g *Groups) Everything() stat.Merged { return g.Together(lists.Indexes[int](g.Keys())) }
 
 // ShortDurations are the limits of kernel.under_ratio.
 var ShortDurations = [...]struct {

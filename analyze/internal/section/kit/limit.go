@@ -78,23 +78,19 @@ func newLeftOut(in *Input) leftOut {
 	if len(procs) <= MaxProcMetrics {
 		return x
 	}
-	sums := map[int32][2]int64{} // of those that did something: kernel time, ns; launches
-	ran := in.KernelStats()
-	for _, c := range ran.Cells {
-		p := ran.Places[c.B].A
-		sums[p] = [2]int64{sums[p][0] + c.Total, sums[p][1]}
+	active := map[int32]bool{} // by process
+	ran, calls := in.KernelStats(), in.CallStats()
+	for _, at := range ran.Places {
+		active[at.A] = true
 	}
-	for _, c := range in.CallStats().Cells {
-		p, launches := in.Trace.ProcOf(c.B), int64(0)
-		if in.Trace.API.Names[c.A].Launch {
-			launches = c.Count
-		}
-		sums[p] = [2]int64{sums[p][0], sums[p][1] + launches}
+	for _, c := range calls.Cells {
+		active[in.Trace.ProcOf(c.B)] = true
 	}
-	delete(sums, trace.None)
-	order := slices.Sorted(maps.Keys(sums))
+	delete(active, trace.None)
+	order := slices.Sorted(maps.Keys(active))
 	lists.Sort(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(sums[b][0], sums[a][0]), cmp.Compare(sums[b][1], sums[a][1]))
+		return cmp.Or(cmp.Compare(ran.Procs[b].Total, ran.Procs[a].Total),
+			cmp.Compare(calls.Procs[b].Count, calls.Procs[a].Count))
 	})
 	left := map[string]bool{}
 	for i := len(order) - 1; i >= 0; i-- { // of two with one number the first counts
@@ -229,8 +225,7 @@ func groupMetrics(r *report.Report, label string, values []string, others []int3
 			return false
 		}
 		if s := sums[m.ID]; s != nil {
-			v := *s.Value + *m.Value
-			s.Value, s.N = &v, s.N+m.N
+			s.Value, s.N = new(*s.Value+*m.Value), s.N+m.N
 			return true
 		}
 		m.Labels, m.Summary, m.Histogram = Labels(label, "(others)"), nil, nil

@@ -13,13 +13,12 @@ import (
 
 // Phased reports whether one of the ranges lo <= i < hi maps to a phase.
 func (o *Options) Phased(r *trace.Ranges, lo, hi int) bool {
-	maps, found := make([]bool, len(r.Names)), false
-	for n := range maps {
-		maps[n] = o.phase(r.Names[n].Tag) != ""
-		found = found || maps[n]
+	phased := lists.Map(r.Names, func(n trace.RangeName) bool { return o.phase(n.Tag) != "" })
+	if !slices.Contains(phased, true) {
+		return false
 	}
-	for i := lo; found && i < hi; i++ {
-		if maps[r.Name(i)] {
+	for i := lo; i < hi; i++ {
+		if phased[r.Name(i)] {
 			return true
 		}
 	}
