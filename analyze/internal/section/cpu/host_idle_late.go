@@ -17,8 +17,7 @@ type late struct {
 	total   int64 // idle time of cause host, over all devices
 	calls   []*lateCall
 	ranges  []*named
-	stacks  map[int64]kit.StackTime // by id of the stack, of calls of the operating system
-	called  map[string]kit.Called   // by the call's name: where most of its time was called from
+	called  map[string]kit.Called // by the call's name: where most of its time was called from
 
 	samples, stacked int64 // samples of that time, and those with a call stack
 	frames           []lateFrame
@@ -39,6 +38,7 @@ type lateCall struct {
 	cause       int
 	name        string
 	count, time int64
+	last        int32 // row of the last one
 }
 
 type lateFrame struct {
@@ -75,27 +75,22 @@ func newLate(in *kit.Input) *late {
 		name  string
 	}
 	calls, ranges := kit.NewTally[call, lateCall](), make([]int64, len(t.Ranges.Names)+1)
-	x.stacks = map[int64]kit.StackTime{}
-	instead := map[int64]int64{}
+	stacks, instead := map[int64]kit.StackTime{}, map[int64]int64{}
 	sampled, python := map[int64]bool{}, map[int32]bool{}
 	for i := range x.devices {
 		d := &x.devices[i]
-		for _, ns := range d.causes {
-			x.total += ns
-		}
+		x.total += lists.Total(d.causes[:])
 		for key, c := range d.calls {
 			sum := calls.At(call{key.Cause, key.Name(t)})
-			*sum = lateCall{key.Cause, key.Name(t), sum.count + c.count, sum.time + c.time}
+			*sum = lateCall{cause: key.Cause, name: key.Name(t), count: sum.count + c.count, time: sum.time + c.time}
 		}
 		for n, ns := range d.ranges {
 			ranges[len(ranges)-len(d.ranges)+n] += ns
 		}
 		for id, s := range d.stacks {
-			x.stacks[id] = kit.StackTime{What: s.What, Time: x.stacks[id].Time + s.Time}
+			stacks[id] = kit.StackTime{What: s.What, Time: stacks[id].Time + s.Time}
 		}
-		for global, ns := range d.instead {
-			instead[global] += ns
-		}
+		lists.AddTo(instead, d.instead)
 		for _, row := range d.samples {
 			sampled[t.Samples.Number(int(row))] = true
 		}
@@ -117,7 +112,7 @@ func newLate(in *kit.Input) *late {
 	x.samples = int64(len(sampled))
 	x.addFrames(t, sampled)
 	x.addPython(t, python)
-	x.called = kit.CallersOf(t, x.stacks)
+	x.called = kit.CallersOf(t, stacks)
 	x.countThreads(in)
 	return x
 }
@@ -231,7 +226,6 @@ func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 		x.ranges[name] += ns
 	}
 	cpus := &cpuWalk{threads: in.Threads, s: &in.Trace.Sched, seen: seen, thread: map[int32]*lastCPU{}, cpu: map[int64]*onCPU{}}
-	last := map[kit.LateCall]int32{}
 	x.Piece = func(p *timeline.HostPiece) {
 		x.causes[p.Cause] += p.Len()
 		key, ok := kit.LateCallOf(in.Trace, p)
@@ -248,14 +242,13 @@ func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 		}
 		c := x.calls[key]
 		if c == nil {
-			c = &lateCall{cause: key.Cause}
+			c = &lateCall{last: trace.None}
 			x.calls[key] = c
-			last[key] = trace.None - 1
 		}
 		c.time += p.Len()
-		if p.Row == trace.None || last[key] != p.Row {
+		if p.Row == trace.None || c.last != p.Row {
 			c.count++
-			last[key] = p.Row
+			c.last = p.Row
 		}
 	}
 	x.Whole = func(thread int32, i interval.Interval) {
@@ -274,10 +267,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 func (x *deviceLate) finish() {
 	split := lists.Total(x.ranges)
 	rest := &x.ranges[len(x.ranges)-1]
-	for _, ns := range x.causes {
-		*rest += ns
-	}
-	*rest -= split
+	*rest += lists.Total(x.causes[:]) - split
 }
 
 // sampleWalk is how far the samples of a thread have been looked at.

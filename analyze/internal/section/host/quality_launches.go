@@ -18,12 +18,7 @@ func checkLostKernels(in *kit.Input, out *kit.Output) *checked {
 	if in.Trace.Kernels.Len() == 0 || api.Len() == 0 || !joins(in) {
 		return unchecked("kernels and calls cannot be joined")
 	}
-	ran := make([]bool, api.Len())
-	for _, call := range in.Calls.Kernel {
-		if call != trace.None {
-			ran[call] = true
-		}
-	}
+	ran := callsOf(in, in.Calls.Kernel)
 	var seen, lost, since int64 // since the last launch with a kernel
 	lo, hi := api.Starting(in.Span.Start, in.Span.End)
 	if in.Window.Mode == "capture" {
@@ -52,8 +47,20 @@ func checkLostKernels(in *kit.Input, out *kit.Output) *checked {
 			"kernels were lost, and counts and busy times are lower bounds. Record a shorter time, or trace less.")
 }
 
-// checkGraphs warns of CUDA graphs traced as a whole.
-// launches calls do for each launch of lo to hi that ran, of kernels or of graphs, except those while a stream is
+// callsOf says of each API call whether it launched one of some pieces of work, given by their calls.
+func callsOf(in *kit.Input, work ...[]int32) []bool {
+	ran := make([]bool, in.Trace.API.Len())
+	for _, calls := range work {
+		for _, call := range calls {
+			if call != trace.None {
+				ran[call] = true
+			}
+		}
+	}
+	return ran
+}
+
+// eachLaunch calls do for each launch of lo to hi that ran, of kernels or of graphs, except those while a stream is
 // captured into a graph, and those that failed.
 func eachLaunch(in *kit.Input, lo, hi int, graphs bool, do func(call int)) {
 	api := &in.Trace.API
@@ -89,14 +96,7 @@ func checkGraphLaunches(in *kit.Input, out *kit.Output) *checked {
 	if !joins(in) {
 		return unchecked("kernels and calls cannot be joined")
 	}
-	ran := make([]bool, t.API.Len())
-	for _, calls := range [][]int32{in.Calls.Kernel, in.Calls.Copy, in.Calls.Set, in.Calls.Graph} {
-		for _, call := range calls {
-			if call != trace.None {
-				ran[call] = true
-			}
-		}
-	}
+	ran := callsOf(in, in.Calls.Kernel, in.Calls.Copy, in.Calls.Set, in.Calls.Graph)
 	var all, hidden, last int64 // last: in a row at the end
 	eachLaunch(in, 0, t.API.Len(), true, func(i int) {
 		all++
@@ -126,6 +126,7 @@ func checkGraphLaunches(in *kit.Input, out *kit.Output) *checked {
 // none.
 const hiddenWarn = 0.02
 
+// checkGraphs warns of CUDA graphs traced as a whole.
 func checkGraphs(in *kit.Input, out *kit.Output) *checked {
 	t := in.Trace
 	if t.Graphs.Len() == 0 {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -60,24 +61,23 @@ type regionNode struct {
 	only
 }
 
-// only is the single device and process of some work, or that there are several.
+// only is the single device and process of some work, if there is any; several if there are more.
 type only struct {
-	any, devices, procs bool // some work; several devices; several processes
-	device, proc        int32
+	any          bool
+	device, proc int32
 }
+
+const several = math.MinInt32
 
 func (o *only) add(device, proc int32) {
 	if !o.any {
-		*o = only{any: true, device: device, proc: proc}
-		return
+		*o = only{true, device, proc}
 	}
-	o.devices, o.procs = o.devices || device != o.device, o.procs || proc != o.proc
-}
-
-func (o *only) merge(b *only) {
-	if b.any {
-		o.add(b.device, b.proc)
-		o.devices, o.procs = o.devices || b.devices, o.procs || b.procs
+	if device != o.device {
+		o.device = several
+	}
+	if proc != o.proc {
+		o.proc = several
 	}
 }
 
@@ -119,10 +119,10 @@ func regions(in *kit.Input, out *kit.Output) {
 		if r.parent >= 0 {
 			row = append(row, kit.Text("parent", names.texts[r.parent]))
 		}
-		if !r.procs {
+		if r.proc != several {
 			row = append(row, kit.PID(in.Trace.Procs, r.proc))
 		}
-		if !r.devices {
+		if r.device != several {
 			row = append(row, kit.Int("device_id", int64(r.device)))
 		}
 		t.Partial(row...)
@@ -305,7 +305,7 @@ func spreadWork(names *rangeNames, tree []regionNode, cells []kit.Pair, works []
 			k := r.kernels.At(key.B - 1)
 			k.time, k.count = k.time+works[c].time, k.count+works[c].count
 			r.time, r.count = r.time+works[c].time, r.count+works[c].count
-			r.merge(&tree[key.A].only)
+			r.add(tree[key.A].device, tree[key.A].proc)
 			around := int32(-1)
 			if i+1 < len(path) {
 				around = path[i+1]

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -132,17 +133,21 @@ func (l Looker) Finding(id string, want report.Severity) {
 // Sum adds up a column, the others row included.
 func (l Looker) Sum(t *report.Table, column string) (sum float64) {
 	l.Helper()
-	for i := range t.Columns {
-		if t.Columns[i].ID == column {
-			for _, r := range t.Rows {
-				v, _ := r[i].Num()
-				sum += v
-			}
-			return sum
-		}
+	i := l.column(t, column)
+	for _, r := range t.Rows {
+		v, _ := r[i].Num()
+		sum += v
 	}
-	l.Fatalf("table %s has no column %s", t.ID, column)
-	return 0
+	return sum
+}
+
+func (l Looker) column(t *report.Table, id string) int {
+	l.Helper()
+	i := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == id })
+	if i < 0 {
+		l.Fatalf("table %s has no column %s", t.ID, id)
+	}
+	return i
 }
 
 // Row checks cells of a row; they come as column, JSON pairs.
@@ -158,17 +163,15 @@ func (l Looker) Row(t *report.Table, row int, pairs ...string) {
 // Cell is a cell as JSON, by row and column id.
 func (l Looker) Cell(t *report.Table, row int, column string) string {
 	l.Helper()
-	for i := range t.Columns {
-		if t.Columns[i].ID == column && row < len(t.Rows) {
-			b, err := t.Rows[row][i].MarshalJSON()
-			if err != nil {
-				l.Fatal(err)
-			}
-			return string(b)
-		}
+	i := l.column(t, column)
+	if row >= len(t.Rows) {
+		l.Fatalf("table %s has no row %d", t.ID, row)
 	}
-	l.Fatalf("table %s has no row %d or no column %s", t.ID, row, column)
-	return ""
+	b, err := t.Rows[row][i].MarshalJSON()
+	if err != nil {
+		l.Fatal(err)
+	}
+	return string(b)
 }
 
 func (l Looker) Table(section, id string) *report.Table {
@@ -334,10 +337,6 @@ func readOracle(t *testing.T, file string) []OracleRow {
 
 // Warning is the text of the first warning with a code, or empty.
 func Warning(r *report.Report, code string) string {
-	for _, w := range r.Warnings {
-		if w.Code == code {
-			return w.Text
-		}
-	}
-	return ""
+	w := lists.Find(r.Warnings, func(w *report.Warning) bool { return w.Code == code })
+	return report.ValueOr(w, report.Warning{}).Text
 }
