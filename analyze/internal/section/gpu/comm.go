@@ -107,11 +107,6 @@ type commUse struct {
 	durs          []int64
 }
 
-func (u *commUse) add(device int, dur int64) {
-	u.time[device] += dur
-	u.durs = append(u.durs, dur)
-}
-
 func comm(in *kit.Input, out *kit.Output) {
 	k := &in.Trace.Kernels
 	devices := in.Timeline.Devices
@@ -137,7 +132,8 @@ func comm(in *kit.Input, out *kit.Output) {
 			start, end := max(w.Start, cursor), min(w.End, in.Span.End)
 			for _, u := range ofName[k.Name(int(w.Row))] {
 				if w.Start >= in.Span.Start {
-					u.add(i, w.End-w.Start)
+					u.time[i] += w.End - w.Start
+					u.durs = append(u.durs, w.End-w.Start)
 				}
 				if start < end {
 					u.exposed[i] += d.CommExposed.Within(start, end)

@@ -25,10 +25,7 @@ const hiddenKernels = "CUDA graphs were traced as a whole (--cuda-graph-trace=gr
 func wholeGraphs(in *kit.Input) (total int64, count int) {
 	g := &in.Trace.Graphs
 	lo, hi := g.Starting(in.Span.Start, in.Span.End)
-	for i := lo; i < hi; i++ {
-		total += g.Dur(i)
-	}
-	return total, hi - lo
+	return kit.Total(lo, hi, g.Dur), hi - lo
 }
 
 // chunkStarts is the start of each of n chunks of the window, and the end of the last.

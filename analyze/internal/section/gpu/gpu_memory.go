@@ -77,7 +77,7 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 		d := devices.At(a.Device)
 		d.rows++
 		d.pool, d.inUse = max(d.pool, a.PoolSize), max(d.inUse, a.PoolUsed)
-		inside, onDevice := a.Start >= in.Span.Start, a.Kind == memDevice || a.Kind == memArray
+		inside, onDevice := a.Start >= in.Span.Start, a.Kind == kit.MemDevice || a.Kind == kit.MemArray
 		at := place{a.Owner, a.Address, a.Device}
 		if !a.Free {
 			open[at] = len(list)
@@ -99,7 +99,7 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 		}
 		delete(open, at)
 		list[n].freed = a.Start
-		if list[n].Kind == memDevice || list[n].Kind == memArray {
+		if list[n].Kind == kit.MemDevice || list[n].Kind == kit.MemArray {
 			d.held -= list[n].Bytes
 			if inside {
 				d.growth -= list[n].Bytes

@@ -230,7 +230,7 @@ func mostCopied(in *kit.Input, s *kit.Step) (most copied) {
 			most.text, most.within = ", most of it "+d, sameDevice(k.direction)
 			if in.Trace.Has.CopyKinds && (d == "HtoD" || d == "DtoH") && kit.MemKinds[k.kind] != "unknown" {
 				most.text += " of " + kit.MemKinds[k.kind] + " memory"
-				most.pageable = k.kind == memPageable
+				most.pageable = k.kind == kit.MemPageable
 			}
 		}
 	}

@@ -146,15 +146,13 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 		return
 	}
 	var index lists.Numbering[key]
-	of := make([]int32, hi-lo)
-	for i := range of {
-		k := key{f.Device(lo + i), f.Proc(lo + i), ""}
+	groups := kit.Gather(nil, 0, lo, hi, func(i int) int32 {
+		k := key{f.Device(i), f.Proc(i), ""}
 		if k.proc != trace.None {
-			k.name = in.Trace.HostFuncNames[trace.HostFunc{Global: in.Trace.Procs[k.proc].Global, Corr: f.Corr(lo + i)}]
+			k.name = in.Trace.HostFuncNames[trace.HostFunc{Global: in.Trace.Procs[k.proc].Global, Corr: f.Corr(i)}]
 		}
-		of[i] = index.Of(k)
-	}
-	groups := kit.Gather(nil, len(index.Keys), lo, hi, func(i int) int32 { return of[i-lo] }, f.Dur).Sort()
+		return index.Of(k)
+	}, f.Dur).Sort()
 	t := out.Table("host_functions")
 	for _, e := range groups.Rank(cmp.Compare) {
 		k := &index.Keys[e.Key]

@@ -317,37 +317,32 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 			}
 		}
 	}
-	emit := func(l report.Labels, count, total int64, s *report.Summary) {
-		out.From(trace.RoleAPI, int(count), "start", "end", "nameId")
-		out.Int("memcpy.sync_time", l, total).Summary = s
-		out.Int("memcpy.sync_count", l, count)
+	emit := func(l report.Labels, s *kit.Sums) {
+		out.Calls("memcpy.sync_time", "memcpy.sync_count", l, s, "start", "end", "nameId")
 	}
 	stats := in.CallStats()
 	names := stats.Chosen(func(n *trace.APIName) bool { return n.SyncCopy })
-	emit(nil, stats.SyncCopies.Count, stats.SyncCopies.Total, stats.SyncCopies.Summary)
+	emit(nil, &stats.SyncCopies.Sums)
 	lists.Sort(names, func(a, b kit.Totals) int { return cmp.Compare(a.Key, b.Key) })
 	for _, e := range names {
-		emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
+		emit(kit.Labels("api", api.Names[e.Key].Name), &e.Sums)
 	}
 	type group struct{ name, direction, kind int32 }
 	groups := kit.NewTally[group, struct{ bytes, time int64 }]() // of the copies
-	keys := make([]int32, len(rows))
-	for at, i := range rows {
-		k := group{api.Name(i), -1, -1}
-		row, ok := copied[int32(i)]
+	calls := kit.Gather(nil, 0, 0, len(rows), func(at int) int32 {
+		k := group{api.Name(rows[at]), -1, -1}
+		row, ok := copied[int32(rows[at])]
 		if ok {
 			k.direction, k.kind = int32(kit.Direction(c.Kind(int(row)))), int32(kit.CopySide(c, int(row)))
 		}
-		sum := groups.At(k)
-		if keys[at] = groups.Of(k); ok {
+		if sum := groups.At(k); ok {
 			sum.bytes += c.Bytes(int(row))
 			sum.time += c.Dur(int(row))
 		}
-	}
+		return groups.Of(k)
+	}, func(at int) int64 { return api.Dur(rows[at]) }).Sort()
 	t := out.Table("sync_copies")
-	list := kit.Gather(nil, len(groups.Keys), 0, len(rows), func(at int) int32 { return keys[at] },
-		func(at int) int64 { return api.Dur(rows[at]) }).Sort().Rank(cmp.Compare)
-	for _, e := range list {
+	for _, e := range calls.Rank(cmp.Compare) {
 		k, copies := groups.Keys[e.Key], groups.Values[e.Key]
 		row := append(t.Stats(e.Summary),
 			kit.Text("api_name", api.Names[k.name].Name), kit.Int("count", e.Count), kit.Int("total", e.Total))
@@ -369,7 +364,7 @@ func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}
 		d := "Other" // profilemate's word for all but these three
 		switch k := kit.Direction(c.Kind(i)); k {
-		case copyHtoD, copyDtoH, copyDtoD:
+		case kit.CopyHtoD, kit.CopyDtoH, kit.CopyDtoD:
 			d = kit.Directions[k]
 		}
 		t.Row(
@@ -385,14 +380,14 @@ func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 	var tiny, all [len(kit.Directions)]int64
 	for i := lo; i < hi; i++ {
 		d := kit.Direction(c.Kind(i))
-		if all[d]++; (d == copyHtoD || d == copyDtoH) && c.Bytes(i) <= tinyCopy {
+		if all[d]++; (d == kit.CopyHtoD || d == kit.CopyDtoH) && c.Bytes(i) <= tinyCopy {
 			tiny[d]++
 		}
 	}
 	out.From(trace.RoleMemcpy, hi-lo, "bytes", "copyKind")
-	out.Int("memcpy.tiny_count", nil, tiny[copyHtoD]+tiny[copyDtoH])
+	out.Int("memcpy.tiny_count", nil, tiny[kit.CopyHtoD]+tiny[kit.CopyDtoH])
 	var evidence []report.MetricRef
-	for _, d := range []int{copyHtoD, copyDtoH} {
+	for _, d := range []int{kit.CopyHtoD, kit.CopyDtoH} {
 		if all[d] == 0 {
 			continue
 		}

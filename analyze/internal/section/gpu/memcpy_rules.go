@@ -72,8 +72,8 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		d := kit.Direction(c.Kind(i))
 		switch {
 		case n.AsyncCopy && pageable(c, i):
-			mark(ruleAsyncPageable, &c.Work, i, call, c.Bytes(i), d, memPageable)
-		case n.SyncCopy && !sameDevice(d) && (d != copyHtoD || c.Bytes(i) > smallUpload):
+			mark(ruleAsyncPageable, &c.Work, i, call, c.Bytes(i), d, kit.MemPageable)
+		case n.SyncCopy && !sameDevice(d) && (d != kit.CopyHtoD || c.Bytes(i) > smallUpload):
 			mark(ruleSyncCopy, &c.Work, i, call, c.Bytes(i), d, kit.CopySide(c, i))
 		}
 	}
@@ -83,7 +83,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 			continue
 		}
 		if n, k := &api.Names[api.Name(int(call))], m.MemKind(i); n.Memset && !n.AsyncSet &&
-			(k == memPinned || k == memManaged) {
+			(k == kit.MemPinned || k == kit.MemManaged) {
 			mark(ruleSyncMemset, &m.Work, i, call, m.Bytes(i), -1, k)
 		}
 	}
@@ -175,13 +175,6 @@ func readBacks(in *kit.Input, out *kit.Output) {
 	).At(s.ReadBackAt).OfIdle(s, s.ReadBackIdle(), kit.CauseReadBack)
 }
 
-// Numbers of kit.Directions and kit.MemKinds that rules look at.
-const (
-	copyHtoD, copyDtoH, copyDtoD    = 1, 2, 8
-	memPageable, memPinned          = 0, 1
-	memDevice, memArray, memManaged = 2, 3, 4
-)
-
 func sameDevice(copyKind int) bool {
 	switch kit.Directions[kit.Direction(copyKind)] {
 	case "DtoD", "AtoA", "AtoD", "DtoA", "UVM_DtoD":
@@ -192,5 +185,5 @@ func sameDevice(copyKind int) bool {
 
 // pageable reports whether a copy touches pageable host memory.
 func pageable(c *trace.Copies, i int) bool {
-	return c.SrcKind(i) == memPageable || c.DstKind(i) == memPageable
+	return c.SrcKind(i) == kit.MemPageable || c.DstKind(i) == kit.MemPageable
 }

@@ -145,19 +145,19 @@ func launches(in *kit.Input, out *kit.Output) {
 	seconds := float64(in.Span.Len()) / 1e9
 	list := stats.Chosen(func(n *trace.APIName) bool { return n.Launch })
 
-	emit := func(l report.Labels, count, total int64, s *report.Summary) (rate *float64) {
-		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
-		rate = stat.Ratio(count, seconds)
-		out.Int("launch.count", l, count)
+	emit := func(l report.Labels, s *kit.Sums) (rate *float64) {
+		out.From(trace.RoleAPI, int(s.Count), "start", "end", "nameId", "globalTid")
+		rate = stat.Ratio(s.Count, seconds)
+		out.Int("launch.count", l, s.Count)
 		out.Metric("launch.rate", l, rate)
-		out.Int("launch.api_time", l, total).Summary = s
+		out.Int("launch.api_time", l, s.Total).Summary = s.Summary
 		return rate
 	}
 	calls := int(stats.Launches.Count)
-	rate := emit(nil, stats.Launches.Count, stats.Launches.Total, stats.Launches.Summary)
+	rate := emit(nil, &stats.Launches.Sums)
 	t := out.Table("launches")
 	for _, e := range list {
-		r := emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
+		r := emit(kit.Labels("api", api.Names[e.Key].Name), &e.Sums)
 		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", api.Names[e.Key].Name), kit.Int("count", e.Count),
 			kit.Maybe("rate", r), kit.Int("total", e.Total))...)
 	}
@@ -235,7 +235,7 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 
 // launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
 func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64,
-	emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
+	emit func(report.Labels, *kit.Sums) *float64) (storm string) {
 	calls, ran := in.CallStats(), in.KernelStats()
 	var known int64 // kernels whose process is
 	for p := range ran.Procs {
@@ -253,7 +253,7 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 		var rate *float64
 		// else its calls may belong to an unknown process
 		if l.Count > 0 || calls.KnownLaunches == calls.Launches.Count {
-			rate = emit(pid, l.Count, l.Total, l.Summary)
+			rate = emit(pid, &l.Sums)
 			row = append(row, kit.Int("launches", l.Count), kit.Maybe("rate", rate), kit.Int("api_time", l.Total),
 				kit.Maybe("mean", stat.Ratio(l.Total, l.Count)))
 		}

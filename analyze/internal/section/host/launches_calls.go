@@ -17,14 +17,11 @@ const maxAPIMetrics = 100
 // started before its call returned did not wait. Kernels inside CUDA graphs wait for each other and are left out.
 func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	k, api := &in.Trace.Kernels, &in.Trace.API
-	memory := in.Trace.Memory()
-	var places lists.Numbering[kit.Pair] // process and device
-	// By index into places and API name: kernels, queued or not, and the time of their calls.
-	paths := kit.NewTally[kit.Pair, kit.Crossed]()
+	type path struct{ proc, device, api int32 }
+	paths := kit.NewTally[path, kit.Sums]() // kernels, queued or not, and the time of their calls
 	var launched, eligible int
 	waited := func(i int) int64 { return k.Start(i) - api.End(int(in.Calls.Kernel[i])) }
-	last, place := kit.Pair{}, int32(-1)
-	queued := kit.Gather(memory, 0, lo, hi, func(i int) int32 {
+	queued := kit.Gather(in.Trace.Memory(), 0, lo, hi, func(i int) int32 {
 		call := in.Calls.Kernel[i]
 		if k.InGraph(i) || call != trace.None && api.Names[api.Name(int(call))].GraphLaunch {
 			return -1
@@ -33,17 +30,14 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 			return -1
 		}
 		launched++
-		if x := (kit.Pair{A: k.Proc(i), B: k.Device(i)}); place < 0 || x != last {
-			last, place = x, places.Of(x)
-		}
-		path := kit.Pair{A: place, B: api.Name(int(call))}
-		p := paths.At(path)
+		at := path{k.Proc(i), k.Device(i), api.Name(int(call))}
+		p := paths.At(at)
 		p.Count++
 		p.Total += api.Dur(int(call))
 		if k.Start(i) < api.End(int(call)) {
 			return -1
 		}
-		return paths.Of(path)
+		return paths.Of(at)
 	}, waited)
 	for len(queued.Offset) <= len(paths.Keys) { // paths on which no kernel waited
 		queued.Offset = append(queued.Offset, queued.Offset[len(queued.Offset)-1])
@@ -52,18 +46,18 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	defer queued.Free()
 	byProc := make([][]int, len(in.Trace.Procs))
 	for p, x := range paths.Keys {
-		if proc := places.Keys[x.A].A; proc != trace.None {
-			byProc[proc] = append(byProc[proc], p)
+		if x.proc != trace.None {
+			byProc[x.proc] = append(byProc[x.proc], p)
 		}
 	}
 	t := out.Table("launch_queue")
 	order := lists.Indexes[int](len(paths.Keys))
 	lists.Sort(order, func(a, b int) int { return cmp.Compare(paths.Values[b].Count, paths.Values[a].Count) })
 	for _, p := range order {
-		at, calls := places.Keys[paths.Keys[p].A], paths.Values[p]
+		x, calls := paths.Keys[p], paths.Values[p]
 		row := []kit.Field{
-			kit.Int("pid", in.Trace.Procs[at.A].PID), kit.Int("device_id", int64(at.B)),
-			kit.Text("api_name", api.Names[paths.Keys[p].B].Name), kit.Int("kernels", calls.Count),
+			kit.Int("pid", in.Trace.Procs[x.proc].PID), kit.Int("device_id", int64(x.device)),
+			kit.Text("api_name", api.Names[x.api].Name), kit.Int("kernels", calls.Count),
 			kit.Maybe("api_mean", stat.Ratio(calls.Total, calls.Count)), kit.Int("queued", int64(queued.Of(p).Len())),
 		}
 		t.Row(append(row, t.Stats(queued.Of(p).Summary())...)...)
@@ -94,22 +88,16 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 // apiCalls lists the host's time in all CUDA API calls.
 func apiCalls(in *kit.Input, out *kit.Output) {
 	api, stats := &in.Trace.API, in.CallStats()
-	total, calls := stats.All.Total, int(stats.All.Count)
-	out.From(trace.RoleAPI, calls, "start", "end", "nameId")
+	emit := func(l report.Labels, s *kit.Sums) { out.Calls("api.time", "api.count", l, s, "start", "end", "nameId") }
 	t := out.Table("cuda_api")
 	for n, e := range stats.Names {
 		name := api.Names[e.Key].Name
 		if n < maxAPIMetrics {
-			l := kit.Labels("api", name)
-			out.Source.Rows = e.Count
-			out.Int("api.time", l, e.Total).Summary = e.Summary
-			out.Int("api.count", l, e.Count)
+			emit(kit.Labels("api", name), &e.Sums)
 		}
 		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
-			kit.Maybe("share", stat.Ratio(e.Total, total)))...)
+			kit.Maybe("share", stat.Ratio(e.Total, stats.All.Total)))...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
-	out.Source.Rows = int64(calls)
-	out.Int("api.time", nil, total).Summary = stats.All.Summary
-	out.Int("api.count", nil, int64(calls))
+	emit(nil, &stats.All.Sums)
 }

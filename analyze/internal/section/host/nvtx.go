@@ -360,9 +360,9 @@ type procCoverage struct {
 
 func (c *procCoverage) ratio() *float64 { return stat.Ratio(c.attributed, c.total) }
 
-// coverageByProc is indexed by process; the last entry is the work whose process is unknown. It needs in.NVTX.
-func coverageByProc(in *kit.Input) []procCoverage {
-	return kit.Once(in, "coverage", func() []procCoverage {
+// coverageOf is that of the work of a process, or of the work whose process is unknown. It needs in.NVTX.
+func coverageOf(in *kit.Input, proc int32) *procCoverage {
+	list := kit.Once(in, "coverage", func() []procCoverage {
 		list := make([]procCoverage, len(in.Trace.Procs)+1)
 		add := func(w *trace.Work, calls []int32) {
 			lo, hi := w.Starting(in.Span.Start, in.Span.End)
@@ -379,6 +379,7 @@ func coverageByProc(in *kit.Input) []procCoverage {
 		add(&in.Trace.Graphs.Work, in.Calls.Graph)
 		return list
 	})
+	return &list[orLast(proc, len(in.Trace.Procs))]
 }
 
 // fromAttribution sets the source of metrics computed from attributed kernels.
@@ -396,20 +397,19 @@ func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 	ratio := stat.Ratio(x.Attributed, x.Total)
 	out.Metric("nvtx.coverage", nil, ratio)
 	out.Coverage(ratio)
-	procs := coverageByProc(in)
-	worst, known, shown := -1, 0, 0
-	for p := range in.Trace.Procs {
-		c := procs[p].ratio()
+	worst, lowest, known := trace.None, 0.0, 0
+	for i := range in.Trace.Procs {
+		p := int32(i)
+		c := coverageOf(in, p).ratio()
 		if c == nil {
 			continue
 		}
-		if shown++; shown <= kit.MaxProcMetrics {
-			out.Source.Rows = procs[p].kernels
-			out.Metric("nvtx.coverage", kit.Labels("pid", pidText(in, int32(p))), c)
+		if known++; known <= kit.MaxProcMetrics {
+			out.Source.Rows = coverageOf(in, p).kernels
+			out.Metric("nvtx.coverage", kit.Labels("pid", pidText(in, p)), c)
 		}
-		known++
-		if worst < 0 || *c < *procs[worst].ratio() {
-			worst = p
+		if worst == trace.None || *c < lowest {
+			worst, lowest = p, *c
 		}
 	}
 	if ratio == nil {
@@ -421,11 +421,9 @@ func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 		out.Warn("nvtx_coverage", "NVTX ranges cover "+percent(*ratio)+" of the kernel time, below the threshold of "+percent(warnBelow)+
 			": read GPU time by range and by phase with care. Kernels launched outside any range, and kernels whose launch call is not in the capture, are not attributed.")
 	}
-	if worst >= 0 && known > 1 {
-		if c := *procs[worst].ratio(); c < warnBelow {
-			out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+pidText(in,
-				int32(worst))+" has "+percent(c)+", below the threshold of "+percent(warnBelow)+".")
-		}
+	if known > 1 && lowest < warnBelow {
+		out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+pidText(in, worst)+
+			" has "+percent(lowest)+", below the threshold of "+percent(warnBelow)+".")
 	}
 	return true
 }

@@ -243,10 +243,6 @@ func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 	t := out.Table("processes")
 	mapped, _ := attributesKernels(in)
-	var coverage []procCoverage
-	if mapped {
-		coverage = coverageByProc(in)
-	}
 	for _, s := range list {
 		devices := lists.Map(s.devices, func(id int32) string { return strconv.Itoa(int(id)) })
 		row := []kit.Field{kit.PID(in.Trace.Procs, s.proc), kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
@@ -266,7 +262,7 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 			row = append(row, kit.Int("ranges", s.ranges))
 		}
 		if mapped {
-			row = append(row, kit.Maybe("coverage", coverage[orLast(s.proc, len(in.Trace.Procs))].ratio()))
+			row = append(row, kit.Maybe("coverage", coverageOf(in, s.proc).ratio()))
 		}
 		t.Partial(row...)
 	}
@@ -343,10 +339,6 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 func rangesByPid(in *kit.Input, out *kit.Output) {
 	t := out.Table("nvtx_by_pid")
 	mapped, _ := attributesKernels(in)
-	var coverage []procCoverage
-	if mapped {
-		coverage = coverageByProc(in)
-	}
 	totals := totalsOfRanges(in)
 	names, list := totals.names, slices.Clone(totals.parts)
 	rankRanges(list, names)
@@ -355,7 +347,7 @@ func rangesByPid(in *kit.Input, out *kit.Output) {
 			kit.Int("count", e.count), kit.Int("wall", e.wall)}
 		if mapped {
 			row = append(row, kit.Int("gpu", e.gpu), kit.Int("self", e.self), kit.Int("kernels", e.kernels),
-				kit.Maybe("coverage", coverage[orLast(e.proc, len(in.Trace.Procs))].ratio()))
+				kit.Maybe("coverage", coverageOf(in, e.proc).ratio()))
 		}
 		t.Partial(row...)
 	}

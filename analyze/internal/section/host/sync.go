@@ -127,18 +127,14 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 	blocked := newBlocked(in, rows)
 	stats := in.CallStats()
 	list := stats.Chosen(func(n *trace.APIName) bool { return n.Sync })
-
-	emit := func(l report.Labels, count, total int64, s *report.Summary) {
-		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
-		out.Int("sync.total_time", l, total).Summary = s
-		out.Int("sync.count", l, count)
+	emit := func(l report.Labels, s *kit.Sums) {
+		out.Calls("sync.total_time", "sync.count", l, s, "start", "end", "nameId", "globalTid")
 	}
-	calls := int(stats.Syncs.Count)
-	emit(nil, stats.Syncs.Count, stats.Syncs.Total, stats.Syncs.Summary)
+	emit(nil, &stats.Syncs.Sums)
 	t := out.Table("sync")
 	for _, e := range list {
 		name := api.Names[e.Key].Name
-		emit(kit.Labels("api", name), e.Count, e.Total, e.Summary)
+		emit(kit.Labels("api", name), &e.Sums)
 		w := &blocked.apis[e.Key]
 		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
 			kit.Maybe("share", w.share(in)), kit.Maybe("gpu_busy", stat.Ratio(w.busy, w.held)))...)
@@ -152,7 +148,7 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 
 	out.Note("\"Of window\" is the share of the window in which any thread was in the call; \"GPU at work\" the share of the call's time in which GPU work of its own process ran.")
 	out.Note("The driver's synchronisation records are not used for the kind of a wait: captures number the kinds differently.")
-	if calls == 0 && !old {
+	if stats.Syncs.Count == 0 && !old {
 		out.Status(report.NotApplicable, "no blocking synchronisation call starts in the window")
 	}
 	if waited > 0 && in.Trace.RanKernels() {
@@ -208,13 +204,10 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	if in.Trace.Ranges.Len() == 0 {
 		rows = nil
 	}
-	keys := make([]int32, len(rows))
-	for at, i := range rows {
-		rng, within, phase := where.Path(int32(i))
-		keys[at] = places.Of(place{rng, within, phase, api.Names[api.Name(i)].Name})
-	}
-	g := kit.Gather(nil, len(places.Keys), 0, len(rows), func(at int) int32 { return keys[at] },
-		func(at int) int64 { return api.Dur(rows[at]) }).Sort()
+	g := kit.Gather(nil, 0, 0, len(rows), func(at int) int32 {
+		rng, within, phase := where.Path(int32(rows[at]))
+		return places.Of(place{rng, within, phase, api.Names[api.Name(rows[at])].Name})
+	}, func(at int) int64 { return api.Dur(rows[at]) }).Sort()
 	t := out.Table("sync_by_range")
 	for _, e := range g.Rank(cmp.Compare) {
 		p := &places.Keys[e.Key]
@@ -295,10 +288,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 	for _, e := range in.CallStats().Chosen(func(n *trace.APIName) bool { return waitKind(n) != "" }) {
 		n := &api.Names[e.Key]
 		kind := waitKind(n)
-		out.From(trace.RoleAPI, int(e.Count), "start", "end", "nameId")
-		l := kit.Labels("api", n.Name)
-		out.Int("wait.time", l, e.Total).Summary = e.Summary
-		out.Int("wait.count", l, e.Count)
+		out.Calls("wait.time", "wait.count", kit.Labels("api", n.Name), &e.Sums, "start", "end", "nameId")
 		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", n.Name), kit.Text("kind", kind),
 			kit.Int("count", e.Count), kit.Int("total", e.Total))...)
 		if kind == "allocates" && len(evidence) < 4 {

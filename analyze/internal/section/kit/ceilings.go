@@ -147,7 +147,7 @@ func (f *Finding) change(t *trace.Trace, step *Step) (change, told *stepgraph.Ch
 			switch {
 			case d.Class(i) != timeline.Copy:
 				return 1
-			case d.Kind(i) == timeline.CopyWork && Directions[Direction(t.Copies.Kind(d.Row(i)))] == "DtoH":
+			case d.Kind(i) == timeline.CopyWork && t.Copies.Kind(d.Row(i)) == CopyDtoH:
 				return stepgraph.Instant
 			}
 			return 0

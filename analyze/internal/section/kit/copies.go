@@ -10,9 +10,11 @@ var Directions = [...]string{"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", 
 var MemKinds = [...]string{"pageable", "pinned", "device", "array", "managed", "device_static", "managed_static",
 	"unknown"}
 
-// Places in MemKinds.
+// Numbers of Directions and MemKinds.
 const (
-	pageable, deviceMemory, unknownMemory = 0, 2, 7
+	CopyHtoD, CopyDtoH, CopyDtoD      = 1, 2, 8
+	MemPageable, MemPinned, MemDevice = 0, 1, 2
+	MemArray, MemManaged, memUnknown  = 3, 4, 7
 )
 
 // Direction is the index of a copyKind in Directions.
@@ -26,7 +28,7 @@ func Direction(copyKind int) int {
 // MemKind is the index of a kind of memory in MemKinds.
 func MemKind(kind int) int {
 	if kind < 0 || kind >= len(MemKinds) {
-		return unknownMemory
+		return memUnknown
 	}
 	return kind
 }
@@ -41,7 +43,7 @@ func CopySide(c *trace.Copies, i int) int {
 	case "DtoH", "AtoH", "UVM_DtoH":
 		return dst
 	}
-	if src == deviceMemory || dst == pageable {
+	if src == MemDevice || dst == MemPageable {
 		return dst
 	}
 	return src

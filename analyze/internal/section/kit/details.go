@@ -59,7 +59,7 @@ func (o *Options) Longest(lo, hi int, dur func(i int) int64) []int {
 // AttachDetails ends a detail file about n events, of which some rows were written.
 func (t *Table) AttachDetails(n int) {
 	t.TotalRows = int64(n)
-	t.out.attach(t.Table)
+	t.Attach()
 }
 
 // Total is the sum of the durations of the events lo <= i < hi.

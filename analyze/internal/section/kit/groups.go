@@ -135,17 +135,22 @@ var ShortDurations = [...]struct {
 	ns    int64
 }{{"5us", 5000}, {"10us", 10000}, {"20us", 20000}}
 
-// DurationStats are the statistics of the durations of events.
-type DurationStats struct {
+// Sums are the number of some events, and their durations added up and described.
+type Sums struct {
 	Count, Total int64
 	Summary      *report.Summary // nil: there are none
-	Under        [len(ShortDurations)]int64
-	Tiny         int64 // at most tinyKernel
-	tinyTotal    int64
+}
+
+// DurationStats are the statistics of the durations of events.
+type DurationStats struct {
+	Sums
+	Under     [len(ShortDurations)]int64
+	Tiny      int64 // at most tinyKernel
+	tinyTotal int64
 }
 
 func statsOf(s stat.Merged) DurationStats {
-	d := DurationStats{Count: int64(s.Len()), Total: s.Sum(), Summary: s.Summary()}
+	d := DurationStats{Sums: Sums{int64(s.Len()), s.Sum(), s.Summary()}}
 	for i, x := range ShortDurations {
 		d.Under[i] = int64(s.Under(x.ns))
 	}
@@ -156,10 +161,8 @@ func statsOf(s stat.Merged) DurationStats {
 
 // Totals is one row of a ranked table: a key and its sums.
 type Totals struct {
-	Key     int
-	Count   int64
-	Total   int64
-	Summary *report.Summary
+	Key int
+	Sums
 }
 
 // Rank returns the keys that have events, by total time, then count, then the order less gives. The groups are sorted.
@@ -167,17 +170,21 @@ func (g *Groups) Rank(less func(a, b int) int) []Totals {
 	list := make([]Totals, 0, g.Keys())
 	for k := range g.Keys() {
 		if d := g.Of(k); d.Len() > 0 {
-			list = append(list, Totals{Key: k, Count: int64(d.Len())})
+			list = append(list, Totals{k, Sums{Count: int64(d.Len())}})
 		}
 	}
 	parallel.Each(len(list), func(i int) {
 		d := g.Of(list[i].Key)
 		list[i].Total, list[i].Summary = d.Sum(), d.Summary()
 	})
+	rankTotals(list, less)
+	return list
+}
+
+func rankTotals(list []Totals, less func(a, b int) int) {
 	lists.Sort(list, func(a, b Totals) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count), less(a.Key, b.Key))
 	})
-	return list
 }
 
 // combos numbers combinations of two small numbers in order of first appearance. A table of those whose second number

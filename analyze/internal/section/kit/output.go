@@ -138,6 +138,13 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 	return o.Metric(id, labels, &value)
 }
 
+// Calls emits the time that API calls took, with its summary, and their number.
+func (o *Output) Calls(time, count string, labels report.Labels, s *Sums, columns ...string) {
+	o.From(trace.RoleAPI, int(s.Count), columns...)
+	o.Int(time, labels, s.Total).Summary = s.Summary
+	o.Int(count, labels, s.Count)
+}
+
 // Known emits a metric if its value is known: where nothing states it, it is left out.
 func (o *Output) Known(id string, labels report.Labels, value *float64) {
 	if value != nil {
@@ -285,22 +292,18 @@ func (t *Table) Add() {
 	t.TotalRows = cmp.Or(t.TotalRows, int64(len(t.Rows)))
 	t.out.section.Tables = append(t.out.section.Tables, t.Table)
 	if t.whole != nil {
-		all := t.Table
+		all := *t
 		all.Rows, all.Others = t.whole, false
-		t.out.attach(all)
+		all.Attach()
 	}
 }
 
-// Attach writes the table as a CSV file only: for details too long for the report.
+// Attach writes the table as a CSV file only, if such are wanted: for details too long for the report. Those of many
+// kernels take most of the memory.
 func (t *Table) Attach() {
 	t.TotalRows = cmp.Or(t.TotalRows, int64(len(t.Rows)))
-	t.out.attach(t.Table)
-}
-
-// attach keeps a table that is a file only, if such are wanted: those of many kernels take most of the memory.
-func (o *Output) attach(t report.Table) {
-	if !o.In.Options.NoDetails {
-		o.attached = append(o.attached, t)
+	if !t.out.In.Options.NoDetails {
+		t.out.attached = append(t.out.attached, t.Table)
 	}
 }
 

@@ -91,7 +91,7 @@ type kernelStats struct {
 // PlaceTotals is the kernels of one name on one device.
 type PlaceTotals struct {
 	Name, Device int32
-	Totals
+	Sums
 }
 
 // KernelStats goes through the kernels twice, and sorts their durations once by name and place and once by process.
@@ -132,10 +132,7 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 			s.Names[n].Total += s.Cells[c].Total
 		}
 	}
-	lists.Sort(s.Names, func(a, b Totals) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
-			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
-	})
+	rankTotals(s.Names, func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
 	s.Tiny, s.Histograms = make([]Totals, len(s.Names)), make([]*report.Histogram, min(len(s.Names), MaxHistograms))
 	s.OnDevices = make([]PlaceTotals, len(byDevice.Keys))
 	parallel.Do(func() {
@@ -144,15 +141,14 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 			sample := g.Together(*byName.At(Pair{int32(e.Key), 0}))
 			d := statsOf(sample)
 			e.Summary = d.Summary
-			s.Tiny[i] = Totals{Key: e.Key, Count: d.Tiny, Total: d.tinyTotal}
+			s.Tiny[i] = Totals{e.Key, Sums{Count: d.Tiny, Total: d.tinyTotal}}
 			if i < len(s.Histograms) {
 				s.Histograms[i] = sample.Histogram()
 			}
 		}
 	}, func() {
 		for n, x := range byDevice.Keys {
-			d := byDevice.stats(g, n)
-			s.OnDevices[n] = PlaceTotals{x.A, x.B, Totals{Key: n, Count: d.Count, Total: d.Total, Summary: d.Summary}}
+			s.OnDevices[n] = PlaceTotals{x.A, x.B, byDevice.stats(g, n).Sums}
 		}
 	}, func() {
 		for n, x := range byProc.Keys {
@@ -224,8 +220,7 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 	s.Names = make([]Totals, len(byName.Keys))
 	parallel.Do(func() {
 		for n, x := range byName.Keys {
-			d := byName.stats(g, n)
-			s.Names[n] = Totals{Key: int(x.A), Count: d.Count, Total: d.Total, Summary: d.Summary}
+			s.Names[n] = Totals{int(x.A), byName.stats(g, n).Sums}
 		}
 	}, func() {
 		s.Launches, s.Syncs, s.SyncCopies = statsOf(g.Together(launches)), statsOf(g.Together(syncs)),
@@ -236,10 +231,7 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 		}
 	})
 	s.All = statsOf(g.Everything())
-	lists.Sort(s.Names, func(a, b Totals) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
-			cmp.Compare(api.Names[a.Key].Name, api.Names[b.Key].Name))
-	})
+	rankTotals(s.Names, func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
 	return s
 }
 

@@ -34,6 +34,8 @@ type Step struct {
 	// AfterRead is its place in that time, other than ReadBackAt.
 	AfterRead  IdlePlace
 	everywhere IdlePlace // Where and that time
+	// Meanwhile is the range in which a thread without CUDA calls spent most of the time in which the device waited.
+	Meanwhile Meanwhile
 	// Allocating is its place in calls that allocate or free memory, which Where leaves out if a finding is about them.
 	Allocating IdlePlace
 	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in
@@ -95,8 +97,6 @@ type IdlePlace struct {
 	Within  map[string]int64
 	Threads map[int32]int64
 	Stacks  map[int64]StackTime
-	// Meanwhile is the range in which a thread without CUDA calls spent most of the time.
-	Meanwhile Meanwhile
 	// Gaps is how many gaps have host time, and Longest the most host time that one of them has.
 	Gaps, Longest int64
 	// Early is the host time in the first fifth of each step.

@@ -32,7 +32,7 @@ type stepLook struct {
 	folds      []int32                 // by range name: the number of its folded name, or None
 	folded     lists.Numbering[string] // names that differ in their numbers are one
 	open, seen []int32                 // ranges, reused
-	launchedIn []int64                 // by folded name: idle time of cause dependency, launched anywhere in the range
+	behindWork latePart                // idle time of cause dependency, and where the work after it was launched
 	late       interval.Set            // while the launching thread was late
 	parts      [lateParts]latePart
 	oldWaits   map[int32]interval.Set
@@ -104,7 +104,7 @@ func newStepLook(in *Input) *stepLook {
 	for i := range x.parts {
 		x.parts[i] = newLatePart()
 	}
-	x.step.Behind.Within = map[string]int64{}
+	x.behindWork = newLatePart()
 	x.ranges = NewRangeWalk(in.Trace)
 	x.folds = slices.Repeat([]int32{trace.None}, len(in.Trace.Ranges.Names))
 	x.places = NewPlaces(in)
@@ -263,12 +263,12 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 		if g.End-from <= ShortGap {
 			x.step.Short, x.step.Shorts = x.step.Short+hi-lo, x.step.Shorts+1
 		}
-		x.step.Behind.Total += hi - lo
+		x.behindWork.Total += hi - lo
 		seen := x.seen[:0]
 		x.in.Contexts.Walk(call, func(name int32) bool {
 			if n := x.fold(name); !slices.Contains(seen, n) {
 				seen = append(seen, n)
-				*lists.At(&x.launchedIn, n) += hi - lo
+				*lists.At(&x.behindWork.around, n) += hi - lo
 			}
 			return len(seen) < deepest
 		})
@@ -321,8 +321,6 @@ func (x *stepLook) fold(name int32) int32 {
 func (x *stepLook) finish() {
 	x.work()
 	x.step.ReadBacks = int64(len(x.counted))
-	x.parts[lateAllocates].name(x.folded.Keys)
-	x.step.Allocating = x.parts[lateAllocates].IdlePlace
 	all, left := newLatePart(), newLatePart()
 	for i := range x.parts {
 		part := &x.parts[i]
@@ -333,27 +331,20 @@ func (x *stepLook) finish() {
 			}
 		}
 	}
-	all.name(x.folded.Keys)
-	left.name(x.folded.Keys)
-	x.parts[lateRead].name(x.folded.Keys)
-	x.step.Where, x.step.HostLeft = left.IdlePlace, left.host
-	x.step.AfterRead, x.step.everywhere = x.parts[lateRead].IdlePlace, all.IdlePlace
-	for n, ns := range x.launchedIn {
-		x.step.Behind.Within[x.folded.Keys[n]] = ns
-	}
-	x.step.Where.Meanwhile = x.meanwhile()
-	x.step.everywhere.Meanwhile = x.step.Where.Meanwhile
-	for rng, ns := range x.reads {
-		if rng != "" && float64(ns) >= placeShare*float64(x.step.ReadBack) && (x.step.ReadBackAt == "" || ns > x.reads[x.step.ReadBackAt]) {
-			x.step.ReadBackAt = rng
-		}
-	}
+	ranges := x.folded.Keys
+	x.step.Where, x.step.everywhere, x.step.HostLeft = left.named(ranges), all.named(ranges), left.host
+	x.step.AfterRead, x.step.Allocating = x.parts[lateRead].named(ranges), x.parts[lateAllocates].named(ranges)
+	x.step.Behind, x.step.Meanwhile = x.behindWork.named(ranges), x.meanwhile()
+	delete(x.reads, "")
+	names, _ := leading(x.reads, x.step.ReadBack)
+	x.step.ReadBackAt = first(names)
 	delete(x.step.AfterRead.Ranges, x.step.ReadBackAt)
 	delete(x.step.AfterRead.Within, x.step.ReadBackAt)
 	*x = stepLook{step: x.step} // the rest is not needed any more
 }
 
-func (x *latePart) name(names []string) {
+// named is the place with the names of the ranges.
+func (x *latePart) named(names []string) IdlePlace {
 	for n, ns := range x.around {
 		x.Within[names[n]] = ns
 	}
@@ -362,6 +353,7 @@ func (x *latePart) name(names []string) {
 			x.Ranges[names[n]] = ns
 		}
 	}
+	return x.IdlePlace
 }
 
 func (x *latePart) add(o *latePart) {

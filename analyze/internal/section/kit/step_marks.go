@@ -34,10 +34,10 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 		if th == trace.None {
 			continue
 		}
-		kind, dir := uint8(math.MaxUint8), Directions[Direction(c.Kind(i))]
-		staged := CopySide(c, i) == pageable
+		kind := uint8(math.MaxUint8)
+		staged := CopySide(c, i) == MemPageable
 		switch {
-		case dir == "DtoH" && c.Bytes(i) <= ReadBackBytes:
+		case c.Kind(i) == CopyDtoH && c.Bytes(i) <= ReadBackBytes:
 			kind = markReadBack
 			waits[call] = n.SyncCopy || staged && 2*(api.End(int(call))-c.End(i)) <= api.Dur(int(call))
 		case n.AsyncCopy && staged && c.Bytes(i) >= StagedBytes:
@@ -143,10 +143,8 @@ func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 
 // Blocking is the blocking call that at least 30 % of a time is in, or empty.
 func (w *IdlePlace) Blocking(api *trace.API, of int64) string {
-	if list, _ := leading(w.blocking(api), of); len(list) > 0 {
-		return list[0]
-	}
-	return ""
+	list, _ := leading(w.blocking(api), of)
+	return first(list)
 }
 
 // blocking is the time in blocking calls, by name.

@@ -74,7 +74,7 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 		left := idle[timeline.CauseSync] + idle[timeline.CauseHost] + idle[timeline.CauseLaunch]
 		x.leave(max(0, w.Total-left), left)
 	}
-	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == timeline.CauseHost {
+	if x.Meanwhile = s.Meanwhile; len(x.Ranges) == 0 && x.Cause == timeline.CauseHost {
 		x.Loads = s.loadedInGap(in)
 	}
 	threads := map[string]int64{}
