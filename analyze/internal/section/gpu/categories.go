@@ -139,14 +139,9 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 // unnamedFinding reports them from a tenth of the judged time on. share is theirs of the kernel time. A program most of
 // whose kernels are its own is no engine, and its author knows them.
 func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
-	step, largest := in.Step(), -1
-	unknown := func(n int) bool { return n < len(in.Kinds) && !in.Kinds[n].Category.Named() }
-	claims, ns := step.KernelClaims(func(n int) bool {
-		if unknown(n) && (largest < 0 || heavier(in, step, n, largest)) {
-			largest = n
-		}
-		return unknown(n)
-	})
+	step := in.Step()
+	unknown := func(n int) bool { return !in.Kinds[n].Category.Named() }
+	claims, ns, largest := kernelClaims(in, step, unknown)
 	few := step.Share(ns) < leastCategory
 	if few && (share == nil || *share < unnamedShare) {
 		return
@@ -231,9 +226,8 @@ const leastCategory = 0.10
 // categoryFindings name the kinds of kernels that take the judged time, and those that fusion would remove.
 func categoryFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
-	layout, converts := s.KernelClaims(func(n int) bool {
-		return n < len(in.Kinds) && kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name)
-	})
+	convertsLayout := func(n int) bool { return kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name) }
+	layout, converts, _ := kernelClaims(in, s, convertsLayout)
 	if s.Share(converts) > 0 {
 		out.FindAs("layout_conversions", "Kernels that only convert between NCHW and NHWC take "+unit.Percent(s.Share(converts))+" of the "+s.What(),
 			categoryRefs(s, string(kernelname.Memory)),
@@ -241,20 +235,14 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		).Costs(s.Worth(converts), layout...)
 	}
 	var refs []report.MetricRef
-	seen, largest := map[kernelname.Category]bool{}, -1
-	pointwise, ns := s.KernelClaims(func(n int) bool {
-		if n >= len(in.Kinds) || in.Kinds[n].Weak || kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name) {
-			return false
-		}
+	seen := map[kernelname.Category]bool{}
+	pointwise, ns, largest := kernelClaims(in, s, func(n int) bool {
 		c := in.Kinds[n].Category
-		if c != kernelname.Elementwise && c != kernelname.Memory {
+		if in.Kinds[n].Weak || convertsLayout(n) || c != kernelname.Elementwise && c != kernelname.Memory {
 			return false
 		}
 		if !seen[c] {
 			seen[c], refs = true, append(refs, categoryRefs(s, string(c))...)
-		}
-		if largest < 0 || heavier(in, s, n, largest) {
-			largest = n
 		}
 		return true
 	})
@@ -269,21 +257,12 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 			"Layout changes and casts between kernels point at producers and consumers that disagree: the NVTX range around the launch says where.",
 		).At(place).Costs(s.Worth(ns), pointwise...)
 	}
-	top, _ := topKernel(in, s)
+	top := topKernel(in, s)
 	for _, c := range kernelname.Categories {
 		if c == kernelname.Elementwise || c == kernelname.Memory || !c.Named() || c == kernelname.Comm {
 			continue
 		}
-		lead := -1
-		claims, ns := s.KernelClaims(func(n int) bool {
-			if n >= len(in.Kinds) || in.Kinds[n].Category != c || in.Kinds[n].Weak {
-				return false
-			}
-			if lead < 0 || heavier(in, s, n, lead) {
-				lead = n
-			}
-			return true
-		})
+		claims, ns, lead := kernelClaims(in, s, func(n int) bool { return in.Kinds[n].Category == c && !in.Kinds[n].Weak })
 		if s.Share(ns) < leastTold || 2*s.Kernels[lead] > ns && lead == top && 4*s.Kernels[lead] >= s.Compute {
 			continue // the kernel is reported on its own
 		}

@@ -210,16 +210,13 @@ func durations(in *kit.Input, t *kit.Table, s *report.Summary) []kit.Field {
 // noKernels distinguishes two kinds of capture without kernel rows: if nothing was launched, it holds no kernels and
 // their number is 0; if something was, GPU activity was not captured and the number is unknown.
 func noKernels(in *kit.Input, out *kit.Output) {
-	a := &in.Trace.API
-	launched := in.Trace.Graphs.Len() > 0
-	launched = launched || in.CallStats().InCapture(func(n *trace.APIName) bool { return n.Launch }) > 0
 	switch {
-	case launched:
+	case in.Trace.Graphs.Len() > 0 || in.CallStats().InCapture(func(n *trace.APIName) bool { return n.Launch }) > 0:
 		out.Status(report.Unavailable, in.Lack(trace.RoleKernel))
 		return
 	case in.Trace.Tables.Has(trace.RoleAPI):
 		out.Status(report.NotApplicable, "no kernel ran: the capture has CUDA API calls, and no launch among them")
-		out.From(trace.RoleAPI, a.Len(), "nameId")
+		out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
 	default:
 		out.Status(report.Unavailable, in.Lack(trace.RoleKernel))
 		out.From(trace.RoleKernel, 0, "start", "end")
@@ -234,12 +231,11 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	fp32Finding(in, out, s)
 	fp64Finding(in, out, s)
 	graphFinding(out, s)
-	top, ok := topKernel(in, s)
-	if !ok || in.Options.Top < 1 || len(in.Trace.Kernels.Names[top].Name) > maxKernelNameBytes {
+	top := topKernel(in, s)
+	if top < 0 || in.Options.Top < 1 || len(in.Trace.Kernels.Names[top].Name) > maxKernelNameBytes {
 		return
 	}
 	ns, all := s.Kernels[top], s.Compute
-	claims, _ := s.KernelClaims(func(n int) bool { return n == top })
 	title := kit.Quoted(in.Kinds[top].Display) + " takes " + unit.Percent(s.Share(ns)) + " of the " + s.What()
 	evidence := kernelRefs(in, s, top)
 	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), counterAdvice(in))
@@ -252,7 +248,7 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	}
 	f := out.FindAs(id, title, evidence, advice...).At(in.Kinds[top].Display)
 	if s.Share(ns) >= leastTold {
-		f.Costs(s.Worth(ns), claims...)
+		f.Costs(s.Worth(ns), kit.KernelClaim(int32(top), ns))
 	}
 }
 
@@ -264,18 +260,30 @@ func counterAdvice(in *kit.Input) string {
 
 // toldAlone reports whether a kernel is a finding of its own.
 func toldAlone(in *kit.Input, s *kit.Step, name int) bool {
-	top, _ := topKernel(in, s)
+	top := topKernel(in, s)
 	return name == top && float64(s.Kernels[top]) >= largeKernel*float64(s.Compute) && s.Share(s.Kernels[top]) >= leastTold
 }
 
-// topKernel is the name of the kernel with most compute of the judged time.
-func topKernel(in *kit.Input, s *kit.Step) (name int, ok bool) {
-	for n, ns := range s.Kernels[:max(0, len(s.Kernels)-1)] {
-		if ns > 0 && (!ok || heavier(in, s, n, name)) {
-			name, ok = n, true
+// topKernel is the name of the kernel with most compute of the judged time, or -1.
+func topKernel(in *kit.Input, s *kit.Step) int {
+	_, _, top := kernelClaims(in, s, func(int) bool { return true })
+	return top
+}
+
+// kernelClaims are the compute times of some kernels, and the name of the one with most; -1 if there is none. CUDA graphs
+// traced as a whole are not asked for.
+func kernelClaims(in *kit.Input, s *kit.Step, are func(name int) bool) (claims []kit.Claim, ns int64, largest int) {
+	largest = -1
+	claims, ns = s.KernelClaims(func(n int) bool {
+		if n >= len(in.Kinds) || !are(n) {
+			return false
 		}
-	}
-	return name, ok
+		if largest < 0 || heavier(in, s, n, largest) {
+			largest = n
+		}
+		return true
+	})
+	return claims, ns, largest
 }
 
 // heavier reports whether kernel a has more of the judged time than b, or as much and the first name.
@@ -301,11 +309,10 @@ const mostlyGraphs = 0.80
 func graphFinding(out *kit.Output, s *kit.Step) {
 	last := len(s.Kernels) - 1
 	if ns := s.Kernels[last]; s.Share(ns) >= mostlyGraphs {
-		claims, _ := s.KernelClaims(func(n int) bool { return n == last })
 		out.FindAs("dominant_graph", "CUDA graphs take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": the GPU sets the pace, and which kernels run in them was not traced",
 			stepRefs(s, "unit.compute_time", "gpu.compute_time"),
 			"Capture again with --cuda-graph-trace=node: the kernels inside say what to make faster.",
-		).Costs(s.Worth(ns), claims...)
+		).Costs(s.Worth(ns), kit.KernelClaim(int32(last), ns))
 	}
 }
 
@@ -335,25 +342,22 @@ func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(k.Names[a.Name].Name, k.Names[b.Name].Name), cmp.Compare(a.Device, b.Device))
 	})
-	var all int64
-	type sums struct{ count, total int64 }
-	devices := map[int32]sums{}
+	devices := map[int32]kit.Sums{}
 	for _, e := range list {
 		s := devices[e.Device]
-		devices[e.Device] = sums{s.count + e.Count, s.total + e.Total}
-		all += e.Total
+		devices[e.Device] = kit.Sums{Count: s.Count + e.Count, Total: s.Total + e.Total}
 	}
 	for _, d := range slices.Sorted(maps.Keys(devices)) {
 		l := kit.Labels("device", strconv.Itoa(int(d)))
-		out.Source.Rows = devices[d].count
-		out.Int("kernel.total_time", l, devices[d].total)
-		out.Int("kernel.count", l, devices[d].count)
+		out.Source.Rows = devices[d].Count
+		out.Int("kernel.total_time", l, devices[d].Total)
+		out.Int("kernel.count", l, devices[d].Count)
 	}
 	t := out.Table("kernels_per_device")
 	for _, e := range list {
 		t.Partial(append(durations(in, t, e.Summary),
 			kit.Text("kernel_name", k.Names[e.Name].Name), kit.Int("device_id", int64(e.Device)),
-			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", stat.Ratio(e.Total, all)))...)
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", stat.Ratio(e.Total, in.KernelStats().All.Total)))...)
 	}
 	return t
 }

@@ -58,16 +58,7 @@ func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 // arithmetic makes a finding of the kernels whose names tell a type; nil if there are none.
 func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string,
 	are func(string, *kernelname.Info) bool, advice ...string) *kit.Finding {
-	top := -1
-	claims, ns := s.KernelClaims(func(n int) bool {
-		if n >= len(in.Kinds) || !are(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) {
-			return false
-		}
-		if top < 0 || s.Kernels[n] > s.Kernels[top] {
-			top = n
-		}
-		return true
-	})
+	claims, ns, top := kernelClaims(in, s, func(n int) bool { return are(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) })
 	if top < 0 {
 		return nil
 	}
