@@ -211,12 +211,11 @@ func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
 	}
 	out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
 	t := out.Table("host_ranges")
-	var gil int64
 	traced := slices.ContainsFunc(in.Trace.Ranges.Names, func(n trace.RangeName) bool { return trace.WaitsForGIL(n.Text) })
 	for i, r := range x.ranges {
 		name := r.name
 		if trace.WaitsForGIL(name) {
-			gil += r.time
+			x.gil += r.time
 		}
 		if name == "" {
 			name = "(no range)"
@@ -227,7 +226,7 @@ func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
 	}
 	t.Cut(in.Options.Top, "time").Add()
 	if traced {
-		out.Int("host.gil_time", nil, gil)
+		out.Int("host.gil_time", nil, x.gil)
 	}
 }
 
@@ -351,13 +350,10 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 }
 
 func (x *late) gilFinding(out *kit.Output, s *kit.Step) {
-	for _, m := range out.Metrics() {
-		if m.ID == "host.gil_time" && m.Value != nil && *m.Value >= gilShare*float64(x.total) {
-			ns := int64(*m.Value)
-			out.Find("host_gil", []report.MetricRef{kit.Ref("host.gil_time")},
-				"Other threads of the process run Python: move them to a process of their own (tokenizing, HTTP, logging), or let them release the lock.",
-			).OfIdle(s, int64(float64(s.Cause[timeline.CauseHost])*float64(ns)/float64(x.total)), timeline.CauseHost)
-		}
+	if float64(x.gil) >= gilShare*float64(x.total) {
+		out.Find("host_gil", []report.MetricRef{kit.Ref("host.gil_time")},
+			"Other threads of the process run Python: move them to a process of their own (tokenizing, HTTP, logging), or let them release the lock.",
+		).OfIdle(s, int64(float64(s.Cause[timeline.CauseHost])*float64(x.gil)/float64(x.total)), timeline.CauseHost)
 	}
 }
 

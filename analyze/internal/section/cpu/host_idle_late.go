@@ -15,6 +15,7 @@ import (
 type late struct {
 	devices []deviceLate
 	total   int64 // idle time of cause host, over all devices
+	gil     int64 // of it in waits for Python's lock
 	calls   []*lateCall
 	ranges  []*named
 	called  map[string]kit.Called // by the call's name: where most of its time was called from

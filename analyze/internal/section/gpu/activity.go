@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Activity = kit.Section{
@@ -94,10 +95,7 @@ func activity(in *kit.Input, out *kit.Output) {
 		t.Partial(row...)
 	}
 	t.Add()
-	labels := make([]string, s.n)
-	for i := range labels {
-		labels[i] = strconv.FormatInt(s.starts[i]-in.Span.Start, 10)
-	}
+	labels := lists.Map(s.starts[:s.n], func(at int64) string { return strconv.FormatInt(at-in.Span.Start, 10) })
 	draw := func(id, title, unit string, series ...report.Series) {
 		some := false
 		for i := range series {

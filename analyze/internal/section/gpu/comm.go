@@ -323,11 +323,8 @@ func pairedWaits(in *kit.Input) []int64 {
 // if the waits are not known or short, and in a window without steps.
 func waitInStep(in *kit.Input) (ns int64) {
 	waits, s := commWaits(in), in.Step()
-	if len(waits) == 0 || s.Units == 0 {
-		return 0
-	}
-	most, least := extremes(len(waits), func(i int) int64 { return waits[i] })
-	if float64(waits[most]-waits[least]) < commSkewShare*float64(in.Span.Len()) {
+	_, least, ok := commSkew(in, waits)
+	if !ok || s.Units == 0 {
 		return 0
 	}
 	for i := range in.Timeline.Devices {
@@ -338,12 +335,18 @@ func waitInStep(in *kit.Input) (ns int64) {
 	return ns
 }
 
-func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
+// commSkew are the devices that wait most and least; not ok if they wait about as long, or if the waits are not known.
+func commSkew(in *kit.Input, waits []int64) (most, least int, ok bool) {
 	if len(waits) == 0 {
-		return
+		return 0, 0, false
 	}
-	most, least := extremes(len(waits), func(i int) int64 { return waits[i] })
-	if float64(waits[most]-waits[least]) < commSkewShare*float64(in.Span.Len()) {
+	most, least = extremes(len(waits), func(i int) int64 { return waits[i] })
+	return most, least, float64(waits[most]-waits[least]) >= commSkewShare*float64(in.Span.Len())
+}
+
+func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
+	most, least, ok := commSkew(in, waits)
+	if !ok {
 		return
 	}
 	id := func(i int) string { return strconv.Itoa(int(in.Timeline.Devices[i].ID)) }

@@ -343,29 +343,24 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 }
 
 func idleFindings(in *kit.Input, out *kit.Output, found []*deviceIdle) {
-	for i := range found {
-		if found[i].long > 0 {
-			d := in.Timeline.Devices[i]
-			id := strconv.Itoa(int(d.ID))
-			main, _ := extremes(timeline.Causes, func(c int) int64 { return d.Cause[c] })
-			out.Find("gpu_gaps", []report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
-				kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
-					timeline.CauseNames[main], "device", id)},
-				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window ("+in.NarrowFlags()+") before reading ratios.",
-				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.",
-			)
-			break
-		}
+	if i := slices.IndexFunc(found, func(x *deviceIdle) bool { return x.long > 0 }); i >= 0 {
+		d := in.Timeline.Devices[i]
+		id := strconv.Itoa(int(d.ID))
+		main, _ := extremes(timeline.Causes, func(c int) int64 { return d.Cause[c] })
+		out.Find("gpu_gaps", []report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
+			kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
+				timeline.CauseNames[main], "device", id)},
+			"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window ("+in.NarrowFlags()+") before reading ratios.",
+			"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.",
+		)
 	}
-	for i := range found {
-		if found[i].use != nil && found[i].lowUse() >= lowUseShare {
-			id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
-			out.Find("gpu_low_use",
-				[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
-					kit.Ref("gpu.idle_ratio", "device", id)},
-				"The GPU is busy over the window as a whole, but not evenly (nsys' expert rule gpu_time_util). The chart utilisation in report.json shows where: at the ends it is start-up and tail, in a comb the gaps of every step.",
-				"Look at the longest idle gaps for what the launching thread did, and batch more work per step.")
-			return
-		}
+	lowUse := func(x *deviceIdle) bool { return x.use != nil && x.lowUse() >= lowUseShare }
+	if i := slices.IndexFunc(found, lowUse); i >= 0 {
+		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
+		out.Find("gpu_low_use",
+			[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
+				kit.Ref("gpu.idle_ratio", "device", id)},
+			"The GPU is busy over the window as a whole, but not evenly (nsys' expert rule gpu_time_util). The chart utilisation in report.json shows where: at the ends it is start-up and tail, in a comb the gaps of every step.",
+			"Look at the longest idle gaps for what the launching thread did, and batch more work per step.")
 	}
 }

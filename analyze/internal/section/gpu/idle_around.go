@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -166,16 +167,13 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 const hostFuncShare = 0.01
 
 func hostFuncFinding(in *kit.Input, out *kit.Output, found []*deviceIdle) {
-	for i := range found {
-		if float64(found[i].held) < hostFuncShare*float64(in.Span.Len()) {
-			continue
-		}
+	held := func(x *deviceIdle) bool { return float64(x.held) >= hostFuncShare*float64(in.Span.Len()) }
+	if i := slices.IndexFunc(found, held); i >= 0 {
 		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
 		out.Find("host_functions",
 			[]report.MetricRef{kit.Ref("idle.host_function_time", "device", id),
 				kit.Ref("gpu.idle_cause_time", "cause", "dependency", "device", id)},
 			"cudaLaunchHostFunc and host nodes of graphs stop their stream until the host has run the function, on a thread of the driver that other functions wait for too.",
 			"Keep such functions short, or wait on the host for an event instead. The table of host functions says which they are, where the capture has their names.")
-		return
 	}
 }

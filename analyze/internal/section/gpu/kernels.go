@@ -376,11 +376,7 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 	seen := kit.NewCombos(len(k.Names), len(k.Configs))
 	var counts []int64
 	for i := lo; i < hi; i++ {
-		n := seen.Of(k.Name(i), k.Config(i))
-		if int(n) == len(counts) {
-			counts = append(counts, 0)
-		}
-		counts[n]++
+		*lists.At(&counts, seen.Of(k.Name(i), k.Config(i)))++
 	}
 	list := make([]launchConfig, len(k.Names))
 	for n, x := range seen.Keys {

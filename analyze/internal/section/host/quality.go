@@ -221,15 +221,17 @@ func joins(in *kit.Input) bool {
 	return has.KernelCorrelation && has.APICorrelation && has.KernelPID
 }
 
-// doubted lists the subjects of nsys' own messages.
-var doubted = []struct{ code, what string }{
+// doubt is what a kind of nsys' own messages is about.
+type doubt struct{ code, what string }
+
+var doubted = []doubt{
 	{"not_started", "tracing may not have started in some process"},
 	{"events_dropped", "events were dropped"},
 	{"out_of_memory", "the profiler ran out of memory"},
 }
 
 // incomplete lists the kinds of events that such a message says may be missing.
-var incomplete = []struct{ code, what string }{{"cuda_incomplete", "CUDA"}, {"nvtx_incomplete", "NVTX"}}
+var incomplete = []doubt{{"cuda_incomplete", "CUDA"}, {"nvtx_incomplete", "NVTX"}}
 
 // checkMessages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive
 // it: only missing events are evidence of loss.
@@ -246,19 +248,16 @@ func checkMessages(in *kit.Input, out *kit.Output) *checked {
 			errors++
 		}
 	}
-	var said, missing []string
-	for _, m := range doubted {
-		if n := counts[m.code]; n > 0 {
-			lost += n
-			said = append(said, m.what)
+	among := func(kinds []doubt) (list []string) {
+		for _, m := range kinds {
+			if n := counts[m.code]; n > 0 {
+				lost += n
+				list = append(list, m.what)
+			}
 		}
+		return list
 	}
-	for _, m := range incomplete {
-		if n := counts[m.code]; n > 0 {
-			lost += n
-			missing = append(missing, m.what)
-		}
-	}
+	said, missing := among(doubted), among(incomplete)
 	if len(missing) > 0 {
 		said = append(said, strings.Join(missing, " and ")+" events may be missing")
 	}

@@ -156,12 +156,9 @@ func regionTree(in *kit.Input, names *rangeNames) (
 			if node < 0 {
 				continue
 			}
-			c := cells.Of(node, kernel(i)+1)
-			if int(c) == len(works) {
-				works = append(works, regionWork{})
-			}
-			works[c].time += w.Dur(i)
-			works[c].count++
+			sum := lists.At(&works, cells.Of(node, kernel(i)+1))
+			sum.time += w.Dur(i)
+			sum.count++
 			paths.tree[node].add(w.Device(i), w.Proc(i))
 		}
 	}

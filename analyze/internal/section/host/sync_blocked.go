@@ -65,12 +65,8 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		return nil
 	}
 	api, everyone := &in.Trace.API, len(in.Trace.Procs)
-	anonymous := false
-	for _, dev := range in.Timeline.Devices {
-		for i := 0; i < dev.Len() && !anonymous; i++ {
-			anonymous = dev.Proc(i) == trace.None
-		}
-	}
+	procs := procSums(in)
+	anonymous := slices.ContainsFunc(procs, func(s procSum) bool { return s.proc == trace.None && len(s.devices) > 0 })
 	// The moments that are needed, by process of the work, ascending.
 	type moment struct {
 		at  int64
@@ -129,7 +125,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		}
 	}
 	several := func(s procSum) bool { return len(s.devices) > 1 } // a process that ran work on them
-	if len(moments[everyone]) == 0 && !slices.ContainsFunc(procSums(in), several) {
+	if len(moments[everyone]) == 0 && !slices.ContainsFunc(procs, several) {
 		for _, dev := range in.Timeline.Devices {
 			for i := range dev.Len() {
 				work(dev, i)
