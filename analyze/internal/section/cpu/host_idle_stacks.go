@@ -3,6 +3,7 @@ package cpu
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -14,13 +15,8 @@ import (
 // addFrames counts the functions on the stacks of the samples.
 func (x *late) addFrames(t *trace.Trace, sampled map[int64]bool) {
 	f := &t.SampleStack
-	names, of := frameNames(f)
-	count := make([]lateFrame, len(names))
-	copy(count, names)
-	lastIn := make([]int64, len(names))
-	for i := range lastIn {
-		lastIn[i] = math.MinInt64
-	}
+	count, of := frameNames(f)
+	lastIn := slices.Repeat([]int64{math.MinInt64}, len(count))
 	id, wanted := int64(math.MinInt64), false
 	kit.EachFrame(f, func(i int) {
 		if s := f.Stack(i); s != id {
@@ -40,11 +36,7 @@ func (x *late) addFrames(t *trace.Trace, sampled map[int64]bool) {
 			count[n].self++
 		}
 	})
-	for _, c := range count {
-		if c.within > 0 {
-			x.frames = append(x.frames, c)
-		}
-	}
+	x.frames = lists.Filter(count, func(f lateFrame) bool { return f.within > 0 })
 	rankFrames(x.frames)
 }
 

@@ -142,15 +142,6 @@ func insertGap(top []deviceGap, g deviceGap) []deviceGap {
 	return slices.Insert(top, at, g)
 }
 
-// overheadSet is when the profiler was busy with itself.
-func overheadSet(in *kit.Input) interval.Set {
-	list := make([]interval.Interval, 0, len(in.Trace.Overhead))
-	for _, o := range in.Trace.Overhead {
-		list = append(list, interval.Interval{Start: o.Start, End: o.End})
-	}
-	return interval.Of(list)
-}
-
 // deviceIdle visits the gaps of one device, and holds the numbers about them.
 type deviceIdle struct {
 	timeline.Visitor
@@ -174,7 +165,7 @@ func idleByDevice(in *kit.Input) []*deviceIdle {
 func idleLooks(in *kit.Input) []*deviceIdle {
 	return kit.Once(in, "idle looks", func() []*deviceIdle {
 		list := make([]*deviceIdle, len(in.Timeline.Devices))
-		overhead, at, held := overheadSet(in), newIdleMoments(in.Span), newHeldWork(in.Trace)
+		overhead, at, held := kit.Overhead(in.Trace), newIdleMoments(in.Span), newHeldWork(in.Trace)
 		for i := range list {
 			list[i] = newIdleLook(in, in.Timeline.Devices[i], overhead, at, held)
 		}

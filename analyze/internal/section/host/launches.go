@@ -237,10 +237,7 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64,
 	emit func(report.Labels, *kit.Sums) *float64) (storm string) {
 	calls, ran := in.CallStats(), in.KernelStats()
-	var known int64 // kernels whose process is
-	for p := range ran.Procs {
-		known += ran.Procs[p].Count
-	}
+	known := lists.Sum(ran.Procs, func(d kit.DurationStats) int64 { return d.Count }) // kernels whose process is
 	t := out.Table("launches_by_pid")
 	worst := 0.0
 	for p := range in.Trace.Procs {

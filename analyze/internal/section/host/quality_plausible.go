@@ -142,15 +142,13 @@ func checkOverhead(in *kit.Input, out *kit.Output) *checked {
 	}
 	var total int64
 	rows := 0
-	var spans []interval.Interval
 	for i := range list {
 		if in.Host.Holds(list[i].Start) {
 			total += list[i].End - list[i].Start
 			rows++
 		}
-		spans = append(spans, interval.Interval{Start: list[i].Start, End: list[i].End})
 	}
-	ratio := stat.Ratio(interval.Of(spans).Within(in.Span.Start, in.Span.End), in.Span.Len())
+	ratio := stat.Ratio(kit.Overhead(in.Trace).Within(in.Span.Start, in.Span.End), in.Span.Len())
 	out.From(trace.RoleOverhead, rows, "start", "end")
 	out.Int("quality.profiler_overhead", nil, total)
 	out.Metric("quality.profiler_overhead_ratio", nil, ratio)

@@ -120,7 +120,7 @@ func LaunchedIn(in *Input, are func(name int) bool, ns int64) string {
 		folded[string(kernelname.AppendRangeCanonical(nil, rng))] += time
 	}
 	names, _ := leading(folded, ns)
-	return first(names)
+	return lists.Nth(names, 0, "")
 }
 
 // KernelClaim is a part of the compute time of a kernel.

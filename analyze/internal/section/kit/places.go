@@ -30,10 +30,7 @@ func PhaseOf(tag uint32) int { return int(tag&phaseBits) - 1 }
 
 // RangeCell is the cell of a range name that may be missing.
 func RangeCell(name string) report.Cell {
-	if name == "" {
-		return report.S("(no range)")
-	}
-	return report.S(name)
+	return report.S(cmp.Or(name, "(no range)"))
 }
 
 // Path is the place and the next ranges around the innermost, from the inside out: in PyTorch aten::copy_ alone tells

@@ -9,6 +9,7 @@ package kit
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -98,7 +99,7 @@ type Input struct {
 	// Whole is, for the steady part, the input that contains it.
 	Whole *Input
 
-	shared shared
+	shared sync.Map // values that several sections need, by name: see Once
 	walk   gapWalk
 	left   leftOut
 }

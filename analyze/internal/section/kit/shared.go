@@ -12,28 +12,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// shared holds values that several sections need, by name, computed by the first that asks.
-type shared struct{ sync.Map }
-
-// once computes a value the first time it is asked for. A panic is raised again for everyone who asks.
-type once[T any] struct {
-	sync.Once
-	value  T
-	failed any
-}
-
-// Once is a value that several sections need: f computes it for the first that asks, under a name of its own.
+// Once is a value that several sections need: f computes it for the first that asks, under a name of its own. A panic of
+// f is raised for everyone who asks: [Section.run] makes it the status of the section.
 func Once[T any](in *Input, name string, f func() T) T {
-	x, _ := in.shared.LoadOrStore(name, &once[T]{})
-	o := x.(*once[T])
-	o.Do(func() {
-		defer func() { o.failed = recover() }()
-		o.value = f()
-	})
-	if o.failed != nil {
-		panic(o.failed) // f's own panic: [Section.run] makes it the status of every section that asks
-	}
-	return o.value
+	value, _ := in.shared.LoadOrStore(name, sync.OnceValue(f))
+	return value.(func() T)()
 }
 
 // Begin prepares an input for the sections. It computes the shared values that take most memory, one by one, before
@@ -283,6 +266,13 @@ func (s *callStats) InCapture(chosen func(n *trace.APIName) bool) (count int64) 
 		}
 	}
 	return count
+}
+
+// Overhead is when the profiler was busy with itself.
+func Overhead(t *trace.Trace) interval.Set {
+	return interval.Of(lists.Map(t.Overhead, func(o trace.Overhead) interval.Interval {
+		return interval.Interval{Start: o.Start, End: o.End}
+	}))
 }
 
 // OpenRanges is how many ranges of the window were still open when the capture stopped.

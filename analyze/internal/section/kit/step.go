@@ -189,10 +189,8 @@ func AllocationIdle(s *Step, t *trace.Trace) (ns int64, call, rng string) {
 	}
 	list, _ := leading(calls, ns)
 	ranges, _ := s.Allocating.ranges()
-	return ns, first(list), first(ranges)
+	return ns, lists.Nth(list, 0, ""), lists.Nth(ranges, 0, "")
 }
-
-func first(names []string) string { return strings.Join(names[:min(1, len(names))], "") }
 
 // Allocates reports whether a call allocates, frees or pins memory at once. Many such calls wait for the device.
 func Allocates(name string) bool {

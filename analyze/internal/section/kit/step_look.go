@@ -337,7 +337,7 @@ func (x *stepLook) finish() {
 	x.step.Behind, x.step.Meanwhile = x.behindWork.named(ranges), x.meanwhile()
 	delete(x.reads, "")
 	names, _ := leading(x.reads, x.step.ReadBack)
-	x.step.ReadBackAt = first(names)
+	x.step.ReadBackAt = lists.Nth(names, 0, "")
 	delete(x.step.AfterRead.Ranges, x.step.ReadBackAt)
 	delete(x.step.AfterRead.Within, x.step.ReadBackAt)
 	*x = stepLook{step: x.step} // the rest is not needed any more

@@ -144,7 +144,7 @@ func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 // Blocking is the blocking call that at least 30 % of a time is in, or empty.
 func (w *IdlePlace) Blocking(api *trace.API, of int64) string {
 	list, _ := leading(w.blocking(api), of)
-	return first(list)
+	return lists.Nth(list, 0, "")
 }
 
 // blocking is the time in blocking calls, by name.
