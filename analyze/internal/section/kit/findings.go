@@ -3,6 +3,7 @@ package kit
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -318,20 +319,20 @@ func WorthOfWindow(window interval.Interval, ns int64) *report.Worth {
 // sayOfSteady replaces the findings of sections that look at the steady part, and the metrics that they quote: a quoted
 // number of the steady part becomes a metric of its own, steady.ID. Metrics of units cover only that part already; any
 // other number without such a metric is not quoted.
-func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *report.Report) {
-	seen, values := map[string]bool{}, map[string]*report.Metric{}
-	for _, out := range steady {
-		if out == nil {
-			continue
+func (x *Outputs) sayOfSteady(r *report.Report) {
+	defs, values := map[string]*report.MetricDef{}, map[string]*report.Metric{}
+	for _, s := range x.list {
+		for i := range s.Metrics {
+			defs[s.Metrics[i].ID] = &s.Metrics[i]
 		}
+	}
+	for _, out := range x.steady {
 		for _, m := range out.metrics {
 			values[metricKey(m.ID, m.Labels)] = m
 		}
 	}
-	for i, out := range steady {
-		if out == nil {
-			continue
-		}
+	seen := map[string]bool{}
+	for _, out := range x.steady {
 		for _, f := range out.findings {
 			kept := f.Evidence[:0]
 			for _, ref := range f.Evidence {
@@ -353,7 +354,7 @@ func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *
 			}
 			f.Evidence = kept
 		}
-		whole[i].findings = out.findings
+		x.whole[slices.Index(x.list, out.of)].findings = out.findings
 	}
 }
 

@@ -104,28 +104,22 @@ func newLeftOut(in *Input) leftOut {
 	return x
 }
 
-// runEach runs the wanted sections, several at a time, and returns their outputs in the order of the list; nil is the
-// output of the others. If a finding quotes a device or process that is left out, the sections that emit the number run
-// again and keep it.
-func runEach(in *Input, list []*Section, wanted func(*Section) bool) []*Output {
+// runEach runs sections, several at a time, and returns their outputs in the order of the list. If a finding quotes a
+// device or process that is left out, the sections that emit the number run again and keep it.
+func runEach(in *Input, list []*Section) []*Output {
 	in.left = newLeftOut(in)
 	outs := make([]*Output, len(list))
 	order := lists.Indexes[int](len(list))
 	lists.Lead(order, func(i int) bool { return list[i].Gaps == nil })
 	lists.Lead(order, func(i int) bool { return list[i].Long })
-	tasks := early(in, list, wanted)
+	tasks := early(in, list)
 	for _, i := range order {
-		if wanted(list[i]) {
-			tasks = append(tasks, func() { outs[i] = list[i].run(in) })
-		}
+		tasks = append(tasks, func() { outs[i] = list[i].run(in) })
 	}
 	parallel.Do(tasks...)
 	quoted := map[string]bool{}
 	var kept []report.Labels
 	for _, out := range outs {
-		if out == nil {
-			continue
-		}
 		for _, f := range out.findings {
 			for _, ref := range f.Evidence {
 				for label, left := range in.left {
@@ -142,7 +136,7 @@ func runEach(in *Input, list []*Section, wanted func(*Section) bool) []*Output {
 		}
 	}
 	parallel.Each(len(list), func(i int) {
-		if outs[i] != nil && slices.ContainsFunc(list[i].Metrics, func(d report.MetricDef) bool { return quoted[d.ID] }) {
+		if slices.ContainsFunc(list[i].Metrics, func(d report.MetricDef) bool { return quoted[d.ID] }) {
 			outs[i] = list[i].run(in)
 		}
 	})

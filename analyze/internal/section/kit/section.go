@@ -205,18 +205,18 @@ type Outputs struct {
 	in     *Input
 	list   []*Section
 	whole  []*Output
-	steady []*Output // of the steady part, nil for sections without; nil if there is none
+	steady []*Output // of the steady part, if there is one: of the sections whose findings describe it
 }
 
 // Compute runs the sections, several at a time.
 func Compute(sections []*Section, in *Input) *Outputs {
 	x := &Outputs{in: in}
-	x.list = slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
-	x.whole = runEach(in, x.list, func(*Section) bool { return true })
+	x.list = lists.Filter(sections, func(s *Section) bool { return s.applies(in) })
+	x.whole = runEach(in, x.list)
 	if in.Steady != nil {
-		again := slices.DeleteFunc(slices.Clone(x.list), func(s *Section) bool { return !s.Steady })
+		again := lists.Filter(x.list, func(s *Section) bool { return s.Steady })
 		Begin(again, in.Steady)
-		x.steady = runEach(in.Steady, x.list, func(s *Section) bool { return s.Steady })
+		x.steady = runEach(in.Steady, again)
 	}
 	return x
 }
@@ -225,15 +225,7 @@ func Compute(sections []*Section, in *Input) *Outputs {
 //
 // Attachments are tables too long for the report: they are written as CSV only.
 func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
-	if x.steady != nil {
-		defs := map[string]*report.MetricDef{}
-		for _, s := range x.list {
-			for i := range s.Metrics {
-				defs[s.Metrics[i].ID] = &s.Metrics[i]
-			}
-		}
-		sayOfSteady(x.whole, x.steady, defs, r)
-	}
+	x.sayOfSteady(r)
 	var list []*Finding
 	for _, out := range x.whole {
 		r.Sections = append(r.Sections, out.section)

@@ -41,13 +41,13 @@ func Begin(sections []*Section, in *Input) {
 
 // early are the computations of shared values that take long: the visit of the devices, which most sections wait for,
 // comes first. A panic is raised again for the sections that ask for the value.
-func early(in *Input, list []*Section, wanted func(*Section) bool) (tasks []func()) {
+func early(in *Input, list []*Section) (tasks []func()) {
 	if in.NoTrace {
 		return nil
 	}
 	tasks = append(tasks, func() { quietly(in, visitTogether) })
 	for _, s := range list {
-		if s.Early != nil && wanted(s) {
+		if s.Early != nil {
 			tasks = append(tasks, func() { quietly(in, s.Early) })
 		}
 	}
