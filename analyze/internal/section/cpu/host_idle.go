@@ -303,7 +303,7 @@ func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleSched, in.Trace.Sched.Len(), "start", "cpu", "isSchedIn", "globalTid")
 	out.Int("host.thread_count", nil, x.threads)
 	out.Int("host.cpu_count", nil, x.cpus)
-	off := lists.Sum(x.devices, func(d deviceLate) int64 { return d.causes[timeline.HostNotScheduled] })
+	off := lists.Sum(x.devices, func(d *deviceLate) int64 { return d.causes[timeline.HostNotScheduled] })
 	if off == 0 || len(x.instead) == 0 {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 // late describes launching threads while devices waited for them.
 type late struct {
-	devices []deviceLate
+	devices []*deviceLate
 	total   int64 // idle time of cause host, over all devices
 	gil     int64 // of it in waits for Python's lock
 	calls   []*lateCall
@@ -68,8 +68,8 @@ func newLate(in *kit.Input) *late {
 	x := &late{devices: looks.devices, processes: t.Programs}
 	in.Visit(in.Timeline, looks.visitors())
 	looks.seen.free(t)
-	for i := range x.devices {
-		x.devices[i].finish()
+	for _, d := range x.devices {
+		d.finish()
 	}
 	type call struct {
 		cause int
@@ -78,8 +78,7 @@ func newLate(in *kit.Input) *late {
 	calls, ranges := kit.NewTally[call, lateCall](), make([]int64, len(t.Ranges.Names)+1)
 	stacks, instead := map[int64]kit.StackTime{}, map[int64]int64{}
 	sampled, python := map[int64]bool{}, map[int32]bool{}
-	for i := range x.devices {
-		d := &x.devices[i]
+	for _, d := range x.devices {
 		x.total += lists.Total(d.causes[:])
 		for key, c := range d.calls {
 			sum := calls.At(call{key.Cause, key.Name(t)})
@@ -185,26 +184,24 @@ func (x *observers) free(t *trace.Trace) {
 
 // looks go through the gaps of the devices.
 type looks struct {
-	devices []deviceLate
+	devices []*deviceLate
 	seen    *observers
 }
 
 func lateLooks(in *kit.Input) *looks {
 	return kit.Once(in, "host idle looks", func() *looks {
-		x := &looks{devices: make([]deviceLate, len(in.Timeline.Devices)), seen: newObservers(in)}
-		for i := range x.devices {
-			x.devices[i].look(in, x.seen, i < kit.MaxDevices)
+		x := &looks{seen: newObservers(in)}
+		for i := range in.Timeline.Devices {
+			d := &deviceLate{}
+			d.look(in, x.seen, i < kit.MaxDevices)
+			x.devices = append(x.devices, d)
 		}
 		return x
 	})
 }
 
 func (x *looks) visitors() []*timeline.Visitor {
-	list := make([]*timeline.Visitor, len(x.devices))
-	for i := range list {
-		list[i] = &x.devices[i].Visitor
-	}
-	return list
+	return lists.Map(x.devices, func(d *deviceLate) *timeline.Visitor { return &d.Visitor })
 }
 
 // look prepares the visit of one device. Unless it is split, nobody asks what its launching thread did: every device

@@ -86,43 +86,28 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		lists.Sort(moments[p], func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	}
 	worked := make([]int64, len(rows))
-	// The time that ran so far, and the interval that may continue, by process of the work.
-	type ran struct{ closed, start, end int64 }
-	sums := make([]ran, everyone+1)
-	for p := range sums {
-		sums[p].start, sums[p].end = math.MinInt64, math.MinInt64
-	}
+	ran := slices.Repeat([]kit.Covered{{Reached: math.MinInt64 / 2}}, everyone+1) // so far, by process of the work
 	// tell answers the moments of one process up to a time before which all work is known.
 	tell := func(p int, until int64) {
-		list, r := moments[p], &sums[p]
-		for len(list) > 0 && list[0].at <= until {
+		list, r := moments[p], &ran[p]
+		for ; len(list) > 0 && list[0].at <= until; list = list[1:] {
 			m := list[0]
-			worked[m.row] += m.sum * (r.closed + max(0, min(m.at, r.end)-r.start))
-			list = list[1:]
+			worked[m.row] += m.sum * (r.Ns - max(0, r.Reached-m.at)) // less what ran after the moment
 		}
 		moments[p] = list
 	}
 	work := func(d *timeline.Device, i int) {
 		start, end := max(d.Start(i), in.Span.Start), min(d.End(i), in.Span.End)
-		if end <= start {
-			return
-		}
 		add := func(p int) {
-			if len(moments[p]) > 0 && moments[p][0].at <= start {
+			if len(moments[p]) > 0 {
 				tell(p, start)
+				ran[p].Add(start, end)
 			}
-			r := &sums[p]
-			if start > r.end {
-				r.closed, r.start, r.end = r.closed+r.end-r.start, start, start
-			}
-			r.end = max(r.end, end)
 		}
-		if p := d.Proc(i); p != trace.None && len(moments[p]) > 0 {
+		if p := d.Proc(i); p != trace.None {
 			add(int(p))
 		}
-		if len(moments[everyone]) > 0 {
-			add(everyone)
-		}
+		add(everyone)
 	}
 	several := func(s procSum) bool { return len(s.devices) > 1 } // a process that ran work on them
 	if len(moments[everyone]) == 0 && !slices.ContainsFunc(procs, several) {
