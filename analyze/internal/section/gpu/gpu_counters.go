@@ -325,18 +325,18 @@ func (c *counted) kernels() {
 	}
 	k := &c.in.Trace.Kernels
 	for _, d := range c.in.Timeline.Devices {
-		for at, name := range kernelCounters {
-			s := c.series(d.ID, name)
-			if s == nil {
+		for column, name := range kernelCounters {
+			at := slices.IndexFunc(c.list, func(s *series) bool { return s.device == d.ID && s.name == name && !s.clock })
+			if at < 0 {
 				continue
 			}
-			from := 0
+			s, from := c.list[at], 0
 			for w := range d.Len() {
 				if d.Kind(w) != timeline.KernelWork {
 					continue
 				}
 				if p, ok := place[k.Name(d.Row(w))]; ok {
-					sums[p][at].add(s, &from, d.Start(w), d.End(w))
+					sums[p][column].add(s, &from, d.Start(w), d.End(w))
 				}
 			}
 		}
@@ -358,15 +358,6 @@ func (c *counted) kernels() {
 		}
 	}
 	t.Add()
-}
-
-func (c *counted) series(device int32, name string) *series {
-	for _, s := range c.list {
-		if s.device == device && s.name == name && !s.clock {
-			return s
-		}
-	}
-	return nil
 }
 
 // clocks emits the clocks while the device worked, and warns if a device slowed down.

@@ -286,7 +286,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 		if s.Units > 0 {
 			out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
 			out.Source.With(trace.RoleAPI, "start", "end", "globalTid")
-			out.Float("unit.idle_range_time", kit.Labels("range", r), float64(s.RangeTime(r))/float64(s.Units))
+			out.Float("unit.idle_range_time", kit.Labels("range", r), float64(s.Where.Within[r])/float64(s.Units))
 			evidence = append(evidence, kit.Ref("unit.idle_range_time", "range", r))
 		}
 	}

@@ -77,7 +77,7 @@ var Memcpy = kit.Section{
 		{ID: "memcpy_stats", Title: "Copies", File: "memcpy_stats.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NsCol("duration", "Duration", "duration_us"),
 			kit.BytesCol("bytes", "Bytes"),
-			gigabytesCol("bandwidth", "Bandwidth"),
+			bandwidthCol("bandwidth", "Bandwidth", "bandwidth_gbps"),
 			kit.TextCol("direction", "Direction"),
 			kit.TextCol("kind", "Memory"),
 			kit.MomentCol("start", "Start", "start_ns"),
@@ -234,14 +234,11 @@ func amountColumns(first ...report.Column) []report.Column {
 		kit.FloatCol("mean_bytes", "Mean size", report.Bytes).Merged(report.RatioOf("bytes", "count")),
 		kit.Wide(kit.FloatCol("p50_bytes", "p50 size", report.Bytes)).Merged(report.Same),
 		kit.Wide(kit.BytesCol("max_bytes", "Max size")).Merged(report.Max),
-		gigabytesCol("throughput", "Throughput").Merged(report.RatioOf("bytes", "total")),
+		bandwidthCol("throughput", "Throughput", "bandwidth_gbps").Merged(report.RatioOf("bytes", "total")),
 	)
 }
 
-// gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
-func gigabytesCol(id, title string) report.Column { return bandwidthCol(id, title, "bandwidth_gbps") }
-
-// bandwidthCol is a throughput under another name.
+// bandwidthCol is a throughput, written to CSV in GB/s (10^9 bytes per second): bandwidth_gbps is profilemate's name.
 func bandwidthCol(id, title, csv string) report.Column {
 	c := kit.FloatCol(id, title, report.BytesPerSec)
 	c.CSV = []report.CSVCol{{Name: csv, Exp10: -9}}

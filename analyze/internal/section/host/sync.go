@@ -232,10 +232,11 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 		evidence = append(evidence, kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio"))
 	}
 	step, async := in.Step(), in.Engine().AsyncScheduling()
-	site := step.Where.Blocking(&in.Trace.API, step.SyncIdle())
+	idle := step.IdleOf(timeline.CauseSync)
+	site := step.Where.Blocking(&in.Trace.API, idle)
 	advice := []string{"Launch the next step before waiting for this one: the time after each wait is lost." + async}
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
-	case step.Share(step.SyncIdle()) >= syncIdleWindow:
+	case step.Share(idle) >= syncIdleWindow:
 		advice[0] = "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one." + async
 	case busy != nil && *busy < syncGPUWait:
 		advice[0] = "For much of the wait, no GPU work of the process runs: it waits for another rank or for work that " +
@@ -250,7 +251,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 			after = timeline.CauseLaunch
 		}
 		switch {
-		case 2*step.SyncIdle() >= step.Idle:
+		case 2*idle >= step.Idle:
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		case step.Cause[after] > step.Cause[timeline.CauseSync]:
 			follows, at := afterWait(in, after)
@@ -258,7 +259,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 		}
 		title += kit.Stall(step)
 	}
-	out.FindAs("sync", title, evidence, advice...).At(place).OfIdle(step, step.SyncIdle(), barrierIdle...)
+	out.FindAs("sync", title, evidence, advice...).At(place).OfIdle(step, idle, barrierIdle...)
 }
 
 // afterWait says where the idle time is that follows a wait, as the end of a sentence, and names the place if most of

@@ -29,9 +29,7 @@ const (
 
 // TwoTimes describes the judged steps if they have two kinds of times; nil if they do not.
 func TwoTimes(units *workunit.Result) *Bimodal {
-	judged := units.Judged()
-	times := lists.Map(judged, func(u int32) int64 { return units.Units[u].Time() })
-	return bimodal(times)
+	return bimodal(lists.Map(units.Judged(), func(u int32) int64 { return units.Units[u].Time() }))
 }
 
 // bimodal cuts times, in the order in which they ran, in two so that the variance between the parts is largest.

@@ -149,9 +149,6 @@ func (s *Step) IdleOf(cause int) int64 {
 	return s.Cause[cause]
 }
 
-// SyncIdle is the idle time of cause sync that is not caused by reading values back.
-func (s *Step) SyncIdle() int64 { return s.IdleOf(timeline.CauseSync) }
-
 // IdleClaims claim ns of idle time of some causes, taken in their order.
 func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {
 	for _, c := range causes {

@@ -17,22 +17,6 @@ func (w *gapWalk) add(in *Input, s *Section) {
 	w.makers = append(w.makers, func() []*timeline.Visitor { return s.Gaps(in) })
 }
 
-// visit goes through the devices once.
-func (w *gapWalk) visit(devices []*timeline.Device, threads *timeline.Threads) {
-	var sets [][]*timeline.Visitor
-	for _, visitors := range w.makers {
-		if set := visitors(); len(set) > 0 {
-			sets = append(sets, set)
-		}
-	}
-	if len(sets) == 0 {
-		return
-	}
-	parallel.Each(len(devices), func(d int) {
-		devices[d].Visit(threads, lists.Map(sets, func(set []*timeline.Visitor) *timeline.Visitor { return set[d] })...)
-	})
-}
-
 // Visit makes sure that the visitors, one for each device of a timeline, have visited their devices: together with
 // those of the other sections if [Begin] knows them, else alone.
 func (in *Input) Visit(tl *timeline.Timeline, visitors []*timeline.Visitor) {
@@ -44,12 +28,25 @@ func (in *Input) Visit(tl *timeline.Timeline, visitors []*timeline.Visitor) {
 	})
 }
 
+// visitTogether goes through the devices once, with the visitors of all sections.
 func visitTogether(in *Input) {
 	if in.walk.with != nil {
 		in = in.walk.with
 	}
 	Once(in, "gaps", func() (none struct{}) {
-		in.walk.visit(in.Timeline.Devices, in.Threads)
+		var sets [][]*timeline.Visitor
+		for _, visitors := range in.walk.makers {
+			if set := visitors(); len(set) > 0 {
+				sets = append(sets, set)
+			}
+		}
+		if len(sets) == 0 {
+			return none
+		}
+		parallel.Each(len(in.Timeline.Devices), func(d int) {
+			visitors := lists.Map(sets, func(set []*timeline.Visitor) *timeline.Visitor { return set[d] })
+			in.Timeline.Devices[d].Visit(in.Threads, visitors...)
+		})
 		return none
 	})
 }

@@ -162,12 +162,7 @@ func (s *Step) ReadBackIdle() int64 {
 }
 
 // IdleLeft is the idle time without the part of the finding on reading values back.
-func (s *Step) IdleLeft() int64 {
-	if s.ReadBacksTold() {
-		return s.Idle - s.ReadBackIdle()
-	}
-	return s.Idle
-}
+func (s *Step) IdleLeft() int64 { return s.Idle - s.IdleOf(CauseReadBack) }
 
 // What names the judged time.
 func (s *Step) What() string {

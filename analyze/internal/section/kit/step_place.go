@@ -93,7 +93,7 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 		}
 	}
 	if x.Cause == timeline.CauseSync {
-		calls, of = w.blocking(&t.API), s.SyncIdle()
+		calls, of = w.blocking(&t.API), s.IdleOf(timeline.CauseSync)
 	}
 	x.Calls, _ = leading(calls, of)
 	if len(x.Calls) > 0 && x.Host == timeline.HostOS {

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -171,9 +172,6 @@ func (x *IdleSite) Place() string {
 	return strings.Join(x.Calls, ", ")
 }
 
-// RangeTime is judged idle time in a range, those inside it counted too.
-func (s *Step) RangeTime(name string) int64 { return s.Where.Within[name] }
-
 // Advice are the two lines that the evidence selects.
 func (x *IdleSite) Advice(in *Input) []string {
 	where := "The table of the longest idle gaps has what ran before and after them."
@@ -203,7 +201,7 @@ func (x *IdleSite) Advice(in *Input) []string {
 	}
 	switch x.Host {
 	case timeline.HostOS:
-		switch x.group() {
+		switch OSGroup(lists.Nth(x.Calls, 0, "")) {
 		case OSDisk:
 			return []string{"The thread reads or writes files: read them ahead in large blocks, on a thread that does not launch, or keep the data in memory.", where}
 		case OSSleep:
@@ -246,12 +244,4 @@ func ahead(s *Step, engine Engine) string {
 func (x *IdleSite) named(words ...string) bool {
 	text := strings.ToLower(strings.Join(x.Ranges, " ") + " " + x.Chain + " " + x.Meanwhile.Range)
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
-}
-
-// group is that of the first call of the operating system; empty if none is named.
-func (x *IdleSite) group() string {
-	if len(x.Calls) == 0 {
-		return ""
-	}
-	return OSGroup(x.Calls[0])
 }
