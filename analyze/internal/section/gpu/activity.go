@@ -22,7 +22,7 @@ var Activity = kit.Section{
 		{ID: "activity", Title: "Activity", File: "activity.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.MomentCol("start", "From", "start_ns", "start_ms"),
 			kit.RatioCol("busy", "GPU use", "pct_gpu_use"),
-			kit.CountCSVCol("launches", "Launches", "launch_count"),
+			kit.CountCol("launches", "Launches", "launch_count"),
 			kit.NsCol("sync", "Blocking sync", "sync_time_ms"),
 			kit.BytesCol("copied", "Copied"),
 			kit.RatioCol("in_graphs", "In CUDA graphs", "pct_in_graphs"),

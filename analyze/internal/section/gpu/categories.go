@@ -40,7 +40,7 @@ var Categories = kit.Section{
 			ID: "unnamed_kernels", Title: "Kernels whose names do not say what they do", File: "unnamed_kernels.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.NameCol("kernel_name", "Kernel"), kit.TextCol("category", "Category"),
-				kit.CountCSVCol("count", "Calls", "call_count"), kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+				kit.CountCol("count", "Calls", "call_count"), kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
 				kit.RatioCol("share", "Share", "pct_total_time"),
 			},
 		},
@@ -198,11 +198,11 @@ func emitGroup(o *kit.Output, label string, g *kernelGroup) {
 func groupColumns(column, heading string) []report.Column {
 	return []report.Column{
 		kit.TextCol(column, heading).Merged(report.Key),
-		kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
+		kit.CountCol("count", "Calls", "call_count").Merged(report.Sum),
 		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
 		kit.RatioCol("share", "Share", "pct_total_time").Merged(report.PartOf("total")),
 		kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
-		kit.Wide(kit.CountCSVCol("names", "Distinct kernels", "kernel_names")).Merged(report.Max),
+		kit.Wide(kit.CountCol("names", "Distinct kernels", "kernel_names")).Merged(report.Max),
 		kit.NameCol("top_kernel", "Top kernel").Merged(report.OfMost),
 	}
 }

@@ -60,7 +60,7 @@ var Comm = kit.Section{
 		{ID: "comm", Title: "Collectives", File: "comm.csv", Columns: []report.Column{
 			kit.TextCol("collective", "Collective").Merged(report.Key),
 			kit.TextCol("library", "Library").Merged(report.Key),
-			kit.CountCSVCol("count", "Kernels", "call_count").Merged(report.Sum),
+			kit.CountCol("count", "Kernels", "call_count").Merged(report.Sum),
 			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
 			kit.RatioCol("share", "Of kernel time", "pct_total_kernel_time").Merged(report.Leave),
 			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),

@@ -32,7 +32,7 @@ var Components = kit.Section{
 			kit.TextCol("component", "Component").Merged(report.Key),
 			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
 			kit.RatioCol("share", "Share", "pct_total_time").Merged(report.PartOf("total")),
-			kit.CountCSVCol("count", "Kernels", "kernel_count").Merged(report.Sum),
+			kit.CountCol("count", "Kernels", "kernel_count").Merged(report.Sum),
 			kit.NsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms").Merged(report.Sum),
 			kit.NsCol("by_name", "By name", "by_name_ns", "by_name_ms").Merged(report.Sum),
 		}},

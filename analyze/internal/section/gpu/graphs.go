@@ -48,7 +48,7 @@ var Graphs = kit.Section{
 			kit.IDCol("graph_id", "Graph"),
 			kit.IDCol("graph_exec_id", "Exec"),
 			kit.TextCol("signature", "Kernels' hash"),
-			kit.CountCSVCol("count", "Launches", "launch_count"),
+			kit.CountCol("count", "Launches", "launch_count"),
 			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
 			kit.MeanCol("mean", "Mean", "avg_duration_us"),
 			kit.MeanCol("p50", "p50", "p50_duration_us"),

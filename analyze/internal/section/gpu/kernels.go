@@ -49,7 +49,7 @@ var Kernels = kit.Section{
 			kit.Wide(report.Column{ID: "weak", Title: "Weak word", Kind: report.Bool}).Merged(report.Key),
 			kit.Wide(kit.TextCol("library", "Library")).Merged(report.Key),
 			kit.Wide(kit.IDCol("device_id", "GPU")).Merged(report.OneDevice),
-			kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
+			kit.CountCol("count", "Calls", "call_count").Merged(report.Sum),
 			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
 			kit.RatioCol("share", "Share", "pct_total_kernel_time").Merged(report.PartOf("total")),
 			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
@@ -67,7 +67,7 @@ var Kernels = kit.Section{
 			Columns: []report.Column{
 				kit.NameCol("kernel_name", "Kernel").Merged(report.Key),
 				kit.IDCol("device_id", "GPU").Merged(report.Device),
-				kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Same),
+				kit.CountCol("count", "Calls", "call_count").Merged(report.Same),
 				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Same),
 				kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.Same),
 				kit.Wide(kit.NsCol("min", "Min", "min_duration_us")).Merged(report.Same),

@@ -67,7 +67,7 @@ var Memcpy = kit.Section{
 			kit.NameCol("api_name", "API"),
 			kit.TextCol("direction", "Direction"),
 			kit.TextCol("kind", "Memory"),
-			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.CountCol("count", "Calls", "call_count"),
 			kit.NsCol("total", "Call time", "total_time_ns", "total_time_ms"),
 			kit.MeanCol("mean", "Mean", "avg_duration_us"),
 			kit.NsCol("max", "Max", "max_duration_us"),
@@ -92,7 +92,7 @@ var Memcpy = kit.Section{
 				kit.Wide(kit.IDCol("device_id", "GPU")),
 				kit.NameCol("range_name", "Range"),
 				kit.Wide(kit.NameCol("phase", "Phase")),
-				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.CountCol("count", "Calls", "call_count"),
 				kit.NsCol("call", "Call time", "api_time_ms"),
 				kit.Wide(kit.NsCol("longest", "Longest call", "max_api_time_us")),
 				kit.NsCol("gpu", "GPU time", "gpu_time_ms"),
@@ -225,7 +225,7 @@ func (a *amount) fields(first ...kit.Field) []kit.Field {
 
 func amountColumns(first ...report.Column) []report.Column {
 	return append(first,
-		kit.CountCSVCol("count", "Count", "call_count").Merged(report.Sum),
+		kit.CountCol("count", "Count", "call_count").Merged(report.Sum),
 		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
 		kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
 		kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")).Merged(report.Same),

@@ -46,7 +46,7 @@ var NVTX = kit.Section{
 			kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms").Merged(report.Sum.First()),
 			kit.NsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms").Merged(report.Sum),
 			kit.RatioCol("self_share", "Self share", "pct_self_of_kernel_time").Merged(report.PartOf("self")),
-			kit.CountCSVCol("kernels", "Kernels", "kernel_count").Merged(report.Sum),
+			kit.CountCol("kernels", "Kernels", "kernel_count").Merged(report.Sum),
 			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms").Merged(report.Sum),
 			kit.Wide(kit.NsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")).Merged(report.Sum),
 			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("sum", "count")),

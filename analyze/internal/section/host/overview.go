@@ -50,7 +50,7 @@ var Overview = kit.Section{
 			kit.FloatCol("memory_bandwidth_bytes_per_s", "Memory bandwidth", report.BytesPerSec).Merged(report.Same),
 			kit.Wide(kit.FloatCol("clock_hz", "Clock", report.PerSecond)).Merged(report.Same),
 			kit.TextCol("pids", "PIDs").Merged(report.Same),
-			kit.CountCSVCol("kernels", "Kernels", "kernel_count").Merged(report.Same),
+			kit.CountCol("kernels", "Kernels", "kernel_count").Merged(report.Same),
 			kit.NsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms").Merged(report.Same),
 			kit.NsCol("busy", "Busy", "busy_ms").Merged(report.Same),
 			kit.RatioCol("busy_ratio", "Busy", "busy_pct_of_window").Merged(report.Same),

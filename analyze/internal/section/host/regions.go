@@ -32,7 +32,7 @@ var Regions = kit.Section{
 			kit.IDCol("device_id", "GPU"),
 			kit.NsCol("total", "GPU time", "total_ms"),
 			kit.RatioCol("share", "Share", "pct_of_kernel_time"),
-			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.CountCol("kernels", "Kernels", "kernel_count"),
 		}},
 		{ID: "region_kernels", Title: "Kernels by region", File: "region_kernels.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("region", "Region"),

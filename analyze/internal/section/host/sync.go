@@ -52,7 +52,7 @@ var Sync = kit.Section{
 	Tables: []report.Table{
 		{ID: "sync", Title: "Blocking calls", File: "sync.csv", Columns: []report.Column{
 			kit.NameCol("api_name", "API").Merged(report.Key),
-			kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
+			kit.CountCol("count", "Calls", "call_count").Merged(report.Sum),
 			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
 			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
 			kit.MeanCol("p50", "p50", "p50_duration_us").Merged(report.PercentileOf("api", 0.5)),
@@ -66,7 +66,7 @@ var Sync = kit.Section{
 			kit.IDCol("pid", "PID"),
 			kit.IDCol("tid", "TID"),
 			kit.NameCol("thread_name", "Thread"),
-			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.CountCol("count", "Calls", "call_count"),
 			kit.NsCol("total", "Total", "total_time_ms"),
 			kit.RatioCol("share", "Of window", "pct_of_window"),
 			kit.RatioCol("gpu_busy", "GPU at work", "pct_gpu_busy"),
@@ -77,7 +77,7 @@ var Sync = kit.Section{
 				kit.Wide(kit.NameCol("within", "Within")),
 				kit.NameCol("phase", "Phase"),
 				kit.NameCol("api_name", "API"),
-				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.CountCol("count", "Calls", "call_count"),
 				kit.NsCol("total", "Total", "total_time_ms"),
 				kit.MeanCol("mean", "Mean", "avg_duration_us"),
 				kit.NsCol("max", "Max", "max_duration_us"),
@@ -86,7 +86,7 @@ var Sync = kit.Section{
 			Columns: []report.Column{
 				kit.NameCol("api_name", "API").Merged(report.Key),
 				kit.TextCol("kind", "Kind").Merged(report.Key),
-				kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
+				kit.CountCol("count", "Calls", "call_count").Merged(report.Sum),
 				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
 				kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
 				kit.MeanCol("p50", "p50", "p50_duration_us").Merged(report.PercentileOf("api", 0.5)),

@@ -41,7 +41,7 @@ var TorchOps = kit.Section{
 			kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"),
 			kit.NsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
 			kit.RatioCol("share", "Self share", "pct_self_of_kernel_time"),
-			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.CountCol("kernels", "Kernels", "kernel_count"),
 			kit.NsCol("host", "Host time", "host_time_ns", "host_time_ms"),
 			kit.NsCol("host_self", "Self host time", "host_time_self_ns", "host_time_self_ms"),
 			kit.MeanCol("mean", "Host mean", "avg_host_us"),

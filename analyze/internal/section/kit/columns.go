@@ -5,82 +5,59 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // The columns that tables share. CSV names follow nsys-llm-explainer, whose files are read by existing scripts.
 //
 // A table is declared as data, one column a line: report.Column literals, or these constructors for the usual kinds.
+// Names of CSV columns may follow; without them it is the id.
+var (
+	NameCol  = column(report.Name, "")
+	TextCol  = column(report.Text, "")
+	CountCol = column(report.Int, report.Count)
+	BytesCol = column(report.Int, report.Bytes)
 
-func NameCol(id, title string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Name}
-}
+	// IDCol is an integer that names something and is never added up: a device, a pid.
+	IDCol = column(report.Int, "")
 
-func TextCol(id, title string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Text}
-}
+	// NsCol is a duration in whole nanoseconds, MeanCol one that need not be whole. CSV names say their scale: …_ns, …_us,
+	// …_ms.
+	NsCol     = column(report.Int, report.Nanoseconds)
+	MeanCol   = column(report.Float, report.Nanoseconds)
+	MomentCol = column(report.Moment, report.Nanoseconds)
 
-func CountCol(id, title string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Count}
-}
+	// RatioCol is a share; CSV files write it in percent.
+	RatioCol = column(report.Float, report.Ratio)
+)
 
-// IDCol is an integer that names something and is never added up: a device, a pid.
-func IDCol(id, title string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Int}
-}
-
-// NsCol is a duration in whole nanoseconds, written to CSV under the given names, each with its scale: …_ns, …_us,
-// …_ms.
-func NsCol(id, title string, csv ...string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Nanoseconds, CSV: scaled(csv)}
-}
-
-// MeanCol is a duration that need not be whole.
-func MeanCol(id, title string, csv ...string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Nanoseconds, CSV: scaled(csv)}
-}
-
-func MomentCol(id, title string, csv ...string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Moment, Unit: report.Nanoseconds, CSV: scaled(csv)}
-}
-
-func BytesCol(id, title string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Bytes}
-}
-
-// RatioCol is a share; CSV files write it in percent under the given names.
-func RatioCol(id, title string, csv ...string) report.Column {
-	c := report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Ratio}
-	for _, n := range csv {
-		c.CSV = append(c.CSV, report.CSVCol{Name: n, Exp10: 2})
+func column(kind report.Kind, unit string) func(id, title string, csv ...string) report.Column {
+	return func(id, title string, csv ...string) report.Column {
+		return report.Column{ID: id, Title: title, Kind: kind, Unit: unit, CSV: lists.Map(csv, func(n string) report.CSVCol {
+			return report.CSVCol{Name: n, Exp10: exponent(unit, n)}
+		})}
 	}
-	return c
+}
+
+// exponent is the power of ten by which a CSV column differs from the table's.
+func exponent(unit, name string) int {
+	switch {
+	case unit == report.Ratio:
+		return 2
+	case unit != report.Nanoseconds:
+		return 0
+	case strings.HasSuffix(name, "_us"):
+		return -3
+	case strings.HasSuffix(name, "_ms"):
+		return -6
+	case strings.HasSuffix(name, "_s"):
+		return -9
+	}
+	return 0
 }
 
 func Wide(c report.Column) report.Column {
 	c.Wide = true
-	return c
-}
-
-func scaled(names []string) []report.CSVCol {
-	var cols []report.CSVCol
-	for _, n := range names {
-		exp := 0
-		switch {
-		case strings.HasSuffix(n, "_us"):
-			exp = -3
-		case strings.HasSuffix(n, "_ms"):
-			exp = -6
-		case strings.HasSuffix(n, "_s"):
-			exp = -9
-		}
-		cols = append(cols, report.CSVCol{Name: n, Exp10: exp})
-	}
-	return cols
-}
-
-func CountCSVCol(id, title, csv string) report.Column {
-	c := CountCol(id, title)
-	c.CSV = []report.CSVCol{{Name: csv}}
 	return c
 }
 
