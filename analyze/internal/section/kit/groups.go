@@ -159,6 +159,9 @@ func statsOf(s stat.Merged) DurationStats {
 	return d
 }
 
+// stats are those of the numbers of some keys, each sorted.
+func (g *Groups) stats(keys []int) DurationStats { return statsOf(g.Together(keys)) }
+
 // Totals is one row of a ranked table: a key and its sums.
 type Totals struct {
 	Key int

@@ -95,24 +95,25 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 		return cells.Of(k.Name(i), place)
 	}, k.Dur).Sort()
 	defer g.Free()
-	s := &kernelStats{Places: places.Keys, Cells: make([]Crossed, len(cells.Keys)),
-		Procs: make([]DurationStats, len(t.Procs))}
-	byName, byDevice, byProc := newCellsBy(), newCellsBy(), newCellsBy()
+	s := &kernelStats{Places: places.Keys, Cells: make([]Crossed, len(cells.Keys))}
+	byName, byProc := make([][]int, len(k.Names)), make([][]int, len(t.Procs))
+	byDevice := NewTally[Pair, []int]() // by name, too
 	for c, x := range cells.Keys {
 		at := places.Keys[x.B]
 		s.Cells[c] = Crossed{A: x.A, B: x.B, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
-		byName.add(Pair{x.A, 0}, c)
-		byDevice.add(Pair{x.A, at.B}, c)
+		byName[x.A] = append(byName[x.A], c)
+		onDevice := byDevice.At(Pair{x.A, at.B})
+		*onDevice = append(*onDevice, c)
 		if at.A != trace.None {
-			byProc.add(Pair{at.A, 0}, c)
+			byProc[at.A] = append(byProc[at.A], c)
 		}
 	}
-	s.Names = make([]Totals, len(byName.Keys))
-	for n, x := range byName.Keys {
-		s.Names[n] = Totals{Key: int(x.A)}
-		for _, c := range *byName.Values[n] {
-			s.Names[n].Count += s.Cells[c].Count
-			s.Names[n].Total += s.Cells[c].Total
+	for n, list := range byName {
+		if len(list) > 0 {
+			s.Names = append(s.Names, Totals{n, Sums{
+				Count: lists.Sum(list, func(c int) int64 { return s.Cells[c].Count }),
+				Total: lists.Sum(list, func(c int) int64 { return s.Cells[c].Total }),
+			}})
 		}
 	}
 	rankTotals(s.Names, func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
@@ -121,7 +122,7 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 	parallel.Do(func() {
 		for i := range s.Names {
 			e := &s.Names[i]
-			sample := g.Together(*byName.At(Pair{int32(e.Key), 0}))
+			sample := g.Together(byName[e.Key])
 			d := statsOf(sample)
 			e.Summary = d.Summary
 			s.Tiny[i] = Totals{e.Key, Sums{Count: d.Tiny, Total: d.tinyTotal}}
@@ -131,29 +132,12 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 		}
 	}, func() {
 		for n, x := range byDevice.Keys {
-			s.OnDevices[n] = PlaceTotals{x.A, x.B, byDevice.stats(g, n).Sums}
+			s.OnDevices[n] = PlaceTotals{x.A, x.B, g.stats(*byDevice.Values[n]).Sums}
 		}
-	}, func() {
-		for n, x := range byProc.Keys {
-			s.Procs[x.A] = byProc.stats(g, n)
-		}
-	})
+	}, func() { s.Procs = lists.Map(byProc, g.stats) })
 	s.All = statsOf(g.Everything())
 	return s
 }
-
-// cellsBy collects cells by a key.
-type cellsBy struct{ *Tally[Pair, []int] }
-
-func newCellsBy() cellsBy { return cellsBy{NewTally[Pair, []int]()} }
-
-func (x cellsBy) add(key Pair, cell int) {
-	cells := x.At(key)
-	*cells = append(*cells, cell)
-}
-
-// stats describes the durations of the n-th key.
-func (x cellsBy) stats(g *Groups, n int) DurationStats { return statsOf(g.Together(*x.Values[n])) }
 
 // callStats describes the API calls that start in the window.
 type callStats struct {
@@ -179,17 +163,17 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 	g := gatherTwice(t.Memory(), lo, hi, func(i int) int32 { return cells.Of(api.Name(i), api.Thread(i)+1) },
 		api.Dur).Sort()
 	defer g.Free()
-	s := &callStats{Procs: make([]DurationStats, len(t.Procs)), Cells: make([]Crossed, len(cells.Keys)), api: api, span: span}
-	byName, byProc := newCellsBy(), newCellsBy()
+	s := &callStats{Cells: make([]Crossed, len(cells.Keys)), api: api, span: span}
+	byName, byProc := make([][]int, len(api.Names)), make([][]int, len(t.Procs))
 	var launches, syncs, syncCopies []int
 	for c, x := range cells.Keys {
 		s.Cells[c] = Crossed{A: x.A, B: x.B - 1, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
-		byName.add(Pair{x.A, 0}, c)
+		byName[x.A] = append(byName[x.A], c)
 		n := &api.Names[x.A]
 		if n.Launch {
 			launches = append(launches, c)
 			if p := t.ProcOf(x.B - 1); p != trace.None {
-				byProc.add(Pair{p, 0}, c)
+				byProc[p] = append(byProc[p], c)
 				s.KnownLaunches += s.Cells[c].Count
 			}
 		}
@@ -200,19 +184,15 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 			syncCopies = append(syncCopies, c)
 		}
 	}
-	s.Names = make([]Totals, len(byName.Keys))
 	parallel.Do(func() {
-		for n, x := range byName.Keys {
-			s.Names[n] = Totals{int(x.A), byName.stats(g, n).Sums}
+		for n, list := range byName {
+			if len(list) > 0 {
+				s.Names = append(s.Names, Totals{n, g.stats(list).Sums})
+			}
 		}
 	}, func() {
-		s.Launches, s.Syncs, s.SyncCopies = statsOf(g.Together(launches)), statsOf(g.Together(syncs)),
-			statsOf(g.Together(syncCopies))
-	}, func() {
-		for n, x := range byProc.Keys {
-			s.Procs[x.A] = byProc.stats(g, n)
-		}
-	})
+		s.Launches, s.Syncs, s.SyncCopies = g.stats(launches), g.stats(syncs), g.stats(syncCopies)
+	}, func() { s.Procs = lists.Map(byProc, g.stats) })
 	s.All = statsOf(g.Everything())
 	rankTotals(s.Names, func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
 	return s
