@@ -56,12 +56,11 @@ const (
 
 // kernelGroup is the kernels of one category, library, …
 type kernelGroup struct {
-	name     string
-	count    int64
-	total    int64
-	names    int64 // distinct kernel names; 0 if they are hidden
-	top      int32 // the name with the most time
-	topTotal int64
+	name  string
+	count int64
+	total int64
+	names int64 // distinct kernel names; 0 if they are hidden
+	top   int   // the name with the most time
 }
 
 func categories(in *kit.Input, out *kit.Output) {
@@ -127,7 +126,7 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 	for _, e := range list {
 		count += e.Count
 		t.Row(
-			kit.Text("kernel_name", kernelName(in, int32(e.Key))), kit.Text("category", string(in.Kinds[e.Key].Category)),
+			kit.Text("kernel_name", in.Trace.Kernels.Names[e.Key].Name), kit.Text("category", string(in.Kinds[e.Key].Category)),
 			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", stat.Ratio(e.Total, all)))
 	}
 	t.Cut(unnamedShown, "count", "total", "share").Add()
@@ -166,14 +165,13 @@ func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
 	out.FindAs("unnamed_kernels", title, refs, advice...).At(place).Costs(step.Worth(ns), claims...)
 }
 
-// groupKernels adds up kernels by a property of their names, most time first.
+// groupKernels adds up kernels, which come with most time first, by a property of their names; so do the groups.
 func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.Info) string) []*kernelGroup {
 	groups := kit.NewTally[string, kernelGroup]()
 	for _, e := range times {
-		n := int32(e.Key)
-		g := groups.At(of(&in.Kinds[n]))
-		if g.names == 0 || e.Total > g.topTotal || e.Total == g.topTotal && kernelName(in, n) < kernelName(in, g.top) {
-			g.top, g.topTotal = n, e.Total
+		g := groups.At(of(&in.Kinds[e.Key]))
+		if g.names == 0 {
+			g.top = e.Key
 		}
 		g.count, g.total, g.names = g.count+e.Count, g.total+e.Total, g.names+1
 	}
@@ -185,8 +183,6 @@ func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.In
 	})
 	return groups.Values
 }
-
-func kernelName(in *kit.Input, n int32) string { return in.Trace.Kernels.Names[n].Name }
 
 func emitGroup(o *kit.Output, label string, g *kernelGroup) {
 	o.Source.Rows = g.count

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -202,12 +203,7 @@ func (m *messageCalls) around(in *kit.Input, call int32) int32 {
 		return -1
 	}
 	list, start := m.of[in.Trace.Threads[thread].Global], api.Start(int(call))
-	at, _ := slices.BinarySearchFunc(list, start, func(i int32, t int64) int {
-		if m.list[i].Start <= t {
-			return -1
-		}
-		return 1
-	})
+	at := sort.Search(len(list), func(i int) bool { return m.list[list[i]].Start > start })
 	if at == 0 || m.list[list[at-1]].End < start {
 		return -1
 	}

@@ -270,8 +270,8 @@ func topKernel(in *kit.Input, s *kit.Step) int {
 	return top
 }
 
-// kernelClaims are the compute times of some kernels, and the name of the one with most; -1 if there is none. CUDA graphs
-// traced as a whole are not asked for.
+// kernelClaims are the compute times of some kernels, and the name of the one with most; -1 if there is none. CUDA
+// graphs traced as a whole are not asked for.
 func kernelClaims(in *kit.Input, s *kit.Step, are func(name int) bool) (claims []kit.Claim, ns int64, largest int) {
 	largest = -1
 	claims, ns = s.KernelClaims(func(n int) bool {
@@ -409,8 +409,7 @@ func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]
 func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	k := &in.Trace.Kernels
 	t := out.Table("kernel_stats")
-	rows := in.Options.Longest(lo, hi, k.Dur)
-	for _, i := range rows {
+	for _, i := range in.Options.Longest(lo, hi, k.Dur) {
 		c := k.Configs[k.Config(i)]
 		t.Row(
 			kit.Text("kernel_name", k.Names[k.Name(i)].Name), kit.Int("duration", k.Dur(i)),

@@ -356,8 +356,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	c := &in.Trace.Copies
 	t := out.Table("memcpy_stats")
-	rows := in.Options.Longest(lo, hi, c.Dur)
-	for _, i := range rows {
+	for _, i := range in.Options.Longest(lo, hi, c.Dur) {
 		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}
 		d := "Other" // profilemate's word for all but these three
 		switch k := kit.Direction(c.Kind(i)); k {

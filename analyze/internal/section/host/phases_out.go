@@ -51,12 +51,10 @@ func (x *phaseSums) totals() []phaseSum {
 		s := &x.sums[i]
 		all[s.phase].add(s)
 	}
-	list := make([]phaseSum, 0, len(all))
 	for p := range all {
-		if all[p].phase, all[p].proc = int32(p), trace.None; !all[p].empty() {
-			list = append(list, all[p])
-		}
+		all[p].phase, all[p].proc = int32(p), trace.None
 	}
+	list := slices.DeleteFunc(all, func(s phaseSum) bool { return s.empty() })
 	x.rank(list)
 	return list
 }

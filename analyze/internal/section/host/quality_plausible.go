@@ -230,14 +230,13 @@ func checkOpenRanges(in *kit.Input, out *kit.Output) *checked {
 // privateNames warns of ranges whose names may not be meant for every reader of the report. Ranges that only differ in
 // counters count once.
 func privateNames(in *kit.Input, out *kit.Output) {
-	count, total := map[secret.Kind]int64{}, int64(0)
+	count := map[secret.Kind]int64{}
 	for _, n := range in.Trace.Ranges.Names {
 		if kind := secret.Of(n.Text); kind != secret.None {
 			count[kind]++
-			total++
 		}
 	}
-	if total == 0 {
+	if len(count) == 0 {
 		return
 	}
 	var kinds []string

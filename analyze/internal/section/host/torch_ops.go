@@ -345,7 +345,9 @@ func callsOfOps(in *kit.Input, names *rangeNames) *opCalls {
 		}
 		o := openOp{end: r.End(i), key: key, forward: trace.None}
 		if number := r.Sequence(i); number >= 0 && back {
-			o.forward = forward.find(number)
+			if c, ok := forward[number]; ok {
+				o.forward = c.op
+			}
 			tied = tied || o.forward != trace.None
 		} else if number >= 0 {
 			forward.add(number, op, r.Thread(i))
@@ -407,14 +409,6 @@ func (f forwardCalls) add(number int64, op, thread int32) {
 		op, thread = trace.None, trace.None
 	}
 	f[number] = forwardCall{op, thread}
-}
-
-// find is the operator whose backward call has the number, or trace.None.
-func (f forwardCalls) find(number int64) int32 {
-	if c, ok := f[number]; ok {
-		return c.op
-	}
-	return trace.None
 }
 
 // sizedTable shows operators by the sizes of their inputs, those with most GPU time first.

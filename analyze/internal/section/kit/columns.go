@@ -21,8 +21,8 @@ var (
 	// IDCol is an integer that names something and is never added up: a device, a pid.
 	IDCol = column(report.Int, "")
 
-	// NsCol is a duration in whole nanoseconds, MeanCol one that need not be whole. CSV names say their scale: …_ns, …_us,
-	// …_ms.
+	// NsCol is a duration in whole nanoseconds, MeanCol one that need not be whole. CSV names say their scale: …_ns,
+	// …_us, …_ms.
 	NsCol     = column(report.Int, report.Nanoseconds)
 	MeanCol   = column(report.Float, report.Nanoseconds)
 	MomentCol = column(report.Moment, report.Nanoseconds)

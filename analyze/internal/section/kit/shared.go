@@ -12,8 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// Once is a value that several sections need: f computes it for the first that asks, under a name of its own. A panic of
-// f is raised for everyone who asks: [Section.run] makes it the status of the section.
+// Once is a value that several sections need: f computes it for the first that asks, under a name of its own. A panic
+// of f is raised for everyone who asks: [Section.run] makes it the status of the section.
 func Once[T any](in *Input, name string, f func() T) T {
 	value, _ := in.shared.LoadOrStore(name, sync.OnceValue(f))
 	return value.(func() T)()
