@@ -183,16 +183,14 @@ func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
 		return nil, main
 	}
 	first := &in.Units.Units[0]
-	index := map[string]int{}
 	for _, u := range in.Units.Units {
 		if u.Device != first.Device || u.Proc != first.Proc || u.Group < 0 {
 			continue
 		}
 		phase := in.Units.Groups[u.Group].Phase
-		at, ok := index[phase]
-		if !ok {
+		at := slices.IndexFunc(list, func(x report.Series) bool { return x.Name == phase })
+		if at < 0 {
 			at = len(list)
-			index[phase] = at
 			list = append(list, report.Series{Name: phase, Values: make([]float64, s.n)})
 		}
 		s.spread(u.Start, u.End, func(k int, ns int64) {

@@ -65,7 +65,7 @@ var Counters = kit.Section{
 }
 
 // kernelCounters are the counters shown for kernels, as columns of their table.
-var kernelCounters = []string{"sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write"}
+var kernelCounters = [...]string{"sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write"}
 
 const (
 	countedKernels = 15   // kernels with most time that have counters of their own
@@ -319,10 +319,7 @@ func (c *counted) kernels() {
 	for i, n := range names {
 		place[int32(n.Key)] = i
 	}
-	sums := make([][]weighted, len(names))
-	for i := range sums {
-		sums[i] = make([]weighted, len(kernelCounters))
-	}
+	sums := make([][len(kernelCounters)]weighted, len(names))
 	k := &c.in.Trace.Kernels
 	for _, d := range c.in.Timeline.Devices {
 		for column, name := range kernelCounters {

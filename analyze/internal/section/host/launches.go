@@ -366,8 +366,7 @@ func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.
 	out.Metric("kernel.rate", l, rate)
 	out.Int("kernel.tiny_count", l, durs.Tiny)
 	if s := durs.Summary; s != nil {
-		m := out.Float("kernel.duration", l, s.P50)
-		m.Summary = s
+		out.Float("kernel.duration", l, s.P50).Summary = s
 	}
 	return rate
 }

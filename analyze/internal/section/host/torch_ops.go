@@ -305,9 +305,8 @@ func callsOfOps(in *kit.Input, names *rangeNames) *opCalls {
 		return nil
 	}
 	launched := launchedTime(in)
-	c := &opCalls{}
+	c := &opCalls{backward: make([]int64, len(names.texts))}
 	keys := kit.NewCombos(len(names.texts), len(r.Sizes)+1)
-	backward := make([]int64, len(names.texts))
 	stacks := make([][]openOp, len(in.Trace.Threads)+1)
 	ended := func(thread int32, at int64) []openOp {
 		stack := stacks[thread+1]
@@ -321,7 +320,7 @@ func callsOfOps(in *kit.Input, names *rangeNames) *opCalls {
 	callsBefore := func(until int64) {
 		for ; next < api.Len() && api.Start(next) < until; next++ {
 			if ns := launched[next]; ns > 0 {
-				c.launch(ended(api.Thread(next), api.Start(next)), api.Start(next), ns, backward)
+				c.launch(ended(api.Thread(next), api.Start(next)), api.Start(next), ns)
 			}
 		}
 	}
@@ -355,14 +354,14 @@ func callsOfOps(in *kit.Input, names *rangeNames) *opCalls {
 		stacks[r.Thread(i)+1] = append(ended(r.Thread(i), start), o)
 	})
 	callsBefore(math.MaxInt64)
-	if tied {
-		c.backward = backward
+	if !tied {
+		c.backward = nil
 	}
 	return c
 }
 
 // launch adds the GPU time of a call to the operators that are open around it.
-func (c *opCalls) launch(open []openOp, at, ns int64, backward []int64) {
+func (c *opCalls) launch(open []openOp, at, ns int64) {
 	inner, outer := true, true
 	for i := len(open) - 1; i >= 0; i-- {
 		o := &open[i]
@@ -377,7 +376,7 @@ func (c *opCalls) launch(open []openOp, at, ns int64, backward []int64) {
 	}
 	for i := range open {
 		if o := &open[i]; o.end > at && o.forward != trace.None && outer {
-			backward[o.forward] += ns
+			c.backward[o.forward] += ns
 			outer = false
 		}
 	}
