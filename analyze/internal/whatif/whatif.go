@@ -104,61 +104,13 @@ type Steps struct {
 // mostKinds bounds the kinds of steps of a scenario.
 const mostKinds = 12
 
-// set is the units of one kind on one device.
-type set struct {
-	group int32
-	units []int32
-	time  int64
-	p50   float64
-}
-
 // sets returns the kept units of each kind on the device that a report judges, the one with the longest median: the
 // main kind first, then those with the most time.
-func sets(r *workunit.Result) []set {
-	type key struct{ group, index int32 }
-	all := map[key]*set{}
-	var best []*set // by kind, in the order in which they come
-	for i := range r.Units {
-		u := &r.Units[i]
-		if u.State != workunit.Kept || u.Group < 0 {
-			continue
-		}
-		k := key{u.Group, u.Index}
-		if all[k] == nil {
-			all[k] = &set{group: u.Group}
-			best = append(best, all[k])
-		}
-		all[k].units, all[k].time = append(all[k].units, int32(i)), all[k].time+u.Time()
-	}
-	slowest := map[int32]*set{}
-	for _, s := range best {
-		if s.p50 = medianOf(r, s.units); slowest[s.group] == nil || s.p50 > slowest[s.group].p50 {
-			slowest[s.group] = s
-		}
-	}
-	var list []set
-	for _, s := range best {
-		if slowest[s.group] == s {
-			list = append(list, *s)
-		}
-	}
-	lists.Sort(list, func(a, b set) int {
-		if x, y := int(a.group) == r.Primary, int(b.group) == r.Primary; x != y {
-			if x {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(b.time, a.time)
-	})
+func sets(r *workunit.Result) []workunit.Set {
+	list := lists.Filter(r.Sets(), func(s workunit.Set) bool { return s.Slowest })
+	lists.Sort(list, func(a, b workunit.Set) int { return cmp.Compare(b.Time, a.Time) })
+	lists.Lead(list, func(s workunit.Set) bool { return int(s.Group) == r.Primary })
 	return list[:min(len(list), mostKinds)]
-}
-
-// medianOf is the median time of units in ns.
-func medianOf(r *workunit.Result, units []int32) float64 {
-	times := lists.Map(units, func(u int32) int64 { return r.Units[u].Time() })
-	slices.Sort(times)
-	return stat.Percentile(times, 0.5)
 }
 
 // Run replays the capture from its first kept unit to the last: once per scenario, once for each part of one, and once
@@ -168,7 +120,7 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 	x := &run{in: in, r: r, list: sets(r), known: map[string][]*Steps{}}
 	var all []int32
 	for i := range x.list {
-		all = append(all, x.list[i].units...)
+		all = append(all, x.list[i].Units...)
 	}
 	c := NewCeilings(in.Graph, r)
 	x.replayed = c != nil && c.Resolved
@@ -208,7 +160,7 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 type run struct {
 	in       *Input
 	r        *workunit.Result
-	list     []set
+	list     []workunit.Set
 	known    map[string][]*Steps // by the changes
 	face     *facing
 	replayed bool // else no replay is believed
@@ -327,15 +279,15 @@ func (in *Input) longest() string {
 }
 
 // stepsOf sums up the units of one kind; nil if none was replayed.
-func stepsOf(r *workunit.Result, s *set, times []int64) *Steps {
-	g := &r.Groups[s.group]
-	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.group) == r.Primary}
-	took := lists.Map(s.units, func(u int32) int64 { return times[u] })
-	got := gainedBy(r, s.units, took)
+func stepsOf(r *workunit.Result, s *workunit.Set, times []int64) *Steps {
+	g := &r.Groups[s.Group]
+	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.Group) == r.Primary}
+	took := lists.Map(s.Units, func(u int32) int64 { return times[u] })
+	got := gainedBy(r, s.Units, took)
 	if got.N == 0 {
 		return nil
 	}
-	out.Device = int64(r.Units[s.units[0]].Device)
+	out.Device = int64(s.Device)
 	out.N, out.Time, out.Gain, out.Ceiling = int64(got.N), got.Time, got.Mean, got.Time-got.Mean
 	out.Interval, out.UpTo = got.Interval, got.UpTo
 	if got.Time > 0 {

@@ -1,33 +1,55 @@
 package workunit
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report/lists"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Judged are the kept units of the main kind of one process, on the device where their median is longest.
-func (r *Result) Judged() []int32 {
+// Set is the kept units of one group on one device, in order.
+type Set struct {
+	Group, Device int32 // Device is a deviceId
+	Units         []int32
+	Time          int64   // of all together, ns
+	P50           float64 // of their times, ns
+	Slowest       bool    // no other device has a longer median of the group
+}
+
+// Sets are the kept units by group and device, in the order of their first units.
+func (r *Result) Sets() (sets []Set) {
+	kept := lists.Where(len(r.Units), func(u int32) bool { return r.Units[u].State == Kept && r.Units[u].Group >= 0 })
+	type key struct{ group, device int32 }
+	slowest := map[int32]int{} // by group
+	for _, units := range lists.Groups(kept, func(u int32) key { return key{r.Units[u].Group, r.Units[u].Device} }) {
+		times := lists.Map(units, func(u int32) int64 { return r.Units[u].Time() })
+		slices.Sort(times)
+		first := &r.Units[units[0]]
+		s := Set{Group: first.Group, Device: first.Device, Units: units, Time: lists.Total(times),
+			P50: stat.Percentile(times, 0.5)}
+		if at, ok := slowest[s.Group]; !ok || s.P50 > sets[at].P50 {
+			slowest[s.Group] = len(sets)
+		}
+		sets = append(sets, s)
+	}
+	for _, at := range slowest {
+		sets[at].Slowest = true
+	}
+	return sets
+}
+
+// Judged are the kept units of the main kind of one process, on the device where their median is longest: of several
+// processes the one with most units.
+func (r *Result) Judged() (best []int32) {
 	if r == nil || r.Kind == KindNone || r.Primary < 0 {
 		return nil
 	}
-	var judged []int32
-	times := map[int32][]float64{} // by device
-	for i := range r.Units {
-		if u := &r.Units[i]; u.State == Kept && int(u.Group) == r.Primary {
-			judged = append(judged, int32(i))
-			times[u.Device] = append(times[u.Device], float64(u.Time()))
-		}
-	}
-	type key struct{ device, proc int32 }
-	at, most := int32(0), 0.0 // device of the best, and its median
-	var best []int32
-	for _, list := range lists.Groups(judged, func(u int32) key { return key{r.Units[u].Device, r.Units[u].Proc} }) {
-		device := r.Units[list[0]].Device
-		median := order.Median(times[device])
-		if best == nil || device == at && len(list) > len(best) || device != at && median > most {
-			at, most, best = device, median, list
+	main := lists.Find(r.Sets(), func(s *Set) bool { return s.Slowest && int(s.Group) == r.Primary })
+	for _, list := range lists.Groups(main.Units, func(u int32) int32 { return r.Units[u].Proc }) {
+		if len(list) > len(best) {
+			best = list
 		}
 	}
 	return best

@@ -17,7 +17,7 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 	if !in.Trace.Tables.Has(trace.RoleMemcpy) {
 		return
 	}
-	index := x.Units[s.units[0]].Index
+	index := x.Units[s.Units[0]].Index
 	place := unitPlaces(in, s)
 	type group struct{ direction, kind string }
 	var groups []group
@@ -47,7 +47,7 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 			cmp.Compare(groups[a].kind, groups[b].kind))
 	})
 	slot := slotsOf(order, len(groups))
-	w := &unitWork{names: len(groups), units: len(s.units)}
+	w := &unitWork{names: len(groups), units: len(s.Units)}
 	count := w.samples(list, slot, len(groups), partCount)
 	moved := w.samples(list, slot, len(groups), partTime)
 	for i, g := range order {

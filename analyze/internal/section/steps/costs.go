@@ -7,7 +7,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
-	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -28,13 +27,13 @@ type unitCosts []unitCost
 
 // of are the costs of one sort of the units of a set.
 func (costs unitCosts) of(s *unitSet, of func(c *unitCost) int64) []int64 {
-	return lists.Map(s.units, func(u int32) int64 { return of(&costs[u]) })
+	return lists.Map(s.Units, func(u int32) int64 { return of(&costs[u]) })
 }
 
 // mean of a cost over a set of units.
 func (costs unitCosts) mean(s *unitSet, of func(c *unitCost) int64) float64 {
-	total := lists.Sum(s.units, func(u int32) int64 { return of(&costs[u]) })
-	return float64(total) / float64(len(s.units))
+	total := lists.Sum(s.Units, func(u int32) int64 { return of(&costs[u]) })
+	return float64(total) / float64(len(s.Units))
 }
 
 // unitSums are the costs of all units, and the calls that the devices waited for in them.
@@ -141,13 +140,13 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 
 // SlowestDevices is, by group, the deviceId on which its median kept unit takes longest; -1 if none was kept.
 func SlowestDevices(in *kit.Input) []int64 {
-	_, slowest := unitSets(in)
-	return lists.Map(slowest, func(s *unitSet) int64 {
-		if s == nil {
-			return -1
+	devices := slices.Repeat([]int64{-1}, len(in.Units.Groups))
+	for _, s := range in.Units.Sets() {
+		if s.Slowest {
+			devices[s.Group] = int64(s.Device)
 		}
-		return int64(s.device)
-	})
+	}
+	return devices
 }
 
 // countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a
@@ -222,11 +221,12 @@ func sharedCalls(in *kit.Input) callSet {
 
 // unitSet is the kept units of one group on one device, in order.
 type unitSet struct {
-	id            string // of the group, see [kit.GroupIDs]
-	group, device int32
-	units         []int32
-	p50           float64 // of their times
+	workunit.Set
+	id string // of the group, see [kit.GroupIDs]
 }
+
+// oneUnit is a set of a single unit.
+func oneUnit(unit int32) *unitSet { return &unitSet{Set: workunit.Set{Units: []int32{unit}}} }
 
 // mostUnits bounds how many units of a set are looked at kernel by kernel, or along their critical paths.
 const mostUnits = 4096
@@ -239,28 +239,6 @@ func (s *unitSet) summary(out *kit.Output, id string, l report.Labels, sample []
 // sample is the set without units beyond mostUnits, evenly spread.
 func (s *unitSet) sample() *unitSet {
 	x := *s
-	x.units = spread(s.units, mostUnits)
+	x.Units = spread(s.Units, mostUnits)
 	return &x
-}
-
-// unitSets are the kept units by group and device; slowest is, by group, the set with the longest median time, or nil.
-func unitSets(in *kit.Input) (sets, slowest []*unitSet) {
-	x := in.Units
-	byKind, ids := kit.NewTally[kit.Pair, unitSet](), kit.GroupIDs(x) // by group and device
-	for i, u := range x.Units {
-		if u.State == workunit.Kept && u.Group >= 0 {
-			s := byKind.At(kit.Pair{A: u.Group, B: u.Device})
-			s.id, s.group, s.device, s.units = ids[u.Group], u.Group, u.Device, append(s.units, int32(i))
-		}
-	}
-	slowest = make([]*unitSet, len(x.Groups))
-	for _, s := range byKind.Values {
-		times := lists.Map(s.units, func(u int32) int64 { return x.Units[u].Time() })
-		slices.Sort(times)
-		s.p50 = stat.Percentile(times, 0.5)
-		if best := slowest[s.group]; best == nil || s.p50 > best.p50 {
-			slowest[s.group] = s
-		}
-	}
-	return byKind.Values, slowest
 }

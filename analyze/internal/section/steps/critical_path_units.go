@@ -20,32 +20,31 @@ func (r *pathRun) units(absent []absences) {
 	if g == nil {
 		return
 	}
-	sets, slowest := unitSets(r.in)
-	main := slowest[x.Primary]
+	k := kindsOf(r.in)
 	if absent == nil {
 		_, absent = r.absences(g)
 	}
 	emit := func(s *unitSet, pairs ...string) {
 		for a, name := range stepgraph.AbsenceNames {
-			values := lists.Map(s.units, func(u int32) int64 { return absent[u][a] })
+			values := lists.Map(s.Units, func(u int32) int64 { return absent[u][a] })
 			s.summary(r.out, "unit.no_compute_time", kit.Labels(append(pairs, "cause", name)...), values)
 		}
 	}
 	r.from(r.in.Timeline.Pieces())
-	emit(main)
-	for _, s := range sets {
-		if int(s.group) == x.Primary {
-			emit(s, "device", strconv.Itoa(int(s.device)))
+	emit(k.main)
+	for _, s := range k.sets {
+		if int(s.Group) == x.Primary {
+			emit(s, "device", strconv.Itoa(int(s.Device)))
 		}
 	}
 	if x.Kind == workunit.KindNVTX || len(x.Groups) > 1 {
-		for _, group := range x.PhaseMains() {
-			emit(slowest[group], "phase", x.Groups[group].Phase)
+		for _, s := range k.phases {
+			emit(s, "phase", x.Groups[s.Group].Phase)
 		}
 	}
 	units := g.UnitsOf(x)
-	r.paths(g, units, main)
-	r.fit(g, units, main)
+	r.paths(g, units, k.main)
+	r.fit(g, units, k.main)
 	r.whatIfs()
 }
 
@@ -61,7 +60,7 @@ func spread(list []int32, n int) []int32 {
 func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet) {
 	x := r.in.Units
 	var values [pathParts][]int64
-	list := lists.Filter(main.units, func(u int32) bool { return units.Next[u] != trace.None })
+	list := lists.Filter(main.Units, func(u int32) bool { return units.Next[u] != trace.None })
 	walked := spread(list, mostUnits)
 	if len(walked) < len(list) {
 		r.out.Note("Critical paths are of " + strconv.Itoa(len(walked)) + " of " + strconv.Itoa(len(list)) +
@@ -183,10 +182,10 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 // fit emits how well the graph explains the units.
 func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet) {
 	x := r.in.Units
-	stretch := stepgraph.Stretch(x, main.units)
+	stretch := stepgraph.Stretch(x, main.Units)
 	usual := g.Replay(stretch, units, &stepgraph.Change{Typical: true})
 	var off, times []int64
-	for _, u := range main.units {
+	for _, u := range main.Units {
 		if ns := x.Units[u].Time(); usual[u] >= 0 {
 			off, times = append(off, max(usual[u]-ns, ns-usual[u])), append(times, ns)
 		}

@@ -21,7 +21,7 @@ func callsOf(in *kit.Input, s *unitSet) *unitCalls {
 	api, x := &in.Trace.API, in.Units
 	byProc := make([][]int32, len(in.Trace.Procs)) // places in known, by host start
 	var known []int32
-	for _, u := range s.units {
+	for _, u := range s.Units {
 		if p := x.Units[u].Proc; p != trace.None && x.Units[u].HostKnown() {
 			byProc[p] = append(byProc[p], int32(len(known)))
 			known = append(known, u)

@@ -75,7 +75,7 @@ type unitWork struct {
 // unitWorkOf goes through the device once for the work that belongs to the units, and once per process for the time
 // between their start and end.
 func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
-	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
+	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.Units)}
 	w.time, w.exclusive = newParts(w.names), newParts(w.names)
 	eachPiece(in, s, nil, func(d *timeline.Device, i int, unit int32) {
 		if name := w.name(in, d, i); name >= 0 {
@@ -92,7 +92,7 @@ func eachPiece(in *kit.Input, s *unitSet, between []workunit.Members,
 	visit func(d *timeline.Device, i int, unit int32)) {
 
 	x, place := in.Units, unitPlaces(in, s)
-	index := x.Units[s.units[0]].Index
+	index := x.Units[s.Units[0]].Index
 	device, members, others := x.Timeline.Devices[index], x.Of[index].Walk(), new(workunit.Members).Walk()
 	if between != nil {
 		others = between[index].Walk()
@@ -115,7 +115,7 @@ func eachPiece(in *kit.Input, s *unitSet, between []workunit.Members,
 // unitPlaces is, by unit, its place in the set plus one, or 0.
 func unitPlaces(in *kit.Input, s *unitSet) []int32 {
 	place := make([]int32, len(in.Units.Units))
-	for k, u := range s.units {
+	for k, u := range s.Units {
 		place[u] = int32(k) + 1
 	}
 	return place
@@ -135,7 +135,7 @@ func (w *unitWork) name(in *kit.Input, d *timeline.Device, work int) int32 {
 
 // alone attributes the moments of all units of a set, of one process after the other.
 func (w *unitWork) alone(in *kit.Input, s *unitSet) {
-	d := in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
+	d := in.Units.Timeline.Devices[in.Units.Units[s.Units[0]].Index]
 	for _, o := range owners(in, s) {
 		w.exclusively(in, d, s, o.lo, o.hi)
 	}
@@ -158,11 +158,11 @@ func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, s *unitSet, lo
 			continue
 		}
 		given[c] = to
-		for at[c] < hi && x.Units[s.units[at[c]]].End <= from {
+		for at[c] < hi && x.Units[s.Units[at[c]]].End <= from {
 			at[c]++
 		}
 		for k := at[c]; k < hi; k++ {
-			u := &x.Units[s.units[k]]
+			u := &x.Units[s.Units[k]]
 			if u.Start >= to {
 				break
 			}

@@ -84,7 +84,7 @@ func fromThreads(in *kit.Input, out *kit.Output) {
 
 // hosts emits why the host was late in the units of a set, by each cause that some unit of the capture has.
 func (costs unitCosts) hosts(out *kit.Output, l report.Labels, s *unitSet) {
-	if !slices.ContainsFunc(s.units, func(u int32) bool { return costs[u].cause[timeline.CauseHost] > 0 }) {
+	if !slices.ContainsFunc(s.Units, func(u int32) bool { return costs[u].cause[timeline.CauseHost] > 0 }) {
 		return
 	}
 	for cause, name := range timeline.HostCauseNames {
@@ -120,12 +120,12 @@ func (x *lateCalls) emit(out *kit.Output, l report.Labels, s *unitSet, mean floa
 		}
 		n := names[p.name]
 		if values[n] == nil {
-			values[n] = make([]int64, len(s.units))
+			values[n] = make([]int64, len(s.Units))
 		}
 		values[n][place[p.unit]-1] += p.ns
 		totals[n] += p.ns
 	})
-	least := max(1, leastLate*mean*float64(len(s.units)))
+	least := max(1, leastLate*mean*float64(len(s.Units)))
 	order := lists.Where(len(totals), func(n int) bool { return float64(totals[n]) >= least })
 	lists.Sort(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(totals[b], totals[a]), strings.Compare(numbers.Keys[a].name, numbers.Keys[b].name),

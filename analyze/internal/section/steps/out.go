@@ -55,10 +55,10 @@ func (k *kinds) sampleUnits(list []int32, all int) (shown, rest []int32) {
 		}
 		left -= n
 	}
-	spread(k.main.units, maxUnitRows*2/3)
+	spread(k.main.Units, maxUnitRows*2/3)
 	for i, s := range k.byTime {
 		if s != k.main {
-			spread(s.units, max(1, left/(len(k.byTime)-i)))
+			spread(s.Units, max(1, left/(len(k.byTime)-i)))
 		}
 	}
 	for _, u := range list {
@@ -126,19 +126,19 @@ const maxGroupRows = 100
 func (r *unitRun) groupTable() {
 	groups := r.in.Units.Groups
 	t := r.out.Table("unit_groups")
-	all := lists.Sum(r.byTime, func(s *unitSet) int64 { return groups[s.group].Time })
+	all := lists.Sum(r.byTime, func(s *unitSet) int64 { return groups[s.Group].Time })
 	for _, s := range r.byTime {
-		group := &groups[s.group]
+		group := &groups[s.Group]
 		m := stat.Summarize(r.costs.of(s, func(c *unitCost) int64 { return c.time }))
 		rate := tokenRate(r.in, r.sets, s, m.P50)
 		if rate != nil && group.Batch >= 0 {
 			r.from("start", "end")
-			r.out.Metric("unit.token_rate", groupLabels(group), rate).N = int64(len(s.units))
+			r.out.Metric("unit.token_rate", groupLabels(group), rate).N = int64(len(s.Units))
 		}
 		t.Row(
 			kit.Text("phase", group.Phase), kit.Put("batch", kit.Known(group.Batch)),
 			kit.Put("tokens", kit.Known(group.Tokens)), kit.Int("units", group.Count),
-			kit.Int("kernels", group.Kernels), kit.Int("device_id", int64(s.device)), kit.Float("p50", m.P50),
+			kit.Int("kernels", group.Kernels), kit.Int("device_id", int64(s.Device)), kit.Float("p50", m.P50),
 			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Maybe("token_rate", rate), kit.Float("min", m.Min), kit.Float("max", m.Max),
 			kit.Float("busy", r.costs.mean(s, func(c *unitCost) int64 { return c.busy })),
 			kit.Float("idle", r.costs.mean(s, func(c *unitCost) int64 { return c.idle })),
@@ -174,7 +174,7 @@ func (r *unitRun) kernelTable() {
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	count := make([]int64, w.names)
 	w.time.each(func(x *part) { count[x.name] += x.count })
-	first, between := w.positions(r.in, r.main.group), make([]report.Cell, w.names)
+	first, between := w.positions(r.in, r.main.Group), make([]report.Cell, w.names)
 	geometry, threads := w.geometries(r.in, r.main)
 	if r.between {
 		between = w.launchedBetween(r.in, r.main)
@@ -213,7 +213,7 @@ func (w *unitWork) positions(in *kit.Input, group int32) []report.Cell {
 	if example < 0 {
 		return first
 	}
-	eachPiece(in, &unitSet{units: []int32{example}}, nil, func(d *timeline.Device, i int, _ int32) {
+	eachPiece(in, oneUnit(example), nil, func(d *timeline.Device, i int, _ int32) {
 		if n := w.name(in, d, i); n >= 0 {
 			if first[n].IsNull() {
 				first[n] = report.I(at)
@@ -304,7 +304,7 @@ func geometry(c *trace.LaunchConfig) string {
 // launchedBetween is, by kernel name, how often it was launched between the markers of units of a set, per unit.
 func (w *unitWork) launchedBetween(in *kit.Input, s *unitSet) []report.Cell {
 	x := in.Units
-	index := x.Units[s.units[0]].Index
+	index := x.Units[s.Units[0]].Index
 	device, place := x.Timeline.Devices[index], unitPlaces(in, s)
 	cells, count := make([]report.Cell, w.names), make([]int64, w.names)
 	between := x.Between[index].Walk()
@@ -329,7 +329,7 @@ const maxPoints = 1200
 func (r *unitRun) chart() {
 	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds,
 		XTitle: "Step (run order, warm-up excluded)"}
-	main := lists.Filter(r.sets, func(u *unitSet) bool { return u.group == r.main.group })
+	main := lists.Filter(r.sets, func(u *unitSet) bool { return u.Group == r.main.Group })
 	for _, s := range main {
 		c.Series = append(c.Series, seriesOf(r.in.Units, s, max(1, maxPoints/len(main)))...)
 	}
@@ -339,13 +339,13 @@ func (r *unitRun) chart() {
 // seriesOf are at most most times of a set's units and of the warm-up units of its kind and device, numbered in the
 // order in which they ran.
 func seriesOf(x *workunit.Result, s *unitSet, most int) []report.Series {
-	name := "GPU " + strconv.Itoa(int(s.device))
+	name := "GPU " + strconv.Itoa(int(s.Device))
 	kept := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
 	warm := report.Series{Name: name + ", warm-up", Style: "points", Labels: []string{}, Values: []float64{}}
 	number := 0
 	for i := range x.Units {
 		u := &x.Units[i]
-		if u.Device != s.device || u.Group != s.group || u.State != workunit.Kept && u.State != workunit.Warmup {
+		if u.Device != s.Device || u.Group != s.Group || u.State != workunit.Kept && u.State != workunit.Warmup {
 			continue
 		}
 		if number++; number > most {
@@ -371,7 +371,7 @@ const (
 )
 
 func (r *unitRun) findings() {
-	if len(r.main.units) >= manyUnits {
+	if len(r.main.Units) >= manyUnits {
 		times := r.costs.of(r.main, func(c *unitCost) int64 { return c.time })
 		slices.Sort(times)
 		b := kit.TwoTimes(r.in.Units)
@@ -402,7 +402,7 @@ func (r *unitRun) imbalance() {
 		return r.costs.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm })
 	}
 	for _, s := range r.sets {
-		if s.group != r.main.group {
+		if s.Group != r.main.Group {
 			continue
 		}
 		if low == nil || busy(s) < busy(low) {
@@ -416,7 +416,7 @@ func (r *unitRun) imbalance() {
 		return
 	}
 	r.out.Find("unit_imbalance",
-		[]report.MetricRef{kit.Ref("unit.compute_time", "device", strconv.Itoa(int(high.device))),
-			kit.Ref("unit.compute_time", "device", strconv.Itoa(int(low.device)))},
+		[]report.MetricRef{kit.Ref("unit.compute_time", "device", strconv.Itoa(int(high.Device))),
+			kit.Ref("unit.compute_time", "device", strconv.Itoa(int(low.Device)))},
 		"All devices wait for the busiest one: look at what it alone does (embedding, sampling, uneven experts or pipeline stages), and whether it runs at a lower clock.")
 }

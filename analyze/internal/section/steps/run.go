@@ -32,15 +32,27 @@ type kinds struct {
 }
 
 func kindsOf(in *kit.Input) kinds {
-	x := in.Units
-	sets, slowest := unitSets(in)
-	k := kinds{sets: sets, main: slowest[x.Primary]}
+	x, ids := in.Units, kit.GroupIDs(in.Units)
+	var k kinds
+	slowest := make([]*unitSet, len(x.Groups))
+	for _, s := range x.Sets() {
+		set := &unitSet{s, ids[s.Group]}
+		if k.sets = append(k.sets, set); s.Slowest {
+			slowest[s.Group] = set
+		}
+	}
+	k.main = slowest[x.Primary]
 	k.byTime = lists.Filter(slowest, func(s *unitSet) bool { return s != nil })
 	lists.Sort(k.byTime, func(a, b *unitSet) int {
-		return cmp.Compare(x.Groups[b.group].Time, x.Groups[a.group].Time)
+		return cmp.Compare(x.Groups[b.Group].Time, x.Groups[a.Group].Time)
 	})
 	k.phases = lists.Map(x.PhaseMains(), func(g int) *unitSet { return slowest[g] })
 	return k
+}
+
+// elsewhere are the main kind of unit on its other devices, of which another report may compare one.
+func (k *kinds) elsewhere() []*unitSet {
+	return lists.Filter(k.sets, func(s *unitSet) bool { return s.Group == k.main.Group && s != k.main })
 }
 
 // labelled is a set of units, the labels of its metrics, and how many of its kernels have metrics.
@@ -58,11 +70,11 @@ func (k *kinds) detailed(x *workunit.Result) []labelled {
 		return list
 	}
 	for _, s := range k.phases[:min(len(k.phases), maxPhases)] {
-		list = append(list, labelled{kit.Labels("phase", x.Groups[s.group].Phase), s, maxPhaseKernels})
+		list = append(list, labelled{kit.Labels("phase", x.Groups[s.Group].Phase), s, maxPhaseKernels})
 	}
 	others := 0
 	for _, s := range k.byTime {
-		if g := &x.Groups[s.group]; others < maxKinds && !slices.Contains(k.phases, s) && g.Batch >= 0 {
+		if g := &x.Groups[s.Group]; others < maxKinds && !slices.Contains(k.phases, s) && g.Batch >= 0 {
 			list = append(list, labelled{groupLabels(g), s, maxKindKernels})
 			others++
 		}

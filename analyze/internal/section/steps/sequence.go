@@ -36,7 +36,7 @@ const maxUnitEdits = 400
 
 func newSequence(in *kit.Input, s *unitSet) *sequence {
 	x := in.Units
-	index := x.Units[s.units[0]].Index
+	index := x.Units[s.Units[0]].Index
 	q := &sequence{in: in, all: s, set: s.sample(), device: x.Timeline.Devices[index]}
 	if x.Period.Families {
 		q.families = kit.Once(in, "kernel families", func() []int64 { return families(in.Kinds) })
@@ -73,13 +73,13 @@ func kernelsOf(in *kit.Input, s *unitSet, visit func(i int, unit int32)) {
 // gather lists the kernels of each unit.
 func (q *sequence) gather() {
 	memory := q.in.Trace.Memory()
-	q.from = make([]int32, len(q.set.units)+1)
+	q.from = make([]int32, len(q.set.Units)+1)
 	kernelsOf(q.in, q.set, func(_ int, unit int32) { q.from[unit+1]++ })
-	for u := range q.set.units {
+	for u := range q.set.Units {
 		q.from[u+1] += q.from[u]
 	}
 	next := slices.Clone(q.from)
-	q.work = spill.Make[int32](memory, int(q.from[len(q.set.units)]))
+	q.work = spill.Make[int32](memory, int(q.from[len(q.set.Units)]))
 	q.at = spill.Make[int32](memory, len(q.work))
 	kernelsOf(q.in, q.set, func(i int, unit int32) {
 		q.work[next[unit]] = int32(i)
@@ -111,9 +111,9 @@ func families(kinds []kernelname.Info) []int64 {
 
 // hashes identify units with equal sequences, by unit: of all kernels by start, and stream by stream.
 func (q *sequence) hashes() (single, perStream []uint64) {
-	single, perStream = make([]uint64, len(q.set.units)), make([]uint64, len(q.set.units))
+	single, perStream = make([]uint64, len(q.set.Units)), make([]uint64, len(q.set.Units))
 	streams := map[int64]uint64{}
-	for u := range q.set.units {
+	for u := range q.set.Units {
 		clear(streams)
 		for _, w := range q.work[q.from[u]:q.from[u+1]] {
 			key := q.key(w)
@@ -154,8 +154,8 @@ func (q *sequence) nearMedian(hashes []uint64) int {
 	}
 	most := mostCommon(hashes)
 	best, away := 0, math.Inf(1)
-	for u, unit := range q.set.units {
-		d := math.Abs(float64(q.in.Units.Units[unit].Time()) - q.set.p50)
+	for u, unit := range q.set.Units {
+		d := math.Abs(float64(q.in.Units.Units[unit].Time()) - q.set.P50)
 		if counts[hashes[u]] == most && d < away {
 			best, away = u, d
 		}
@@ -185,7 +185,7 @@ func (q *sequence) place(hashes []uint64, byStream bool) {
 		return list
 	}
 	model := lanes(q.median)
-	for u := range q.set.units {
+	for u := range q.set.Units {
 		at := q.at[q.from[u]:q.from[u+1]]
 		if !byStream && hashes[u] == hashes[q.median] {
 			for i := range at {
@@ -260,10 +260,10 @@ type owner struct {
 // owners are the processes of a set, whose units follow each other in it and do not overlap.
 func owners(in *kit.Input, s *unitSet) []owner {
 	var list []owner
-	proc := func(i int) int32 { return in.Units.Units[s.units[i]].Proc }
-	for lo := 0; lo < len(s.units); {
+	proc := func(i int) int32 { return in.Units.Units[s.Units[i]].Proc }
+	for lo := 0; lo < len(s.Units); {
 		hi := lo
-		for hi < len(s.units) && proc(hi) == proc(lo) {
+		for hi < len(s.Units) && proc(hi) == proc(lo) {
 			hi++
 		}
 		list = append(list, owner{in, s, lo, hi})
@@ -275,11 +275,11 @@ func owners(in *kit.Input, s *unitSet) []owner {
 // within calls visit for every unit that [from, to) overlaps, with the part of it.
 func (o *owner) within(from, to int64, visit func(unit int, from, to int64)) {
 	units := o.in.Units.Units
-	for o.lo < o.hi && units[o.set.units[o.lo]].End <= from {
+	for o.lo < o.hi && units[o.set.Units[o.lo]].End <= from {
 		o.lo++
 	}
 	for k := o.lo; k < o.hi; k++ {
-		u := &units[o.set.units[k]]
+		u := &units[o.set.Units[k]]
 		if u.Start >= to {
 			return
 		}

@@ -72,9 +72,9 @@ type shownUnit struct {
 // toShow are the median unit of the sequence and the slowest of all.
 func (q *sequence) toShow() []shownUnit {
 	x := q.in.Units
-	median := q.set.units[q.median]
+	median := q.set.Units[q.median]
 	slowest := median
-	for _, u := range q.all.units {
+	for _, u := range q.all.Units {
 		if x.Units[u].Time() > x.Units[slowest].Time() {
 			slowest = u
 		}
@@ -164,7 +164,7 @@ func workOf(d *timeline.Device, from, to int64) (work []int, gaps []report.UnitG
 func launching(in *kit.Input, d *timeline.Device, unit int32) []int32 {
 	counts := map[int32]int{}
 	var list []int32
-	kernelsOf(in, &unitSet{units: []int32{unit}}, func(i int, _ int32) {
+	kernelsOf(in, oneUnit(unit), func(i int, _ int32) {
 		if call := d.Call(i); call != trace.None {
 			if th := in.Trace.API.Thread(int(call)); th != trace.None {
 				if counts[th]++; counts[th] == 1 {

@@ -87,13 +87,13 @@ func (c *cells) widen() {
 
 // newStepTimes goes through the work of each unit.
 func newStepTimes(q *sequence) *stepTimes {
-	s := &stepTimes{sequence: q, sample: make([]int32, len(q.set.units))}
+	s := &stepTimes{sequence: q, sample: make([]int32, len(q.set.Units))}
 	s.first, s.of, s.count = q.fold()
 	n := len(s.first)
 	s.list = make([]report.Position, n+1)
-	s.n = max(min(len(q.set.units), maxCells/(n+1)), 1)
+	s.n = max(min(len(q.set.Units), maxCells/(n+1)), 1)
 	for i := range s.n {
-		s.sample[i*len(q.set.units)/s.n] = int32(i) + 1
+		s.sample[i*len(q.set.Units)/s.n] = int32(i) + 1
 	}
 	if s.sample[q.median] == 0 { // the median unit is always among them
 		for u := q.median; ; u-- {
@@ -145,7 +145,7 @@ func (s *stepTimes) durations() {
 		start.narrow[i] = noNarrow
 	}
 	ran := make([]int, len(s.list)) // by position: the unit that it ran in last, plus one
-	for u, unit := range s.set.units {
+	for u, unit := range s.set.Units {
 		begin := s.in.Units.Units[unit].Start
 		for i := int(s.from[u]); i < int(s.from[u+1]); i++ {
 			p := s.position(i)
@@ -178,7 +178,7 @@ func (s *stepTimes) account() {
 	defer gap.free()
 	defer alone.free()
 	stretches := s.device.Stretches()
-	for u, unit := range s.set.units {
+	for u, unit := range s.set.Units {
 		s.moments(u, &s.in.Units.Units[unit], stretches, gap, alone)
 	}
 	s.losses(gap, alone)
@@ -282,9 +282,9 @@ func (s *stepTimes) losses(gap, alone *cells) {
 			s.list[p].AloneMedian = s.median(alone, p)
 		}
 	}
-	s.threshold = int64(s.set.p50 / 20)
+	s.threshold = int64(s.set.P50 / 20)
 	var list []hiccup
-	for u, unit := range s.set.units {
+	for u, unit := range s.set.Units {
 		if s.sample[u] == 0 || s.threshold <= 0 {
 			continue
 		}

@@ -13,7 +13,7 @@ const togetherShare = 0.90
 // tokens they compute.
 func tokenRate(in *kit.Input, sets []*unitSet, s *unitSet, p50 float64) *float64 {
 	var tokens int64
-	for _, u := range s.units {
+	for _, u := range s.Units {
 		decode, prompt, _, ok := in.Units.Tokens(&in.Trace.Ranges, &in.Units.Units[u])
 		if !ok {
 			return nil
@@ -24,26 +24,26 @@ func tokenRate(in *kit.Input, sets []*unitSet, s *unitSet, p50 float64) *float64
 		return nil
 	}
 	gpus := 1 + lists.Count(sets, func(o *unitSet) bool { // each has its own unit of a step
-		return o.group == s.group && o.device != s.device && together(in.Units, s, o)
+		return o.Group == s.Group && o.Device != s.Device && together(in.Units, s, o)
 	})
-	return new(float64(tokens) / float64(len(s.units)) / (p50 / 1e9) / float64(gpus))
+	return new(float64(tokens) / float64(len(s.Units)) / (p50 / 1e9) / float64(gpus))
 }
 
 // together reports whether two GPUs run the same steps: they communicate, and their units overlap in pairs.
 func together(x *workunit.Result, a, b *unitSet) bool {
-	if len(a.units) != len(b.units) {
+	if len(a.Units) != len(b.Units) {
 		return false
 	}
 	for _, d := range x.Timeline.Devices {
-		if (d.ID == a.device || d.ID == b.device) && d.Comm == 0 {
+		if (d.ID == a.Device || d.ID == b.Device) && d.Comm == 0 {
 			return false
 		}
 	}
 	overlap := 0
-	for i, u := range a.units {
-		if v := b.units[i]; x.Units[u].Start < x.Units[v].End && x.Units[v].Start < x.Units[u].End {
+	for i, u := range a.Units {
+		if v := b.Units[i]; x.Units[u].Start < x.Units[v].End && x.Units[v].Start < x.Units[u].End {
 			overlap++
 		}
 	}
-	return float64(overlap) >= togetherShare*float64(len(a.units))
+	return float64(overlap) >= togetherShare*float64(len(a.Units))
 }

@@ -204,7 +204,13 @@ func run(in *kit.Input, out *kit.Output) {
 	}
 	detailed := r.detailed(x)
 	r.kernels(detailed)
-	r.hosts(append(detailed, r.otherDevices()...), sums.late)
+	if !in.Brief {
+		others := r.elsewhere()
+		for _, s := range others[:min(len(others), maxStepSets-1)] {
+			detailed = append(detailed, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.Device))), set: s})
+		}
+	}
+	r.hosts(detailed, sums.late)
 	if !in.Brief {
 		unitTable(in, out, r.costs, &r.kinds)
 		r.findings()
@@ -223,7 +229,7 @@ func (r *unitRun) note() {
 		r.out.Note("Work that the host launched between two markers, such as sampling, counts in the unit's time but not " +
 			"in its counts of kernels.")
 	}
-	if n := len(r.main.units); n < fewUnits {
+	if n := len(r.main.Units); n < fewUnits {
 		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: too few to judge variation. Capture more steps.")
 	}
 }
@@ -235,16 +241,16 @@ func (r *unitRun) metrics() {
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")
 	list := []labelled{{set: r.main}}
 	for _, s := range r.sets {
-		if int(s.group) == x.Primary {
-			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.device))), set: s})
+		if int(s.Group) == x.Primary {
+			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.Device))), set: s})
 		}
 	}
 	if len(x.Groups) > 1 || x.Groups[0].Batch >= 0 || x.Kind == workunit.KindNVTX {
 		for _, s := range r.phases {
-			list = append(list, labelled{labels: kit.Labels("phase", x.Groups[s.group].Phase), set: s})
+			list = append(list, labelled{labels: kit.Labels("phase", x.Groups[s.Group].Phase), set: s})
 		}
 		for _, s := range r.byTime[:min(len(r.byTime), kit.MaxGroupMetrics)] {
-			if g := &x.Groups[s.group]; g.Batch >= 0 {
+			if g := &x.Groups[s.Group]; g.Batch >= 0 {
 				list = append(list, labelled{labels: groupLabels(g), set: s})
 			}
 		}
@@ -259,8 +265,8 @@ func (r *unitRun) metrics() {
 }
 
 func (r *unitRun) set(l report.Labels, s *unitSet) {
-	m := r.out.Int("unit.count", l, int64(len(s.units)))
-	m.N, m.Group = int64(len(s.units)), s.id
+	m := r.out.Int("unit.count", l, int64(len(s.Units)))
+	m.N, m.Group = int64(len(s.Units)), s.id
 	emit := func(id string, l report.Labels, of func(c *unitCost) int64) {
 		s.summary(r.out, id, l, r.costs.of(s, of))
 	}
@@ -296,16 +302,6 @@ func (r *unitRun) kernels(list []labelled) {
 	r.kernelTable()
 }
 
-// otherDevices are the main kind of unit on its other devices, of which another report may compare one.
-func (r *unitRun) otherDevices() (list []labelled) {
-	for _, s := range r.sets {
-		if s.group == r.main.group && s != r.main && !r.in.Brief && len(list) < maxStepSets-1 {
-			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.device))), set: s})
-		}
-	}
-	return list
-}
-
 // hosts emits the calls and copies of kinds of unit.
 func (r *unitRun) hosts(list []labelled, late []*lateCalls) {
 	calls := map[*unitSet]*unitCalls{} // the main set occurs twice
@@ -317,7 +313,7 @@ func (r *unitRun) hosts(list []labelled, late []*lateCalls) {
 		apis(r.in, r.out, l, s, calls[s])
 		copies(r.in, r.out, l, s)
 		fromThreads(r.in, r.out)
-		device := r.in.Units.Units[s.units[0]].Index
+		device := r.in.Units.Units[s.Units[0]].Index
 		late[device].emit(r.out, l, s, r.costs.mean(s, func(c *unitCost) int64 { return c.time }))
 	}
 }

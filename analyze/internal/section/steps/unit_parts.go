@@ -28,14 +28,9 @@ func Parts(in *kit.Input) []*report.UnitParts {
 	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
 		return nil
 	}
-	sets, slowest := unitSets(in)
-	order := lists.Filter(slowest, func(s *unitSet) bool { return s != nil && int(s.group) != x.Primary })
-	lists.Sort(order, func(a, b *unitSet) int { return cmp.Compare(x.Groups[b.group].Time, x.Groups[a.group].Time) })
-	if first := slowest[x.Primary]; first != nil {
-		// on its slowest device, and on the others, one of which may be the slowest of another capture
-		main := lists.Filter(sets, func(s *unitSet) bool { return int(s.group) == x.Primary && s != first })
-		order = slices.Concat([]*unitSet{first}, main, order)
-	}
+	k := kindsOf(in)
+	others := lists.Filter(k.byTime, func(s *unitSet) bool { return s != k.main })
+	order := slices.Concat([]*unitSet{k.main}, k.elsewhere(), others)
 	numbers := stepNumbers(in)
 	var list []*report.UnitParts
 	room := mostPartCells
@@ -55,28 +50,28 @@ func Parts(in *kit.Input) []*report.UnitParts {
 // partsOf is how the time of the units of a set was spent.
 func partsOf(in *kit.Input, s *unitSet, steps []int64) *report.UnitParts {
 	x, costs := in.Units, sumsOf(in).costs
-	picked := &unitSet{group: s.group, device: s.device}
+	picked := &unitSet{}
 	var numbers []int64
 	total := 0.0
-	for _, u := range s.units {
+	for _, u := range s.Units {
 		n := int64(x.Units[u].Number)
 		if steps != nil {
 			n = steps[u]
 		}
-		if lists.Sampled(n, len(s.units), mostPartUnits) {
-			picked.units, numbers = append(picked.units, u), append(numbers, int64(x.Units[u].Number))
+		if lists.Sampled(n, len(s.Units), mostPartUnits) {
+			picked.Units, numbers = append(picked.Units, u), append(numbers, int64(x.Units[u].Number))
 			total += float64(x.Units[u].Time())
 		}
 	}
-	out := report.NewUnitParts(s.id, int64(s.device), numbers)
-	if len(picked.units) == 0 {
+	out := report.NewUnitParts(s.id, int64(s.Device), numbers)
+	if len(picked.Units) == 0 {
 		return out
 	}
 	for _, p := range append(familyTimes(in, picked, leastFamily*total), copyTimes(in, picked)...) {
 		out.Add(p.kind, p.name, p.times)
 	}
 	for cause, name := range timeline.CauseNames {
-		times := lists.Map(picked.units, func(u int32) int64 { return costs[u].cause[cause] })
+		times := lists.Map(picked.Units, func(u int32) int64 { return costs[u].cause[cause] })
 		if slices.ContainsFunc(times, func(ns int64) bool { return ns != 0 }) {
 			out.Add(report.PartIdle, name, times)
 		}
@@ -93,7 +88,7 @@ type partTimes struct {
 
 // familyTimes are the families of kernels by exclusive time, the longest first; those below least are one sum by class.
 func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
-	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
+	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.Units)}
 	w.exclusive = newParts(w.names)
 	w.alone(in, s)
 	families := kit.NewTally[[2]string, partTimes]()
@@ -107,7 +102,7 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 		}
 		x := families.At([2]string{kind, name})
 		if x.times == nil {
-			*x = partTimes{kind: kind, name: name, times: make([]int64, len(s.units))}
+			*x = partTimes{kind: kind, name: name, times: make([]int64, len(s.Units))}
 		}
 		x.times[p.unit] += p.ns
 		x.total += p.ns
@@ -122,7 +117,7 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 			continue
 		}
 		rest := lists.Entry(&out, func(o partTimes) bool { return o.kind == p.kind && o.name == "" },
-			partTimes{kind: p.kind, times: make([]int64, len(s.units))})
+			partTimes{kind: p.kind, times: make([]int64, len(s.Units))})
 		for u, ns := range p.times {
 			rest.times[u] += ns
 		}
@@ -133,7 +128,7 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 // copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; if several run,
 // the time belongs to the one that started first.
 func copyTimes(in *kit.Input, s *unitSet) []partTimes {
-	d := in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
+	d := in.Units.Timeline.Devices[in.Units.Units[s.Units[0]].Index]
 	owned := owners(in, s)
 	var names lists.Numbering[copySort]
 	var times [][]int64 // by number of the name and unit
@@ -149,7 +144,7 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 		for i := range owned {
 			owned[i].within(from, p.to, func(u int, from, to int64) {
 				for len(times) <= int(p.name) {
-					times = append(times, make([]int64, len(s.units)))
+					times = append(times, make([]int64, len(s.Units)))
 				}
 				times[p.name][u] += to - from
 			})

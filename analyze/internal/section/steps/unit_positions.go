@@ -82,24 +82,23 @@ func newSteps(in *kit.Input) *stepData {
 	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
 		return d
 	}
-	sets, slowest := unitSets(in)
 	names := &nameTable{}
 	d.steps = &report.UnitSteps{List: []*report.UnitStep{}}
 	stacks := &stackTable{in: in, names: names}
-	list := stepSets(in, sets, slowest)
+	list := stepSets(in)
 	if in.Brief {
 		list = list[:1]
 	}
 	room := maxAllPositions
 	for i, s := range list {
-		kernels := x.Groups[s.group].Kernels
+		kernels := x.Groups[s.Group].Kernels
 		if i > 0 && kernels > int64(room) {
 			continue
 		}
 		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
 		step := newStep(in, s, stacks, shown && !in.Brief)
 		if i == 0 {
-			d.main, d.units = step, int64(len(s.units))
+			d.main, d.units = step, int64(len(s.Units))
 		} else {
 			room -= len(step.Name)
 		}
@@ -114,15 +113,10 @@ func newSteps(in *kit.Input) *stepData {
 
 // stepSets are the sets of units whose sequence is reported: the main kind on its slowest device, the main kind on
 // other devices, then the main kind of each other phase.
-func stepSets(in *kit.Input, sets, slowest []*unitSet) []*unitSet {
-	primary := slowest[in.Units.Primary]
-	others := lists.Filter(sets, func(s *unitSet) bool { return s != primary && s.group == primary.group })
-	list := append([]*unitSet{primary}, others...)
-	for _, g := range in.Units.PhaseMains() {
-		if g != in.Units.Primary && slowest[g] != nil {
-			list = append(list, slowest[g])
-		}
-	}
+func stepSets(in *kit.Input) []*unitSet {
+	k := kindsOf(in)
+	phases := lists.Filter(k.phases, func(s *unitSet) bool { return s != k.main })
+	list := slices.Concat([]*unitSet{k.main}, k.elsewhere(), phases)
 	return list[:min(len(list), maxStepSets)]
 }
 
@@ -132,11 +126,11 @@ const maxStepSets = 8
 func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *report.UnitStep {
 	names, s := stacks.names, newStepTimes(newSequence(in, set))
 	defer s.free()
-	step := &report.UnitStep{Group: set.id, Device: int64(set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
+	step := &report.UnitStep{Group: set.id, Device: int64(set.Device), Units: int64(len(s.set.Units)), Sampled: int64(s.n),
 		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
 		Threshold: s.threshold, HiccupCount: s.hiccupCount, Shown: []*report.UnitShown{}}
 	step.Aligned = int64(lists.Count(s.at, func(position int32) bool { return position >= 0 }))
-	step.Time = lists.Sum(s.set.units, func(u int32) int64 { return in.Units.Units[u].Time() })
+	step.Time = lists.Sum(s.set.Units, func(u int32) int64 { return in.Units.Units[u].Time() })
 	for p, w := range s.first {
 		x := &s.list[p]
 		x.Name, x.Stream = names.label(in, s.device, int(w)), s.device.Stream(int(w))
