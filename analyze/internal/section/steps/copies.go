@@ -13,14 +13,13 @@ import (
 // copies emits the copies of a set of units by direction and kind of memory; those of the primary group have no further
 // labels.
 func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
-	x, c := in.Units, &in.Trace.Copies
+	x := in.Units
 	if !in.Trace.Tables.Has(trace.RoleMemcpy) {
 		return
 	}
 	index := x.Units[s.Units[0]].Index
 	place := unitPlaces(in, s)
-	type group struct{ direction, kind string }
-	var groups []group
+	var groups []copySort
 	list := newParts(0) // here name is the group, and ns the bytes
 	rows := 0
 	device := x.Timeline.Devices[index]
@@ -33,26 +32,21 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 		if u == trace.None || place[u] == 0 {
 			continue
 		}
-		row := device.Row(i)
-		g := group{kit.Directions[kit.Direction(c.Kind(row))], kit.MemKinds[kit.CopySide(c, row)]}
-		at := lists.Place[int32](&groups, g)
+		at := lists.Place[int32](&groups, copySortOf(in, device, i))
 		lists.At(&list.last, at)
-		list.add(at, place[u]-1, c.Bytes(row))
+		list.add(at, place[u]-1, in.Trace.Copies.Bytes(device.Row(i)))
 		rows++
 	}
 	out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
 	order := lists.Indexes[int32](len(groups))
-	lists.Sort(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(groups[a].direction, groups[b].direction),
-			cmp.Compare(groups[a].kind, groups[b].kind))
-	})
+	lists.Sort(order, func(a, b int32) int { return cmp.Compare(groups[a].name(), groups[b].name()) })
 	slot := slotsOf(order, len(groups))
 	w := &unitWork{names: len(groups), units: len(s.Units)}
 	count := w.samples(list, slot, len(groups), partCount)
 	moved := w.samples(list, slot, len(groups), partTime)
 	for i, g := range order {
-		l := func() report.Labels { return kit.And(with, "direction", groups[g].direction, "kind", groups[g].kind) }
-		s.summary(out, "memcpy.count_per_unit", l(), count[i])
-		s.summary(out, "memcpy.bytes_per_unit", l(), moved[i])
+		l := kit.And(with, "direction", kit.Directions[groups[g].direction], "kind", kit.MemKinds[groups[g].memory])
+		s.summary(out, "memcpy.count_per_unit", l, count[i])
+		s.summary(out, "memcpy.bytes_per_unit", l, moved[i])
 	}
 }

@@ -149,28 +149,21 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 	g.Walk(next, u.Start, func(s *stepgraph.Step) {
 		r.split(g, s, func(part int, name string, ns int64) { sums.At(key{part, name}).add(spent{1, ns}) }, true)
 	})
-	type row struct {
-		key
-		spent
-	}
-	rows := make([]row, 0, len(sums.Keys))
-	for i, k := range sums.Keys {
-		rows = append(rows, row{k, *sums.Values[i]})
-	}
-	lists.Sort(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))
+	order := longestFirst(sums, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))
 	})
 	add := func(t *kit.Table, part, name string, e spent) {
 		t.Row(kit.Text("unit", which), kit.Text("part", part), kit.Text("name", name), kit.Int("count", e.count),
 			kit.Int("time", e.ns), kit.Maybe("share", stat.Ratio(e.ns, u.Time())))
 	}
 	var rest spent
-	for i, x := range rows {
-		add(whole, partNames[x.part], x.name, x.spent)
+	for i, k := range order {
+		e := *sums.At(k)
+		add(whole, partNames[k.part], k.name, e)
 		if i < maxPathRows {
-			add(t, partNames[x.part], x.name, x.spent)
+			add(t, partNames[k.part], k.name, e)
 		} else {
-			rest.add(x.spent)
+			rest.add(e)
 		}
 	}
 	if rest.count > 0 {

@@ -138,6 +138,13 @@ type spent struct{ count, ns int64 }
 
 func (s *spent) add(o spent) { s.count, s.ns = s.count+o.count, s.ns+o.ns }
 
+// longestFirst are the keys of times, those with most time first; before orders those with equal time.
+func longestFirst[K comparable](sums *kit.Tally[K, spent], before func(a, b K) int) []K {
+	keys := slices.Clone(sums.Keys)
+	lists.Sort(keys, func(a, b K) int { return cmp.Or(cmp.Compare(sums.At(b).ns, sums.At(a).ns), before(a, b)) })
+	return keys
+}
+
 const maxWaitRows, maxPathRows = 20, 15
 
 func (r *pathRun) waits() {
@@ -156,22 +163,14 @@ func (r *pathRun) waits() {
 			sums.At(wait{i, w.reason, r.nameOfWait(&w)}).add(found[i].list[n])
 		}
 	}
-	type row struct {
-		wait
-		spent
-	}
-	rows := make([]row, 0, len(sums.Keys))
-	for i, w := range sums.Keys {
-		rows = append(rows, row{w, *sums.Values[i]})
-	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason),
-			cmp.Compare(a.name, b.name))
+	order := longestFirst(sums, func(a, b wait) int {
+		return cmp.Or(cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason), cmp.Compare(a.name, b.name))
 	})
 	t := r.out.Table("dependency_waits")
-	for _, x := range rows {
-		t.Row(kit.Int("device_id", int64(devices[x.device].ID)), kit.Text("reason", stepgraph.ReasonNames[x.reason]),
-			kit.Put("what", report.OrNull(x.name)), kit.Int("gaps", x.count), kit.Int("time", x.ns),
+	for _, w := range order {
+		x := sums.At(w)
+		t.Row(kit.Int("device_id", int64(devices[w.device].ID)), kit.Text("reason", stepgraph.ReasonNames[w.reason]),
+			kit.Put("what", report.OrNull(w.name)), kit.Int("gaps", x.count), kit.Int("time", x.ns),
 			kit.Maybe("share", stat.Ratio(x.ns, total)))
 	}
 	t.Cut(maxWaitRows, "gaps", "time", "share").Add()

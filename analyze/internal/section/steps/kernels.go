@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -206,6 +207,14 @@ func (w *unitWork) label(in *kit.Input, name int32) string {
 		return graphLabel
 	}
 	return in.Trace.Kernels.Names[name].Name
+}
+
+// info is what is known of a kernel by its name; of a CUDA graph, that it is one.
+func (w *unitWork) info(in *kit.Input, name int32) *kernelname.Info {
+	if int(name) == w.names-1 {
+		return &kernelname.Info{Category: graphCategory, Family: graphLabel, Canonical: graphLabel}
+	}
+	return &in.Kinds[name]
 }
 
 // slotsOf is, for each of n numbers, its place among those listed, or -1.

@@ -181,18 +181,14 @@ func (r *unitRun) kernelTable() {
 	}
 	bytes, rows := 0, -1
 	for i, n := range w.ranked(r.in) {
-		category, library, family, canonical := graphCategory, "", graphLabel, graphLabel
-		if int(n) < w.names-1 {
-			k := &r.in.Kinds[n]
-			category, library, family, canonical = string(k.Category), k.Library, k.Family, k.Canonical
-		}
+		k := w.info(r.in, n)
 		if bytes += len(w.label(r.in, n)); rows < 0 && (i == maxUnitKernels || bytes > maxUnitNameBytes) {
 			rows = i
 		}
 		mean := float64(time[n]) / units
 		t.Row(
-			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", category),
-			kit.Text("library", library), kit.Text("family", family), kit.Text("canonical", canonical),
+			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", string(k.Category)),
+			kit.Text("library", k.Library), kit.Text("family", k.Family), kit.Text("canonical", k.Canonical),
 			kit.Put("position", first[n]), kit.Put("geometry", geometry[n]), kit.Put("threads", threads[n]),
 			kit.Put("between", between[n]),
 			kit.Float("count", float64(count[n])/units), kit.Float("time", mean),

@@ -3,7 +3,6 @@ package steps
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -22,27 +21,13 @@ const (
 	lookBack        = 20_000 // calls before the unit, of which one may reach into it
 )
 
+// named is something with a name that steps name, and its category.
+type named struct{ name, category string }
+
 // nameTable numbers what steps name: kernels, copies, calls and ranges.
-type nameTable struct {
-	lists.Numbering[string]
-	categories []string
-}
+type nameTable struct{ lists.Numbering[named] }
 
-func (t *nameTable) of(name, category string) int {
-	n := int(t.Of(category + "\x00" + name))
-	if n == len(t.categories) {
-		t.categories = append(t.categories, category)
-	}
-	return n
-}
-
-func (t *nameTable) names() []string {
-	list := make([]string, len(t.Keys))
-	for i, k := range t.Keys {
-		_, list[i], _ = strings.Cut(k, "\x00")
-	}
-	return list
-}
+func (t *nameTable) of(name, category string) int { return int(t.Of(named{name, category})) }
 
 // label is the name and category of a piece of work.
 func (t *nameTable) label(in *kit.Input, d *timeline.Device, i int) int {
@@ -63,34 +48,24 @@ func (t *nameTable) label(in *kit.Input, d *timeline.Device, i int) int {
 // copyCategory is the category of copies and memsets in figures.
 const copyCategory = "copy"
 
-// shownUnit is a unit of a sequence that is shown event by event.
-type shownUnit struct {
-	which string
-	unit  int32
-}
-
-// toShow are the median unit of the sequence and the slowest of all.
-func (q *sequence) toShow() []shownUnit {
-	x := q.in.Units
-	median := q.set.Units[q.median]
-	slowest := median
+// slowest is the unit of all of the sequence that took longest: the median one if none took longer.
+func (q *sequence) slowest() int32 {
+	units := q.in.Units.Units
+	slowest := q.set.Units[q.median]
 	for _, u := range q.all.Units {
-		if x.Units[u].Time() > x.Units[slowest].Time() {
+		if units[u].Time() > units[slowest].Time() {
 			slowest = u
 		}
 	}
-	list := []shownUnit{{which: "median", unit: median}}
-	if slowest != median {
-		list = append(list, shownUnit{which: "slowest", unit: slowest})
-	}
-	return list
+	return slowest
 }
 
-func (shown *shownUnit) show(in *kit.Input, names *nameTable) *report.UnitShown {
-	u := &in.Units.Units[shown.unit]
+// showUnit shows a unit event by event.
+func showUnit(in *kit.Input, which string, unit int32, names *nameTable) *report.UnitShown {
+	u := &in.Units.Units[unit]
 	device := in.Units.Timeline.Devices[u.Index]
 	work, gaps := workOf(device, u.Start, u.End)
-	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
+	s := &report.UnitShown{Which: which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
 	s.LeftOut += int64(max(len(work)-maxShownWork, 0))
 	work = work[:min(len(work), maxShownWork)]
 	places := map[int32]int64{} // of the listed calls, by row
@@ -102,7 +77,7 @@ func (shown *shownUnit) show(in *kit.Input, names *nameTable) *report.UnitShown 
 		}
 		return list[:min(len(list), maxShownWork)]
 	}
-	threads := launching(in, device, shown.unit)
+	threads := launching(in, device, unit)
 	var calls, ranges []report.UnitEvent
 	if len(threads) > 0 {
 		thread := threads[0]
@@ -129,7 +104,7 @@ func (shown *shownUnit) show(in *kit.Input, names *nameTable) *report.UnitShown 
 		origins[k] = originOf(in, device, i, places, names)
 	}
 	s.SetOrigins(origins)
-	s.Path = pathOf(in, shown.unit)
+	s.Path = pathOf(in, unit)
 	return s
 }
 

@@ -350,7 +350,7 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 	}
 	var categories []string
 	for n := range slot {
-		slot[n] = lists.Place[int32](&categories, w.category(r.in, int32(n)))
+		slot[n] = lists.Place[int32](&categories, string(w.info(r.in, int32(n)).Category))
 	}
 	total := make([]int64, len(categories))
 	for n, ns := range w.total(w.time) {
@@ -365,11 +365,4 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 		slot[n] = place[slot[n]]
 	}
 	emit(len(order), func(i int) report.Labels { return label("category", categories[order[i]]) })
-}
-
-func (w *unitWork) category(in *kit.Input, name int32) string {
-	if int(name) == w.names-1 {
-		return graphCategory
-	}
-	return string(in.Kinds[name].Category)
 }

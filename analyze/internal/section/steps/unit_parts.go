@@ -93,16 +93,13 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 	w.alone(in, s)
 	families := kit.NewTally[[2]string, partTimes]()
 	w.exclusive.each(func(p *part) {
-		kind, name := report.PartCompute, graphLabel
-		if int(p.name) < w.names-1 {
-			k := &in.Kinds[p.name]
-			if name = k.Family; k.Comm {
-				kind = report.PartComm
-			}
+		kind, k := report.PartCompute, w.info(in, p.name)
+		if k.Comm {
+			kind = report.PartComm
 		}
-		x := families.At([2]string{kind, name})
+		x := families.At([2]string{kind, k.Family})
 		if x.times == nil {
-			*x = partTimes{kind: kind, name: name, times: make([]int64, len(s.Units))}
+			*x = partTimes{kind: kind, name: k.Family, times: make([]int64, len(s.Units))}
 		}
 		x.times[p.unit] += p.ns
 		x.total += p.ns

@@ -104,9 +104,9 @@ func newSteps(in *kit.Input) *stepData {
 		}
 		d.steps.List = append(d.steps.List, step)
 	}
-	d.steps.Names, d.steps.Categories, d.steps.Stacks = names.names(), names.categories, stacks.list
-	if d.steps.Names == nil {
-		d.steps.Names, d.steps.Categories = []string{}, []string{}
+	d.steps.Names, d.steps.Categories, d.steps.Stacks = []string{}, []string{}, stacks.list
+	for _, n := range names.Keys {
+		d.steps.Names, d.steps.Categories = append(d.steps.Names, n.name), append(d.steps.Categories, n.category)
 	}
 	return d
 }
@@ -136,7 +136,7 @@ func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *repor
 		x.Name, x.Stream = names.label(in, s.device, int(w)), s.device.Stream(int(w))
 		x.Inside = stacks.around(s.device.Call(int(w)))
 		if s.count[p] > 1 {
-			category := names.categories[x.Name]
+			category := names.Keys[x.Name].category
 			x.Name = names.of("["+category+" × "+strconv.Itoa(int(s.count[p]))+"]", category)
 		}
 	}
@@ -147,8 +147,10 @@ func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *repor
 		step.Hiccups = append(step.Hiccups, int64(h.position), int64(h.part), h.unit, h.excess)
 	}
 	if shown {
-		for _, u := range s.toShow() {
-			step.Shown = append(step.Shown, u.show(in, names))
+		median, slowest := s.set.Units[s.sequence.median], s.slowest()
+		step.Shown = append(step.Shown, showUnit(in, "median", median, names))
+		if slowest != median {
+			step.Shown = append(step.Shown, showUnit(in, "slowest", slowest, names))
 		}
 	}
 	return step
