@@ -15,6 +15,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ type InputError = trace.InputError
 
 // Options of Run. The zero value gives the default report.
 type Options struct {
-	Version string // of the program, for the report's tool field
+	Version string // of the program, for the report's tool field; empty: devel
 
 	Top           int     // rows of ranked tables; 0: 30
 	AllRows       bool    // every row in every CSV file, however many
@@ -73,6 +74,7 @@ const (
 	defaultTop          = 30
 	detailRows          = 10_000 // of a CSV file with a row per event
 	defaultCoverageWarn = 0.7
+	defaultVersion      = "devel"
 )
 
 // WindowOptions narrow the analysis. At most one way may be set.
@@ -200,18 +202,11 @@ func finish(in *kit.Input, others []*workunit.Result, opt *Options) (*Result, er
 }
 
 func sectionOptions(opt *Options) kit.Options {
-	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap,
-		CoverageWarn: opt.CoverageWarn,
-		GPUPrice:     opt.GPUPrice}
-	if o.Top == 0 {
-		o.Top = defaultTop
-	}
-	o.DetailRows, o.AllRows, o.NoDetails = detailRows, opt.AllRows, opt.NoDetails
+	o := kit.Options{Top: cmp.Or(opt.Top, defaultTop), Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap,
+		CoverageWarn: cmp.Or(opt.CoverageWarn, defaultCoverageWarn), GPUPrice: opt.GPUPrice,
+		DetailRows: detailRows, AllRows: opt.AllRows, NoDetails: opt.NoDetails}
 	if o.AllRows {
 		o.DetailRows = math.MaxInt32
-	}
-	if o.CoverageWarn == 0 {
-		o.CoverageWarn = defaultCoverageWarn
 	}
 	return o
 }
@@ -269,7 +264,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 		in.Steady = in.With(in.Units)
 		in.Steady.Whole = in
 		in.Steady.Span, in.Steady.Host = span, span
-		in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
+		in.Steady.Window = window(span, "steady", steadyWhy)
 		in.Steady.Timeline = layOut(span)
 	}
 	return in, others, nil
@@ -292,10 +287,7 @@ func findUnits(in *kit.Input, opt *Options, tags *tagger) ([]*workunit.Result, e
 		return nil, err
 	}
 	var others []*workunit.Result
-	for i := range in.Units.Anchors {
-		if i == 0 {
-			continue
-		}
+	for i := 1; i < len(in.Units.Anchors); i++ {
 		x := search.At(&in.Units.Anchors[i])
 		if x.Kind == workunit.KindNone {
 			continue

@@ -13,19 +13,14 @@ import (
 
 // plainWords are words that say nothing about the author of a name: those of engines' step markers, and those that a
 // report recognises.
-var plainWords = words(`all allgather allreduce attention attn autograd aten backward batch batchdecode batchdraft batchjumpforward
+var plainWords = lists.Set(strings.Fields(`all allgather allreduce attention attn autograd aten backward batch batchdecode batchdraft batchjumpforward
 	batchprefill batchverify block bs c cached context cpu ctx cudagraph cuda d decode decoder decoding diffusion draft dspark dummy eager embed
 	embedding encoder engine evaluate execute executecontext executor extend expert experts ffn for forward function g gen generation getting
 	gil gpu head holding i idle in inner inter is it iter iteration iterations l layer layernorm layers len linear llm lm m mixed mlp mm
 	model moe n nccl ncclallgather ncclallreduce ncclbroadcast ncclreducescatter new norm num o of only optimizer out output p
 	page pp prebuilt prefill profilerstep proj q k v qkv r recv reduce reduced reqs request requests rms rmsnorm rope router run runner s
 	sample sampler sampling schedule scheduler self send seq seqs sk softmax sp spec sq sqsk sqsq step t target tok token tokens toks topk
-	total tp train verify waiting warmup x zero grad`)
-
-func words(list string) map[string]bool {
-	set := lists.Set(strings.Fields(list), func(w string) string { return w })
-	return set
-}
+	total tp train verify waiting warmup x zero grad`), func(word string) string { return word })
 
 var (
 	letterRun = regexp.MustCompile(`[\pL\pM]+`)

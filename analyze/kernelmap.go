@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // KernelMap says the category of kernels by their names, as --kernel-map does. The first pattern that matches decides;
@@ -63,15 +65,12 @@ func (m *KernelMap) add(text, category string) error {
 		return err
 	}
 	c := kernelname.Category(strings.TrimSpace(category))
-	names := make([]string, 0, len(kernelname.Categories))
-	for _, k := range kernelname.Categories {
-		if k == c {
-			m.rows = append(m.rows, kernelRow{p, c})
-			return nil
-		}
-		names = append(names, string(k))
+	if !slices.Contains(kernelname.Categories, c) {
+		names := lists.Map(kernelname.Categories, func(k kernelname.Category) string { return string(k) })
+		return fmt.Errorf("%s: there is no category %q; the categories are %s", text, c, strings.Join(names, ", "))
 	}
-	return fmt.Errorf("%s: there is no category %q; the categories are %s", text, c, strings.Join(names, ", "))
+	m.rows = append(m.rows, kernelRow{p, c})
+	return nil
 }
 
 func yamlPairs(text string) ([][2]string, error) {

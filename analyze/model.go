@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -15,14 +16,10 @@ import (
 // newReport fills in everything of a report but what the sections say.
 func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Options) *report.Report {
 	t := in.Trace
-	version := opt.Version
-	if version == "" {
-		version = "devel"
-	}
 	r := &report.Report{
 		Evidence: []report.EvidenceFile{},
 		Schema:   report.SchemaID,
-		Tool:     report.Tool{Name: "explain", Version: version},
+		Tool:     report.Tool{Name: "explain", Version: cmp.Or(opt.Version, defaultVersion)},
 		Window:   in.Window,
 		Metrics:  []report.Metric{},
 		Sections: []report.Section{},

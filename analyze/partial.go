@@ -1,9 +1,9 @@
 package analyze
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -15,7 +15,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence
@@ -101,13 +100,8 @@ func counts(in *kit.Input) []merge.Counts {
 	for lo, hi := t.Copies.Starting(in.Span.Start, in.Span.End); lo < hi; lo++ {
 		add("memcpy", copyKey(&t.Copies, lo), t.Copies.Dur(lo))
 	}
-	keys := make([][2]string, 0, len(samples))
-	for k := range samples {
-		keys = append(keys, k)
-	}
-	lists.Sort(keys, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
-	list := make([]merge.Counts, 0, len(keys))
-	for _, k := range keys {
+	list := make([]merge.Counts, 0, len(samples))
+	for _, k := range slices.SortedFunc(maps.Keys(samples), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		slices.Sort(samples[k])
 		list = append(list, merge.NewCounts(k[0], k[1], samples[k]))
 	}

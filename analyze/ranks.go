@@ -1,9 +1,10 @@
 package analyze
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -34,9 +35,6 @@ func tracks(in *kit.Input) []*ranks.Track {
 	comms := newComms(in)
 	for _, d := range in.Timeline.Devices {
 		for _, p := range processesOn(d) {
-			if p == trace.None {
-				continue
-			}
 			if tr := deviceTrack(in, d, p, comms); len(tr.Calls) > 0 {
 				add(t.Procs[p].Global, tr)
 			}
@@ -49,7 +47,7 @@ func tracks(in *kit.Input) []*ranks.Track {
 	}
 	for _, d := range in.Timeline.Devices {
 		for _, p := range processesOn(d) {
-			if p != trace.None && !seen[t.Procs[p].Global] {
+			if !seen[t.Procs[p].Global] {
 				add(t.Procs[p].Global, &ranks.Track{Device: int64(d.ID)})
 			}
 		}
@@ -57,18 +55,14 @@ func tracks(in *kit.Input) []*ranks.Track {
 	return list
 }
 
-// processesOn are the processes that worked on a device, in the order of their numbers.
+// processesOn are the known processes that worked on a device, in the order of their numbers.
 func processesOn(d *timeline.Device) []int32 {
 	seen := map[int32]bool{}
 	for j := range d.Len() {
 		seen[d.Proc(j)] = true
 	}
-	var list []int32
-	for p := range seen {
-		list = append(list, p)
-	}
-	slices.Sort(list)
-	return list
+	delete(seen, trace.None)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // actsOfDevice are what a device does between two collectives: the classes of its time, and idle time by cause. Idle
@@ -249,13 +243,13 @@ func (c *comms) calls(launched int32) []int {
 		return nil
 	}
 	list := c.byThread[thread]
-	end, _ := slices.BinarySearchFunc(list, at+1, func(n int, start int64) int { return cmp.Compare(c.t.NCCL[n].Start, start) })
+	upTo := func(at int64) int {
+		return sort.Search(len(list), func(i int) bool { return c.t.NCCL[list[i]].Start > at })
+	}
 	before, _ := slices.BinarySearch(c.launches[thread], at)
-	from := 0
+	from, end := 0, upTo(at)
 	if before > 0 {
-		from, _ = slices.BinarySearchFunc(list, c.launches[thread][before-1]+1, func(n int, start int64) int {
-			return cmp.Compare(c.t.NCCL[n].Start, start)
-		})
+		from = upTo(c.launches[thread][before-1])
 	}
 	return list[max(0, min(from, end-1)):end]
 }

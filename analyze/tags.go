@@ -147,20 +147,13 @@ const (
 
 func newTagger(opt *Options) (*tagger, error) {
 	t := &tagger{phaseMap: opt.Phases}
-	compile := func(flag, text string) (*regexp.Regexp, error) {
-		re, err := regexp.Compile(text)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %v", ErrOptions, flag, err)
-		}
-		return re, nil
-	}
 	var err error
 	if t.unit, err = workunit.ParseSpec(opt.Unit); err != nil {
 		return nil, fmt.Errorf("%w: --unit: %v", ErrOptions, err)
 	}
 	if opt.Window.NVTX != "" {
-		if t.window, err = compile("--window", opt.Window.NVTX); err != nil {
-			return nil, err
+		if t.window, err = regexp.Compile(opt.Window.NVTX); err != nil {
+			return nil, fmt.Errorf("%w: --window: %v", ErrOptions, err)
 		}
 	}
 	return t, nil

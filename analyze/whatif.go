@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -78,10 +79,6 @@ func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options)
 	if b := kit.TwoTimes(in.Units); b != nil {
 		res.Unit.Two = b.String()
 	}
-	version := opt.Version
-	if version == "" {
-		version = "devel"
-	}
-	res.Tool, res.Trace = whatif.Tool{Name: "explain", Version: version}, t.File.Name
+	res.Tool, res.Trace = whatif.Tool{Name: "explain", Version: cmp.Or(opt.Version, defaultVersion)}, t.File.Name
 	return res, nil
 }

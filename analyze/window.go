@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 const (
@@ -44,19 +45,14 @@ func window(span interval.Interval, mode, why string) report.Window {
 // narrow applies --from/--to, --window and --steady.
 func narrow(in *kit.Input, opt *Options, tags *tagger) error {
 	w := &opt.Window
-	set := 0
-	for _, used := range []bool{w.From != nil || w.To != nil, w.NVTX != "", w.Steady} {
-		if used {
-			set++
-		}
-	}
-	if set == 0 {
+	ways := []bool{w.From != nil || w.To != nil, w.NVTX != "", w.Steady}
+	switch lists.Count(ways, func(used bool) bool { return used }) {
+	case 0:
 		return nil
-	}
-	if set > 1 {
+	case 1:
+	default:
 		return fmt.Errorf("%w: --from/--to, --window and --steady exclude each other", ErrOptions)
 	}
-	whole := in.Span
 	take := func(span interval.Interval, mode, why string) error {
 		if span.Len() <= 0 {
 			return fmt.Errorf("%w: the window is empty: %s", ErrOptions, why)
@@ -83,35 +79,27 @@ func narrow(in *kit.Input, opt *Options, tags *tagger) error {
 		}
 		return take(span, "nvtx", "from the first start to the last end of the NVTX ranges that match --window nvtx:"+w.NVTX)
 	case w.Steady:
-		return steadyWindow(in, take)
+		span, ok := in.Units.Steady()
+		if !ok {
+			return fmt.Errorf("%w: --steady needs a unit of work, and none was found: %s", ErrOptions, in.Units.Why)
+		}
+		return take(span, "steady", steadyWhy)
 	}
 	if w.From != nil && *w.From < 0 {
 		return fmt.Errorf("%w: --from %s is before the first GPU work, from which it counts", ErrOptions, *w.From)
 	}
-	span := whole
-	why := "from"
+	span, from, to := in.Span, "the start", "the end"
 	if w.From != nil {
-		span.Start = whole.Start + w.From.Nanoseconds()
-		why += " " + w.From.String()
-	} else {
-		why += " the start"
+		span.Start, from = in.Span.Start+w.From.Nanoseconds(), w.From.String()
 	}
 	if w.To != nil {
-		span.End = min(whole.End, whole.Start+w.To.Nanoseconds())
-		why += " to " + w.To.String()
-	} else {
-		why += " to the end"
+		span.End, to = min(in.Span.End, in.Span.Start+w.To.Nanoseconds()), w.To.String()
 	}
-	return take(span, "range", why+", counted from the first GPU work")
+	return take(span, "range", "from "+from+" to "+to+", counted from the first GPU work")
 }
 
-func steadyWindow(in *kit.Input, take func(interval.Interval, string, string) error) error {
-	span, ok := in.Units.Steady()
-	if !ok {
-		return fmt.Errorf("%w: --steady needs a unit of work, and none was found: %s", ErrOptions, in.Units.Why)
-	}
-	return take(span, "steady", "from the first to the last kept unit of work over all devices")
-}
+// steadyWhy says what a steady window is.
+const steadyWhy = "from the first to the last kept unit of work over all devices"
 
 // steadyRest is the share of the window outside its steady part from which the two are told apart.
 const steadyRest = 0.02
