@@ -19,8 +19,7 @@ type openCollective struct {
 	devices       uint64 // bits
 	end, shortest int64  // of the first; of all durations
 	minEnd        int64
-	pieces        []int32
-	last          int32
+	pieces        []int32 // the one that joined last at the end
 }
 
 // collect finds the kernels of one collective on several devices: of the same name, one per device, all running when
@@ -61,13 +60,12 @@ func (b *builder) collect() {
 				o.devices |= 1 << di
 				o.shortest, o.minEnd = short, min(o.minEnd, w.End)
 				o.pieces = append(o.pieces, piece)
-				o.last = piece
 				return
 			}
 		}
 		if len(open) < maxOpen {
 			open = append(open, &openCollective{name: name, devices: 1 << di, end: w.End, shortest: w.End - w.Start,
-				minEnd: w.End, pieces: []int32{piece}, last: piece})
+				minEnd: w.End, pieces: []int32{piece}})
 		}
 	})
 	settle(maxTime)
@@ -81,16 +79,16 @@ func (b *builder) settleCollective(o *openCollective) {
 		return
 	}
 	for _, p := range o.pieces {
-		b.g.group.set(p, int32(len(b.g.groups)))
+		b.g.group.set(p, int32(len(b.g.lasts)))
 	}
-	b.g.groups = append(b.g.groups, collective{last: o.last})
+	b.g.lasts = append(b.g.lasts, o.pieces[len(o.pieces)-1])
 	b.g.Found.Collectives++
 }
 
 // joinedLast is the piece that joined the collective of a piece last, or the piece itself without a collective.
 func (g *Graph) joinedLast(piece int32) int32 {
 	if c := g.group.of(piece); c != trace.None {
-		return g.groups[c].last
+		return g.lasts[c]
 	}
 	return piece
 }

@@ -32,8 +32,8 @@ type Graph struct {
 	after   sparse  // by piece: another wait, for an event or as it seems
 	kept    []keptCall
 	waited  spill.Indexes // by call: the last held call before it on its thread, an index of kept, or trace.None
-	group   sparse        // by piece: its collective
-	groups  []collective
+	group   sparse        // by piece: its collective across devices
+	lasts   []int32       // by collective: the piece that joined last, before which nothing of it ends
 	typical latencies
 }
 
@@ -137,11 +137,6 @@ const inferred = 1 << 30
 
 // maxWork is how many pieces of GPU work a graph can number.
 const maxWork = inferred
-
-// collective is one collective across devices: nothing of it ends before the last has joined.
-type collective struct {
-	last int32 // the piece that joined last
-}
 
 // latencies are typical times, in ns, by kind of the work that starts.
 type latencies struct {

@@ -332,16 +332,16 @@ func (r *replay) work(device int, i int32) {
 func (r *replay) endCollective(piece int32) {
 	slot := r.slot(piece)
 	c := r.g.group.of(piece)
-	g := &r.g.groups[c]
+	last := r.g.lasts[c]
 	factor := 1.0
 	if r.factor != nil {
 		factor = float64(r.factor[slot])
 	}
 	joined := r.joined[c]
-	if r.slot(g.last) < 0 {
-		joined = max(joined, r.g.start(g.last))
+	if r.slot(last) < 0 {
+		joined = max(joined, r.g.start(last))
 	}
-	r.to[slot] = max(r.from[slot], joined+scaled(r.g.end(piece)-r.g.start(g.last), factor))
+	r.to[slot] = max(r.from[slot], joined+scaled(r.g.end(piece)-r.g.start(last), factor))
 }
 
 // times are the times of the units. A unit begins no earlier than the one before it on its device.

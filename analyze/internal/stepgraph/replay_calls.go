@@ -1,8 +1,6 @@
 package stepgraph
 
-import (
-	"github.com/nsys-llm/explain/analyze/internal/trace"
-)
+import "github.com/nsys-llm/explain/analyze/internal/trace"
 
 // own is the rest of ns that a thread spends in a call, or before it.
 func (r *replay) own(call int32, ns int64) int64 {
@@ -53,21 +51,20 @@ func (r *replay) startCall(call int32, at int64) {
 		}
 		r.nextKept++
 	}
-	switch k := call - r.callLo; {
-	case hand == nil:
-		gap := at - t.was
-		if r.gone != nil && r.gone[k] {
-			gap = r.withoutLaunch(t, gap)
-		}
+	was, is := t.was, t.is
+	if hand != nil {
+		was, is = r.handed(hand)
+		was, is = max(was, r.stretch.Start), max(is, r.stretch.Start)
+	}
+	gap := at - was
+	if r.gone != nil && r.gone[call-r.callLo] {
+		gap = r.withoutLaunch(t, gap)
+	}
+	if hand == nil {
 		t.is += r.own(inside, gap)
-	default:
-		was, is := r.handed(hand)
+	} else {
 		t.launching = false
-		gap := at - max(was, r.stretch.Start)
-		if r.gone != nil && r.gone[k] {
-			gap = r.withoutLaunch(t, gap)
-		}
-		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), max(is, r.stretch.Start)+r.own(trace.None, gap))
+		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), is+r.own(trace.None, gap))
 	}
 	t.was, t.launched = at, r.g.forRoom(call)
 	t.open = append(t.open, call)

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -31,17 +32,10 @@ type Work struct {
 	Class      Class
 }
 
-// before orders the work of a device: by start, then the lowest correlation id.
-func (w *Work) before(x *Work) bool {
-	switch {
-	case w.Start != x.Start:
-		return w.Start < x.Start
-	case w.Corr != x.Corr:
-		return w.Corr < x.Corr
-	case w.Kind != x.Kind:
-		return w.Kind < x.Kind
-	}
-	return w.Row < x.Row
+// compare orders the work of a device: by start, then the lowest correlation id, then kind, then row.
+func (w *Work) compare(x *Work) int {
+	return cmp.Or(cmp.Compare(w.Start, x.Start), cmp.Compare(w.Corr, x.Corr), cmp.Compare(w.Kind, x.Kind),
+		cmp.Compare(w.Row, x.Row))
 }
 
 // ref is a piece of work in four bytes: its sort above, its row below.
@@ -165,7 +159,7 @@ func (s *sources) layOut(window interval.Interval) []*Device {
 			switch start, end := w.Start(i), w.End(i); {
 			case start > window.End:
 				if end > start && (d.after.End == d.after.Start || start <= d.after.Start) {
-					if x := s.at(r); d.after.End == d.after.Start || x.before(&d.after) {
+					if x := s.at(r); d.after.End == d.after.Start || x.compare(&d.after) < 0 {
 						d.after = x
 					}
 				}
@@ -176,7 +170,7 @@ func (s *sources) layOut(window interval.Interval) []*Device {
 	}
 }
 
-// settle orders work that starts together: by correlation id, then kind, then row.
+// settle orders work that starts together.
 func (o order) settle(s *sources) {
 	for lo := 0; lo+1 < len(o); {
 		hi, start := lo+1, s.start(o[lo])
@@ -185,13 +179,8 @@ func (o order) settle(s *sources) {
 		}
 		if hi-lo > 1 {
 			slices.SortFunc(o[lo:hi], func(a, b ref) int {
-				switch x, y := s.at(a), s.at(b); {
-				case a == b:
-					return 0
-				case x.before(&y):
-					return -1
-				}
-				return 1
+				x, y := s.at(a), s.at(b)
+				return x.compare(&y)
 			})
 		}
 		lo = hi

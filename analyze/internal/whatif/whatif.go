@@ -290,10 +290,7 @@ func stepsOf(r *workunit.Result, s *workunit.Set, times []int64) *Steps {
 	out.Device = int64(s.Device)
 	out.N, out.Time, out.Gain, out.Ceiling = int64(got.N), got.Time, got.Mean, got.Time-got.Mean
 	out.Interval, out.UpTo = got.Interval, got.UpTo
-	if got.Time > 0 {
-		ratio := got.Mean / got.Time
-		out.Ratio = &ratio
-	}
+	out.Ratio = stat.Ratio(got.Mean, got.Time)
 	return out
 }
 

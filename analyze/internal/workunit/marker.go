@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -112,15 +111,8 @@ func (f *Search) byMarkers() *Result {
 		})
 		ways = append(ways, way{engine: engine, rank: rank, set: set, work: set.launched(f.Input)})
 	}
-	sort.Slice(ways, func(i, j int) bool {
-		a, b := &ways[i], &ways[j]
-		switch {
-		case a.rank != b.rank:
-			return a.rank < b.rank
-		case a.work != b.work:
-			return a.work > b.work
-		}
-		return a.engine < b.engine
+	slices.SortFunc(ways, func(a, b way) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.work, a.work), cmp.Compare(a.engine, b.engine))
 	})
 	if len(ways) == 0 {
 		return nil

@@ -233,7 +233,7 @@ func (s *searcher) alike(best *fit, places []*gram) (list []*fit) {
 
 // places returns the anchors that occur as often as a fit's and explain as much, narrow ones first until there are
 // enough, sorted by their position in one of its units.
-func (s *searcher) places(of *fit) (places []*gram) {
+func (s *searcher) places(of *fit) []*gram {
 	end := of.example + int32(of.period)
 	var score float64
 	for i := range s.list {
@@ -261,10 +261,7 @@ func (s *searcher) places(of *fit) (places []*gram) {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b place) int { return cmp.Compare(a.at, b.at) })
-	for _, x := range found {
-		places = append(places, x.gram)
-	}
-	return places
+	return lists.Map(found, func(x place) *gram { return x.gram })
 }
 
 // between is the median compute time from each place to the next of others, in ns.
