@@ -73,14 +73,10 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 	return set, path, err
 }
 
-const (
-	noTraceUnit   = "no trace was given; only a trace shows the cost of one step"
-	noTraceWindow = "no trace was given: the report is of the evidence alone"
-)
-
 // evidenceUnit is the unit of work of a report without a trace: the iterations of an engine, if a log details them.
 func evidenceUnit(set *evidence.Set) report.Unit {
-	u := report.Unit{Kind: workunit.KindNone, Why: noTraceUnit, Groups: []report.UnitGroup{}}
+	u := report.Unit{Kind: workunit.KindNone, Groups: []report.UnitGroup{},
+		Why: "no trace was given; only a trace shows the cost of one step"}
 	if set.Log == nil {
 		return u
 	}
@@ -88,7 +84,7 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 	if len(groups) == 0 {
 		return u
 	}
-	u.Kind, u.Why = kindIteration, "each iteration that the log details is one"
+	u.Kind, u.Why = "iteration", "each iteration that the log details is one"
 	u.Trimmed = report.UnitTrim{Rule: serverlog.UnitRule, Other: other}
 	ids := kit.LogGroupIDs(groups)
 	for i, g := range groups {
@@ -101,14 +97,11 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 	return u
 }
 
-// kindIteration is the unit of work of a log.
-const kindIteration = "iteration"
-
 // evidenceOnly is the input of the sections if there is no trace.
 func evidenceOnly(set *evidence.Set, opt *Options) *kit.Input {
 	return &kit.Input{
 		Trace: &trace.Trace{}, NoTrace: true, Evidence: set, Options: sectionOptions(opt),
-		Window: report.Window{Mode: "empty", Why: noTraceWindow},
+		Window: report.Window{Mode: "empty", Why: "no trace was given: the report is of the evidence alone"},
 	}
 }
 

@@ -110,10 +110,8 @@ func csvPairs(text string) ([][2]string, error) {
 func (m *KernelMap) classify(name string) kernelname.Info {
 	if m != nil {
 		lower := strings.ToLower(name)
-		for i := range m.rows {
-			if m.rows[i].pattern.match(name, lower) {
-				return kernelname.ClassifyAs(name, m.rows[i].category)
-			}
+		if row := lists.Find(m.rows, func(r *kernelRow) bool { return r.pattern.match(name, lower) }); row != nil {
+			return kernelname.ClassifyAs(name, row.category)
 		}
 	}
 	return kernelname.Classify(name)

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
@@ -103,7 +103,6 @@ type MetricInfo struct {
 // Metrics lists every metric, by id. A metric that several sections emit has the labels of all of them.
 func Metrics() []MetricInfo {
 	byID := map[string]*MetricInfo{}
-	var ids []string
 	add := func(section string, defs []report.MetricDef) {
 		for _, d := range defs {
 			m := byID[d.ID]
@@ -112,7 +111,6 @@ func Metrics() []MetricInfo {
 					Scale:     string(d.Scale),
 					Lifecycle: string(cmp.Or(d.Lifecycle, report.Stable)), Meaning: d.Meaning}
 				byID[d.ID] = m
-				ids = append(ids, d.ID)
 			}
 			m.Stats = m.Stats || d.Stats
 			labels := d.Labels
@@ -133,13 +131,10 @@ func Metrics() []MetricInfo {
 		add(s.ID, s.Metrics)
 	}
 	add("ranks", merge.Metrics) // of reports that are merged of several captures
-	sort.Strings(ids)
-	list := make([]MetricInfo, len(ids))
-	for i, id := range ids {
-		list[i] = *byID[id]
-		sort.Strings(list[i].Labels)
-	}
-	return list
+	return lists.Map(slices.Sorted(maps.Keys(byID)), func(id string) MetricInfo {
+		slices.Sort(byID[id].Labels)
+		return *byID[id]
+	})
 }
 
 // PrintSchema writes which tables of the capture explain uses and then every table with its columns, row count and time

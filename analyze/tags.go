@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -119,14 +120,9 @@ func ParsePhaseMap(name string, text []byte) (*PhaseMap, error) {
 func (m *PhaseMap) find(raw string) int {
 	raw = strings.TrimSpace(raw)
 	lower := strings.ToLower(raw)
-	for i := range m.phases {
-		for j := range m.phases[i].patterns {
-			if m.phases[i].patterns[j].match(raw, lower) {
-				return i
-			}
-		}
-	}
-	return -1
+	return slices.IndexFunc(m.phases, func(p phase) bool {
+		return slices.ContainsFunc(p.patterns, func(p pattern) bool { return p.match(raw, lower) })
+	})
 }
 
 // tagger decides, once per distinct raw range name, everything that depends on the raw text: its phase, whether it

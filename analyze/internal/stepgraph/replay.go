@@ -163,10 +163,8 @@ func (r *replay) mark(u *Units) {
 		return
 	}
 	r.opens, r.shuts, r.within = make([]bool, len(r.callAt)), make([]bool, len(r.callAt)), make([]bool, len(r.callAt))
-	first, last := make([]int32, len(u.First)), make([]int32, len(u.First))
-	for i := range first {
-		first[i], last[i] = trace.None, trace.None
-	}
+	first := slices.Repeat([]int32{trace.None}, len(u.First))
+	last := slices.Clone(first)
 	for d := range u.Of {
 		device, members := r.g.Timeline.Devices[d], u.Of[d].Walk()
 		for i := r.lo[d]; i < r.hi[d]; i++ {
@@ -346,17 +344,13 @@ func (r *replay) endCollective(piece int32) {
 
 // times are the times of the units. A unit begins no earlier than the one before it on its device.
 func (r *replay) times(u *Units) []int64 {
-	list := make([]int64, len(u.First))
+	list := slices.Repeat([]int64{-1}, len(u.First))
 	var comm []int64
 	if r.c.Overlap {
 		comm = r.communication(u)
 	}
-	reached := make([]int64, len(r.lo)) // by device
-	for d := range reached {
-		reached[d] = minTime
-	}
+	reached := slices.Repeat([]int64{minTime}, len(r.lo)) // by device
 	for i, first := range u.First {
-		list[i] = -1
 		if first == trace.None || u.Next[i] == trace.None {
 			continue
 		}

@@ -1,6 +1,8 @@
 package stepgraph
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -16,10 +18,8 @@ type Units struct {
 // UnitsOf are the units that were found on the graph's timeline.
 func (g *Graph) UnitsOf(r *workunit.Result) *Units {
 	n := len(r.Units)
-	u := &Units{First: make([]int32, n), Next: make([]int32, n), Of: r.Of}
-	for i := range u.First {
-		u.First[i], u.Next[i] = trace.None, trace.None
-	}
+	none := slices.Repeat([]int32{trace.None}, n)
+	u := &Units{First: none, Next: slices.Clone(none), Of: r.Of}
 	for d := range r.Of {
 		members, pieces := r.Of[d].Walk(), g.Timeline.Devices[d].Len()
 		for i := 0; i < pieces; {

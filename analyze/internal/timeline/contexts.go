@@ -275,10 +275,8 @@ func (c *Contexts) Ranges(node int32) RangeSum { return c.sums[node] }
 // Descend goes through all nodes: it enters each after those around it, and leaves it after those inside.
 func (c *Contexts) Descend(enter, leave func(node int32)) {
 	n := len(c.out)
-	first, next := make([]int32, n+1), make([]int32, n) // by node, the outermost ones behind all: inward, and beside it
-	for i := range first {
-		first[i] = trace.None
-	}
+	// By node, the outermost ones behind all: inward, and beside it.
+	first, next := slices.Repeat([]int32{trace.None}, n+1), make([]int32, n)
 	for node := n - 1; node >= 0; node-- {
 		at := c.out[node]
 		if at == trace.None {

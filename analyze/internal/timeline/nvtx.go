@@ -67,11 +67,8 @@ func Attribute(t *trace.Trace, calls *Calls, contexts *Contexts, window interval
 	add(&t.Graphs.Work, calls.Graph)
 	s := &rangeSums{trace: t}
 	s.nested(contexts, self)
-	for i := range byCall {
-		if byCall[i].count > 0 {
-			s.crossed(t, contexts, byCall)
-			break
-		}
+	if slices.ContainsFunc(byCall, func(w launchedWork) bool { return w.count > 0 }) {
+		s.crossed(t, contexts, byCall)
 	}
 	x.Ranges = s.list
 	slices.SortFunc(x.Ranges, func(a, b RangeTime) int {

@@ -158,10 +158,7 @@ func byName(changes []*Change, names []trace.APIName) ([]float64, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	list := make([]float64, len(names))
-	for n := range list {
-		list[n] = 1
-	}
+	list := slices.Repeat([]float64{1}, len(names))
 	for _, c := range changes {
 		found := false
 		for n := range names {

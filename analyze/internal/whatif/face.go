@@ -189,10 +189,7 @@ func (f *facing) times(c *stepgraph.Change) []int64 {
 			gain[u] += idle
 		}
 	}
-	list := make([]int64, len(f.r.Units))
-	for u := range list {
-		list[u] = -1
-	}
+	list := slices.Repeat([]int64{-1}, len(f.r.Units))
 	for _, u := range f.list {
 		if f.of.Next[u] != trace.None {
 			list[u] = max(0, f.r.Units[u].Time()-gain[u])

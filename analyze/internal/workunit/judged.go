@@ -18,12 +18,16 @@ type Set struct {
 	Slowest       bool    // no other device has a longer median of the group
 }
 
+// grouped are the kept units of any group.
+func (r *Result) grouped() []int32 {
+	return lists.Where(len(r.Units), func(u int32) bool { return r.Units[u].State == Kept && r.Units[u].Group >= 0 })
+}
+
 // Sets are the kept units by group and device, in the order of their first units.
 func (r *Result) Sets() (sets []Set) {
-	kept := lists.Where(len(r.Units), func(u int32) bool { return r.Units[u].State == Kept && r.Units[u].Group >= 0 })
 	type key struct{ group, device int32 }
 	slowest := map[int32]int{} // by group
-	for _, units := range lists.Groups(kept, func(u int32) key { return key{r.Units[u].Group, r.Units[u].Device} }) {
+	for _, units := range lists.Groups(r.grouped(), func(u int32) key { return key{r.Units[u].Group, r.Units[u].Device} }) {
 		times := lists.Map(units, func(u int32) int64 { return r.Units[u].Time() })
 		slices.Sort(times)
 		first := &r.Units[units[0]]

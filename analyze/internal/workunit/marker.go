@@ -244,10 +244,7 @@ func markersOf(t *trace.Trace, is func(name int32) bool, whole func(r int32) boo
 // ranges that start together, the longer one is the outer one.
 func nest(t *trace.Trace, list []int32) []int32 {
 	r := &t.Ranges
-	around, tops := make([]int32, len(list)), make([]int32, len(t.Threads))
-	for th := range tops {
-		tops[th] = -1
-	}
+	around, tops := make([]int32, len(list)), slices.Repeat([]int32{-1}, len(t.Threads))
 	var together []int32
 	for k := 0; k < len(list); {
 		start := r.Start(int(list[k]))
@@ -310,12 +307,9 @@ func (f *Search) markerUnits(m *marked, name string) *Result {
 	r := &f.Trace.Ranges
 	o := newOpener(f.Trace, m.ranges).alone()
 	var units []Unit
-	at := make([]int32, len(m.ranges)) // the marker's unit on this device, or -1
 	between := newOwned(f.Trace.Memory(), f.Timeline)
 	for d, device := range f.Timeline.Devices {
-		for i := range at {
-			at[i] = -1
-		}
+		at := slices.Repeat([]int32{-1}, len(m.ranges)) // the marker's unit on this device, or -1
 		for i := range device.Len() {
 			call := device.Call(i)
 			k := o.around(call)

@@ -2,6 +2,7 @@ package workunit
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
@@ -21,13 +22,10 @@ type opener struct {
 
 func newOpener(t *trace.Trace, list []int32) *opener {
 	o := &opener{trace: t, list: list, byThread: make([][]int32, len(t.Threads)), near: make([]int, len(t.Threads)),
-		home: make([]int32, len(t.Procs))}
+		home: slices.Repeat([]int32{trace.None}, len(t.Procs))}
 	for i, id := range list {
 		th := t.Ranges.Thread(int(id))
 		o.byThread[th] = append(o.byThread[th], int32(i))
-	}
-	for p := range o.home {
-		o.home[p] = trace.None
 	}
 	return o
 }

@@ -142,14 +142,8 @@ func (r *Result) describe() {
 		group int32
 		hash  uint64
 	}
-	var kept []int32
-	for i := range r.Units {
-		if u := &r.Units[i]; u.State == Kept && u.Group >= 0 {
-			kept = append(kept, int32(i))
-		}
-	}
 	best := make([][]int32, len(r.Groups)) // by group: the units of a form
-	for _, list := range lists.Groups(kept, func(u int32) form { return form{r.Units[u].Group, r.Units[u].hash} }) {
+	for _, list := range lists.Groups(r.grouped(), func(u int32) form { return form{r.Units[u].Group, r.Units[u].hash} }) {
 		u := &r.Units[list[0]]
 		if at := &best[u.Group]; *at == nil || r.stands(list, *at) {
 			*at = list

@@ -5,6 +5,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -331,15 +332,10 @@ func (s *ncuRun) sameDevice() {
 	if s.in.NoTrace {
 		return
 	}
+	traced := lists.Set(s.in.Timeline.Devices, func(d *timeline.Device) string { return s.in.Trace.GPU(d.ID).Name })
+	delete(traced, "")
 	for i := range s.data.Devices {
-		name := s.data.Devices[i].Name
-		same, known := false, false
-		for j := range s.in.Timeline.Devices {
-			of := s.in.Trace.GPU(s.in.Timeline.Devices[j].ID).Name
-			known = known || of != ""
-			same = same || of == name
-		}
-		if name != "" && known && !same {
+		if name := s.data.Devices[i].Name; name != "" && len(traced) > 0 && !traced[name] {
 			s.out.Warn("ncu_other_gpu", "Nsight Compute measured on another model of GPU ("+name+") than the trace was captured on: what limits a kernel there need not limit it here")
 		}
 	}

@@ -393,21 +393,12 @@ func (r *unitRun) findings() {
 
 // imbalance looks for a device whose units are busier than another's.
 func (r *unitRun) imbalance() {
-	var low, high *unitSet
 	busy := func(s *unitSet) float64 {
 		return r.costs.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm })
 	}
-	for _, s := range r.sets {
-		if s.Group != r.main.Group {
-			continue
-		}
-		if low == nil || busy(s) < busy(low) {
-			low = s
-		}
-		if high == nil || busy(s) > busy(high) {
-			high = s
-		}
-	}
+	byBusy := func(a, b *unitSet) int { return cmp.Compare(busy(a), busy(b)) }
+	main := lists.Filter(r.sets, func(s *unitSet) bool { return s.Group == r.main.Group })
+	low, high := slices.MinFunc(main, byBusy), slices.MaxFunc(main, byBusy)
 	if low == high || busy(low) <= 0 || busy(high) < unitImbalance*busy(low) {
 		return
 	}

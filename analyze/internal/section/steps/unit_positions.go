@@ -220,17 +220,12 @@ func positionTable(d *stepData, list []report.Position, out *kit.Output) {
 	t := out.Table("unit_positions")
 	n := float64(s.Units)
 	row := func(at int, name, category string, p *report.Position) {
-		main := 0
-		for c := range p.Gap {
-			if p.Gap[c] > p.Gap[main] {
-				main = c
-			}
-		}
 		fields := []kit.Field{kit.Put("position", kit.Known(int64(at))), kit.Text("kernel_name", name),
 			kit.Put("category", report.OrNull(category)), kit.Float("alone", float64(p.Alone)/n),
 			kit.Float("gap", float64(p.Idle())/n), kit.Float("copies", float64(p.Copies)/n),
 			kit.Maybe("share", stat.Ratio(float64(p.Sum()), float64(s.Time)))}
 		if p.Idle() > 0 {
+			main := slices.Index(p.Gap[:], slices.Max(p.Gap[:]))
 			fields = append(fields, kit.Text("cause", report.StepCauses[main]))
 		}
 		for c, ns := range p.Gap {
