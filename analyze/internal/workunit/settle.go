@@ -30,23 +30,12 @@ func (f *Search) settle(r *Result) {
 	r.Rule = Rule
 	r.lose(f.missing)
 	f.sign(r)
-	kinds := len(r.Groups)
-	for lo := 0; lo < len(r.Units); {
-		hi := lo
-		for hi < len(r.Units) && r.Units[hi].Index == r.Units[lo].Index && r.Units[hi].Proc == r.Units[lo].Proc {
-			hi++
-		}
-		byGroup := make([][]*Unit, kinds)
-		for i := lo; i < hi; i++ {
-			if u := &r.Units[i]; u.State == Kept && u.Group >= 0 {
-				byGroup[u.Group] = append(byGroup[u.Group], u)
-			}
-		}
-		for _, units := range byGroup {
-			closeLast(units)
-			warmups(units)
-		}
-		lo = hi
+	type key struct{ device, proc, group int32 }
+	of := func(u int32) key { return key{r.Units[u].Index, r.Units[u].Proc, r.Units[u].Group} }
+	for _, list := range lists.Groups(r.grouped(), of) {
+		units := lists.Map(list, func(u int32) *Unit { return &r.Units[u] })
+		closeLast(units)
+		warmups(units)
 	}
 	r.count()
 	r.describe()
@@ -55,7 +44,7 @@ func (f *Search) settle(r *Result) {
 // closeLast leaves out the last unit if idle time that follows it would be missing.
 func closeLast(units []*Unit) {
 	n := len(units)
-	if n == 0 || units[n-1].closed {
+	if units[n-1].closed {
 		return
 	}
 	var idle []float64

@@ -119,8 +119,7 @@ func deviceSteps(in *kit.Input, out *kit.Output) {
 	out.Metric("serve.host_bound_steps", nil, share).N = int64(len(all.host))
 	if share != nil && *share >= hostBound {
 		out.Find("host_bound_steps",
-			[]report.MetricRef{kit.Ref("serve.host_bound_steps"), kit.Ref("serve.step_host_time"),
-				kit.Ref("serve.step_device_time")},
+			kit.Refs("serve.host_bound_steps", "serve.step_host_time", "serve.step_device_time"),
 			"The GPU waits for the host: the overlap scheduler and CUDA graphs (cuda_graph_config) take work off it; a trace says what the host does.").
 			Costs(kit.WorthOf(report.OfRun, float64(all.late), float64(all.taken)))
 	}

@@ -90,8 +90,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if s.Concurrency > 0 && s.Concurrency < fewConcurrent {
-		out.Find("kv_cache_small",
-			[]report.MetricRef{kit.Ref("serve.max_concurrency"), kit.Ref("serve.kv_cache_tokens")},
+		out.Find("kv_cache_small", kit.Refs("serve.max_concurrency", "serve.kv_cache_tokens"),
 			"If requests stay below the limit on their length"+kit.SetRequestLength+", this costs nothing, but set it to the real maximum; if not, give the KV cache more memory"+kit.SetKVMemory+", use a smaller type for it, or more GPUs.")
 	}
 }

@@ -86,12 +86,12 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 	case ends == "" || all > 0: // what broke is a finding already
 	case last.Stopped:
 		out.FindAs("never_ready", "The server was stopped before it was ready (the last step in its log: "+ends+")",
-			[]report.MetricRef{kit.Ref("serve.errors")},
+			kit.Refs("serve.errors"),
 			"It was stopped before it had time to start: loading, compiling and capturing graphs can take many minutes. Wait "+
 				"for /health.")
 	default:
 		out.FindAs("never_ready", "The log ends before the server was ready (its last step: "+ends+")",
-			[]report.MetricRef{kit.Ref("serve.errors")},
+			kit.Refs("serve.errors"),
 			"Nothing in it says why: the log was copied too early, or the process was killed from outside (kubectl describe pod and dmesg name the killer, mostly a lack of memory).")
 	}
 }

@@ -39,8 +39,7 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 		out.Note("Steps without tokens were left out.")
 	}
 	if sum.P50 < unevenExperts {
-		out.Find("experts_uneven",
-			[]report.MetricRef{kit.Ref("serve.expert_balance")},
+		out.Find("experts_uneven", kit.Refs("serve.expert_balance"),
 			"Give the load balancer redundant experts (num_redundant_experts), or let it move experts more often.").
 			Costs(kit.WorthOf(report.OfRun, 1-sum.P50, 1))
 	}

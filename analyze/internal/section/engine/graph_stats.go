@@ -94,7 +94,7 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 			"There are more distinct rows of CUDA graph statistics than are kept; the rest is not counted.")
 	}
 	if p := stat.Ratio(all.paddings, all.padded); p != nil && *p >= graphPadding {
-		out.Find("graph_padding", []report.MetricRef{kit.Ref("serve.graph_padding"), kit.Ref("serve.graph_batches")},
+		out.Find("graph_padding", kit.Refs("serve.graph_padding", "serve.graph_batches"),
 			"Capture the sizes that batches really have (--cuda-graph-sizes, compilation_config.cudagraph_capture_sizes); the table says which.")
 	}
 	if m := modes.At("NONE"); float64(m.batches) >= noGraphShare*float64(all.batches) && m.batches < all.batches {

@@ -200,9 +200,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 			Costs(kit.WorthOf(report.OfRun, *share*(1-mean[serverlog.Decode]/mean[serverlog.Mixed]), 1))
 	}
 	if times.N >= 100 && times.Max >= stall*times.P99 {
-		out.Find("iteration_stall",
-			[]report.MetricRef{kit.Ref("serve.iteration_time_max"), kit.Ref("serve.iteration_time"),
-				kit.Ref("serve.iterations")},
+		out.Find("iteration_stall", kit.Refs("serve.iteration_time_max", "serve.iteration_time", "serve.iterations"),
 			"Find them in iterations.csv by their time: compilation during serving (JIT, a batch size without a CUDA graph), garbage collection or another process on the machine are usual causes.")
 	}
 }

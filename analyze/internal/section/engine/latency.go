@@ -200,7 +200,7 @@ func queueFinding(o *kit.Output, d *prom.Data) {
 		if e := d.Hists[prom.E2E]; e != nil && e.Sum > 0 {
 			whole = e
 		}
-		o.Find("queue_before_first_token", []report.MetricRef{kit.Ref("serve.queue_time"), kit.Ref("serve.ttft")},
+		o.Find("queue_before_first_token", kit.Refs("serve.queue_time", "serve.ttft"),
 			"More requests arrive than run at once: look at what limits the batch (KV cache, --max-num-seqs, --max-num-batched-tokens), or add replicas.").
 			Costs(kit.WorthOf(report.OfLatency, queue.Sum, whole.Sum))
 	}

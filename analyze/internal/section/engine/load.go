@@ -298,7 +298,7 @@ func workloadText(w *loadfile.Workload) string {
 func loadFindings(o *kit.Output, r *loadfile.Result) {
 	c := r.Counts
 	if answered := c.Succeeded + c.Failed; c.Failed > 0 {
-		evidence := []report.MetricRef{kit.Ref("load.failures"), kit.Ref("load.failure_ratio")}
+		evidence := kit.Refs("load.failures", "load.failure_ratio")
 		for _, f := range r.Failures {
 			evidence = append(evidence, kit.Ref("load.failures", "kind", f.Kind))
 		}
@@ -306,12 +306,11 @@ func loadFindings(o *kit.Output, r *loadfile.Result) {
 			"Latencies cover only the requests that succeeded, and the failed ones are often the slow ones: find the cause in the server's log before comparing anything.").Costs(kit.WorthOf(report.OfRequests, float64(c.Failed), float64(answered)))
 	}
 	if r.Workload.Rate != nil && r.Rates.Requests != nil && growing(r.Requests) {
-		o.Find("load_saturated",
-			[]report.MetricRef{kit.Ref("load.request_rate"), kit.Ref("load.target_rate"), kit.Ref("serve.e2e")},
+		o.Find("load_saturated", kit.Refs("load.request_rate", "load.target_rate", "serve.e2e"),
 			"Requests pile up, and their latency grows as long as the load lasts: it measures the length of the run more than the server. Measure at a rate that it can keep, or compare throughput.")
 	}
 	if g := r.Goodput; g != nil && g.Ratio != nil && *g.Ratio < poorGoodput {
-		o.Find("load_goodput", []report.MetricRef{kit.Ref("load.goodput_ratio")},
+		o.Find("load_goodput", kit.Refs("load.goodput_ratio"),
 			"Lower the rate, or shorten the slow part of the request: a long time to the first token is queueing or prefill, "+
 				"a long time per token is decoding.").
 			Costs(kit.WorthOf(report.OfRequests, 1-*g.Ratio, 1))

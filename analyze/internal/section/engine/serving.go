@@ -333,7 +333,7 @@ func (r *servingRun) findings() {
 	usage, running, waiting := find["serve.kv_cache_usage"], find["serve.requests_running"],
 		find["serve.requests_waiting"]
 	if r.log.HasPreemptions && r.log.Preemptions > 0 {
-		evidence := []report.MetricRef{kit.Ref("serve.preemptions")}
+		evidence := kit.Refs("serve.preemptions")
 		if usage != nil {
 			evidence = append(evidence, kit.Ref("serve.kv_cache_usage"))
 		}
@@ -346,14 +346,12 @@ func (r *servingRun) findings() {
 	switch queue := waiting.P50 > 0 && waiting.P50 >= queuePerRun*running.P50; {
 	case queue && usage.P90 >= kvFull:
 		r.out.Find("kv_cache_full",
-			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"),
-				kit.Ref("serve.requests_running")},
+			kit.Refs("serve.kv_cache_usage", "serve.requests_waiting", "serve.requests_running"),
 			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower the limit on the length of a request"+kit.SetRequestLength+" if requests are shorter, or add replicas.").
 			Costs(r.share(func(s serverlog.Sample) bool { return s.Waiting > 0 && s.Usage >= kvFull }))
 	case queue && usage.P90 < kvRoom:
 		r.out.Find("queue_with_room",
-			[]report.MetricRef{kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running"),
-				kit.Ref("serve.kv_cache_usage")},
+			kit.Refs("serve.requests_waiting", "serve.requests_running", "serve.kv_cache_usage"),
 			"Something else limits how many requests run: the setting for it (vLLM: --max-num-seqs; SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (vLLM: --max-num-batched-tokens; SGLang: --chunked-prefill-size).").
 			Costs(r.share(func(s serverlog.Sample) bool { return s.Waiting > 0 && s.Usage < kvRoom }))
 	}

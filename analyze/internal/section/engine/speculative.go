@@ -131,8 +131,7 @@ func speculativeBatches(o *kit.Output, in *kit.Input) {
 
 func findLowAcceptance(o *kit.Output, rate *float64) {
 	if rate != nil && *rate < lowAcceptance {
-		o.Find("spec_low_acceptance",
-			[]report.MetricRef{kit.Ref("serve.spec_acceptance_rate"), kit.Ref("serve.spec_acceptance_length")},
+		o.Find("spec_low_acceptance", kit.Refs("serve.spec_acceptance_rate", "serve.spec_acceptance_length"),
 			"Draft fewer tokens (vLLM: num_speculative_tokens; SGLang: --speculative-num-draft-tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
 	}
 }

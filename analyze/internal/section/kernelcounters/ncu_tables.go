@@ -155,7 +155,7 @@ func displayName(name string) string {
 // findings name the limits of the measured kernels, and the advice for them.
 func (s *ncuRun) findings(coverage *float64) {
 	if v := s.all.Get(ncu.DRAMRatio); v != nil {
-		switch ref := []report.MetricRef{kit.Ref("ncu.dram_ratio"), kit.Ref("ncu.sm_ratio")}; {
+		switch ref := kit.Refs("ncu.dram_ratio", "ncu.sm_ratio"); {
 		case *v > highDRAM:
 			s.out.Find("high_dram", ref,
 				"They are bound by memory: quantise weights or the KV cache, fuse kernels that pass tensors through memory, or raise the batch so that weights are read once for more tokens.")
@@ -175,8 +175,7 @@ func (s *ncuRun) findings(coverage *float64) {
 	}
 	s.topFinding()
 	if coverage != nil && *coverage < fewMeasuredShare {
-		s.out.Find("few_measured",
-			[]report.MetricRef{kit.Ref("ncu.trace_coverage")},
+		s.out.Find("few_measured", kit.Refs("ncu.trace_coverage"),
 			"`explain report TRACE --ncu-targets kernels.yaml` lists the kernels that take the time, and writes the command that measures them.")
 	}
 }

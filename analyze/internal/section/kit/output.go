@@ -180,6 +180,11 @@ func Ref(id string, pairs ...string) report.MetricRef {
 	return report.MetricRef{ID: id, Labels: Labels(pairs...)}
 }
 
+// Refs are metrics without labels.
+func Refs(ids ...string) []report.MetricRef {
+	return lists.Map(ids, func(id string) report.MetricRef { return Ref(id) })
+}
+
 // Labels makes labels of key, value pairs.
 func Labels(pairs ...string) report.Labels {
 	l := report.Labels{}

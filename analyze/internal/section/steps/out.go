@@ -384,7 +384,7 @@ func (r *unitRun) findings() {
 				}
 			}
 			r.out.FindAs("unit_uneven", title,
-				[]report.MetricRef{kit.Ref("unit.time"), kit.Ref("unit.gpu_busy"), kit.Ref("unit.gpu_idle")},
+				kit.Refs("unit.time", "unit.gpu_busy", "unit.gpu_idle"),
 				"Compare the slow rows of the units table with the others: if busy time is alike, the host delays them (garbage collection, scheduling, another process on the machine); if it is not, the work differs (sequence lengths, batch size).",
 				"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
 		}
