@@ -3,6 +3,7 @@ package analyze
 import (
 	"crypto/sha256"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,12 +65,9 @@ func HideNames(keep *regexp.Regexp) func(name string) string {
 var layerKeys = map[string]bool{"Module": true, "Inputs": true}
 
 func onlyPlain(name string) bool {
-	for _, word := range letterRun.FindAllString(name, -1) {
-		if !plainWords[strings.ToLower(word)] {
-			return false
-		}
-	}
-	return strings.Trim(name, "0123456789") != "" && longestNumber(name) <= 6 // a longer one may be of a person
+	telling := func(word string) bool { return !plainWords[strings.ToLower(word)] }
+	return !slices.ContainsFunc(letterRun.FindAllString(name, -1), telling) &&
+		strings.Trim(name, "0123456789") != "" && longestNumber(name) <= 6 // a longer one may be of a person
 }
 
 func longestNumber(s string) (most int) {

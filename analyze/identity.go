@@ -34,13 +34,8 @@ func identity(in *kit.Input) report.Capture {
 		session = strconv.FormatInt(at, 10)
 		id.SessionStart = hashed("session", session)
 	}
-	var gpus []string
-	for i := range t.GPUs {
-		if f := t.GPUs[i].Fingerprint; f != "" {
-			gpus = append(gpus, f)
-		}
-	}
-	if len(gpus) > 0 {
+	gpus := lists.Map(t.GPUs, func(g trace.GPUInfo) string { return g.Fingerprint })
+	if gpus = slices.DeleteFunc(gpus, func(f string) bool { return f == "" }); len(gpus) > 0 {
 		slices.Sort(gpus)
 		id.Host = hashed(append([]string{"host"}, gpus...)...)
 		if session != "" {
@@ -49,12 +44,9 @@ func identity(in *kit.Input) report.Capture {
 		}
 	}
 	if len(t.Procs) > 0 {
-		procs := []string{"processes", session}
-		for i := range t.Procs {
-			procs = append(procs, strconv.FormatInt(t.Procs[i].PID, 10))
-		}
-		slices.Sort(procs[2:])
-		id.Processes = hashed(procs...)
+		pids := lists.Map(t.Procs, func(p trace.Proc) string { return strconv.FormatInt(p.PID, 10) })
+		slices.Sort(pids)
+		id.Processes = hashed(append([]string{"processes", session}, pids...)...)
 	}
 	return id
 }

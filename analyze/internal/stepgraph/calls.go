@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // record is the place where an event was recorded last.
@@ -100,11 +101,7 @@ func (b *builder) quickest() []int64 {
 			overall[n].add(b.g.api.Dur(c))
 		}
 	}
-	quick := make([]int64, len(b.g.api.Names))
-	for n := range quick {
-		quick[n] = overall[n].at(0.1, 0)
-	}
-	return quick
+	return lists.Map(overall, func(s sample) int64 { return s.at(0.1, 0) })
 }
 
 // pass goes through the calls, of which own may have waited for their own work; with guesses of waits between threads,

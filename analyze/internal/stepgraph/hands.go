@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of waits of one thread for another, in ns except the last.
@@ -63,7 +64,7 @@ func newHands(g *Graph, streams streams, guesses map[guess]*odds) *hands {
 	t := g.trace
 	h := &hands{g: g, streams: streams, guesses: guesses, sure: len(guesses) > 0,
 		threads: make([]handThread, len(t.Threads)), crews: map[int32]*crew{},
-		waits: make([]bool, len(t.OS.Subjects)), locks: make([]bool, len(t.Ranges.Names))}
+		waits: make([]bool, len(t.OS.Subjects))}
 	none := turn{trace.None, trace.None, minTime, minTime}
 	for th := range h.threads {
 		h.threads[th] = handThread{now: none, old: none, off: minTime}
@@ -84,11 +85,8 @@ func newHands(g *Graph, streams streams, guesses map[guess]*odds) *hands {
 
 // findLocks finds the ranges and stacks that mark a wait for Python's lock.
 func (h *hands) findLocks() {
-	some := false
-	for n := range h.locks {
-		h.locks[n] = trace.WaitsForGIL(h.g.trace.Ranges.Names[n].Text)
-		some = some || h.locks[n]
-	}
+	h.locks = lists.Map(h.g.trace.Ranges.Names, func(n trace.RangeName) bool { return trace.WaitsForGIL(n.Text) })
+	some := slices.Contains(h.locks, true)
 	if !some {
 		h.ranges = h.g.trace.Ranges.Len()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Calls are, for each row of a GPU activity table, the API call that launched it (an index into Trace.API), or
@@ -76,11 +77,8 @@ const sparseFactor = 3
 func newCallIndex(t *trace.Trace) *callIndex {
 	api, memory := &t.API, t.Memory()
 	x := &callIndex{api: api, procs: make([]procCalls, len(t.Procs))}
-	procs := make([]int32, len(t.Threads)+1) // by thread plus one; unknown first
-	procs[0] = trace.None
-	for th := range t.Threads {
-		procs[th+1] = t.Threads[th].Proc
-	}
+	// By thread plus one; unknown first.
+	procs := append([]int32{trace.None}, lists.Map(t.Threads, func(th trace.Thread) int32 { return th.Proc })...)
 	n := api.Len()
 	for i := range n {
 		p, c := procs[api.Thread(i)+1], api.Corr(i)

@@ -190,10 +190,7 @@ func New(t *trace.Trace, calls *Calls, window interval.Interval, isComm []bool) 
 // blockingByThread is, for each thread, the union of its blocking API calls.
 func blockingByThread(t *trace.Trace) []interval.Set {
 	sets := make([]interval.Set, len(t.Threads))
-	blocks := make([]bool, len(t.API.Names))
-	for n := range blocks {
-		blocks[n] = t.API.Names[n].Blocking()
-	}
+	blocks := lists.Map(t.API.Names, func(n trace.APIName) bool { return n.Blocking() })
 	for i := range t.API.Len() {
 		if !blocks[t.API.Name(i)] {
 			continue

@@ -79,12 +79,8 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 
 // replayed are the kept units, by start: all of them, or those in the middle. Steps may take less and less time, so few
 // pieces of work are all replayed, however many units they are. Very large steps cost time and memory: fewer will do.
-func replayed(r *workunit.Result) (list []int32) {
-	for i := range r.Units {
-		if r.Units[i].State == workunit.Kept {
-			list = append(list, int32(i))
-		}
-	}
+func replayed(r *workunit.Result) []int32 {
+	list := lists.Where(len(r.Units), func(u int32) bool { return r.Units[u].State == workunit.Kept })
 	lists.Sort(list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
 	if n, most := len(list), mostReplayed(len(list), r.Timeline.Pieces()); n > most {
 		list = list[(n-most)/2:][:most]

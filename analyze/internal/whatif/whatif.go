@@ -173,10 +173,7 @@ const mostParts = 4
 // steps returns the steps of each kind with changes; nil if none was replayed. More changes never gain less: if
 // interactions between steps would make them, the ceiling is that of a part of the changes.
 func (x *run) steps(changes []Change) ([]*Steps, error) {
-	var names []string
-	for i := range changes {
-		names = append(names, changes[i].String())
-	}
+	names := lists.Map(changes, func(c Change) string { return c.String() })
 	slices.Sort(names)
 	key := strings.Join(names, "\x00")
 	if list, ok := x.known[key]; ok {

@@ -126,9 +126,7 @@ func (f *Search) byGraph(minShare float64) *Result {
 	for _, t := range f.tracks {
 		total += t.time
 		list, graphs := graphLaunches(f.Trace, t, &f.names)
-		for k := range list {
-			inGraphs += list[k].time
-		}
+		inGraphs += lists.Sum(list, func(l launch) int64 { return l.time })
 		cuts := anchors(list, graphs)
 		if len(cuts) < minLaunches {
 			continue

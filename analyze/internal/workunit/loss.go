@@ -54,11 +54,8 @@ func workless(t *trace.Trace, calls *timeline.Calls) []hole {
 			}
 		}
 	}
-	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names))
-	for n := range api.Names {
-		begins[n] = strings.Contains(api.Names[n].Name, "StreamBeginCapture")
-		ends[n] = strings.Contains(api.Names[n].Name, "StreamEndCapture")
-	}
+	begins := lists.Map(api.Names, func(n trace.APIName) bool { return strings.Contains(n.Name, "StreamBeginCapture") })
+	ends := lists.Map(api.Names, func(n trace.APIName) bool { return strings.Contains(n.Name, "StreamEndCapture") })
 	type lane struct {
 		before    int32 // last call with work, or none
 		capturing bool

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -77,11 +78,9 @@ func nearestNames(expr string, names []string) []string {
 	slices.SortFunc(list, func(a, b near) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
 	})
-	var best []string
-	for _, x := range list[:min(len(list), maxNearest)] {
-		best = append(best, wording.ShortenTo(x.name, maxName, maxName/4))
-	}
-	return best
+	return lists.Map(list[:min(len(list), maxNearest)], func(x near) string {
+		return wording.ShortenTo(x.name, maxName, maxName/4)
+	})
 }
 
 // pairs returns the pairs of adjacent letters and digits in a text, in lower case.

@@ -127,10 +127,9 @@ func (f *Search) bySequence() *Result {
 
 // text returns names for a reader.
 func (s *symbols) text(names []int32) string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		list[i] = "`" + wording.Shorten(strings.ReplaceAll(s.name[n], "`", "'"), maxName) + "`"
-	}
+	list := lists.Map(names, func(n int32) string {
+		return "`" + wording.Shorten(strings.ReplaceAll(s.name[n], "`", "'"), maxName) + "`"
+	})
 	return strings.Join(list, " → ")
 }
 
@@ -221,10 +220,7 @@ func cutAll(tracks []*track, pos [][]int32, names *symbols) (cuts [][]cut, paire
 	parallel.Each(len(pos), func(i int) {
 		cuts[i], together[i] = tracks[i].pairUp(tracks[i].cuts(pos[i]), names)
 	})
-	for _, kernels := range together {
-		paired = max(paired, kernels)
-	}
-	return cuts, paired
+	return cuts, lists.Most(together, func(kernels int) int { return kernels })
 }
 
 // cutSequence cuts every track that has an anchor; nil if these tracks hold too little of the compute time.
@@ -305,13 +301,10 @@ func (w way) period(x *fit, tracks int) Period {
 }
 
 func (w way) anchor(x *fit) Anchor {
-	a := Anchor{
-		Start: int(x.skip), Families: w.families, Merged: w.merged, Coverage: min(1, x.covered), Count: len(x.pos),
+	return Anchor{
+		Names: lists.Map(x.names, func(n int32) string { return w.names.name[n] }), Start: int(x.skip),
+		Families: w.families, Merged: w.merged, Coverage: min(1, x.covered), Count: len(x.pos),
 	}
-	for _, n := range x.names {
-		a.Names = append(a.Names, w.names.name[n])
-	}
-	return a
 }
 
 // starts leaves out positions of an anchor of so many kernels where it directly follows itself, since the program

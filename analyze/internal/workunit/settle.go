@@ -76,10 +76,7 @@ func (f *Search) sign(r *Result) {
 			u.Number = r.Units[i-1].Number + 1
 		}
 	}
-	geometry := make([]uint64, len(f.Trace.Kernels.Configs))
-	for i := range geometry {
-		geometry[i] = hashGeometry(&f.Trace.Kernels.Configs[i])
-	}
+	geometry := lists.Map(f.Trace.Kernels.Configs, hashGeometry)
 	parallel.Each(len(f.of), func(d int) { // no unit is on two devices
 		device := f.Timeline.Devices[d]
 		for w := range f.of[d].Len() {
@@ -117,7 +114,7 @@ func (f *Search) sign(r *Result) {
 }
 
 // hashGeometry hashes a launch's configuration: grid, block and shared memory.
-func hashGeometry(c *trace.LaunchConfig) uint64 {
+func hashGeometry(c trace.LaunchConfig) uint64 {
 	var h uint64
 	for _, v := range slices.Concat(c.Grid[:], c.Block[:], []int32{c.SharedStatic, c.SharedDynamic}) {
 		h = mix(h + uint64(uint32(v)) + 0x9E3779B97F4A7C15)

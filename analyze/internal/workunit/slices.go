@@ -233,11 +233,7 @@ func (s *slicer) group() []Group {
 		}
 	}
 	s.leads(len(standing))
-	groups := make([]Group, len(standing))
-	for g := range groups {
-		groups[g] = Group{Phase: "step", Batch: -1, Tokens: -1}
-	}
-	return groups
+	return slices.Repeat([]Group{{Phase: "step", Batch: -1, Tokens: -1}}, len(standing))
 }
 
 // leads separates a first unit that was cut from a prologue, such as loading the model, by its size.

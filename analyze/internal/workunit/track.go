@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -63,8 +64,8 @@ const everyStream = -2
 func NewSearch(in *Input) *Search {
 	f := &Search{Input: in}
 	kernels := &in.Trace.Kernels
-	f.names = number(kernels, len(in.Kinds), func(i int) string { return in.Kinds[i].Canonical })
-	f.families = number(kernels, len(in.Kinds), func(i int) string { return in.Kinds[i].Family })
+	f.names = number(kernels, lists.Map(in.Kinds, func(k kernelname.Info) string { return k.Canonical }))
+	f.families = number(kernels, lists.Map(in.Kinds, func(k kernelname.Info) string { return k.Family }))
 	parallel.Do(
 		func() { f.missing = holes(in.Trace, in.Calls) },
 		func() {
@@ -75,22 +76,15 @@ func NewSearch(in *Input) *Search {
 	return f
 }
 
-// number gives equal names equal symbols; the last one is graphName's.
-func number(kernels *trace.Kernels, n int, name func(i int) string) symbols {
-	s := symbols{kernels: kernels, of: make([]int32, n)}
-	for i := range n {
-		s.name = append(s.name, name(i))
-	}
-	slices.Sort(s.name)
-	s.name = append(slices.Compact(s.name), graphName)
-	for _, name := range s.name {
-		s.hash = append(s.hash, hashText(name))
-	}
-	for i := range n {
-		at, _ := slices.BinarySearch(s.name[:len(s.name)-1], name(i))
-		s.of[i] = int32(at)
-	}
-	return s
+// number gives equal names of kernels equal symbols; the last one is graphName's.
+func number(kernels *trace.Kernels, names []string) symbols {
+	distinct := slices.Compact(slices.Sorted(slices.Values(names)))
+	of := lists.Map(names, func(name string) int32 {
+		at, _ := slices.BinarySearch(distinct, name)
+		return int32(at)
+	})
+	distinct = append(distinct, graphName)
+	return symbols{kernels: kernels, of: of, hash: lists.Map(distinct, hashText), name: distinct}
 }
 
 // find returns the symbol of a name.

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Scheduler = kit.Section{
@@ -98,9 +99,7 @@ func batches(out *kit.Output, t *kit.Table, log *serverlog.Data) {
 		}
 	} else {
 		out.FromEvidence(file.ServerLog, len(log.Batches), "num_batched_tokens", "max_num_batched_tokens")
-		for _, b := range log.Batches {
-			shares = append(shares, float64(b.Tokens)/float64(b.Most))
-		}
+		shares = lists.Map(log.Batches, func(b serverlog.Batch) float64 { return float64(b.Tokens) / float64(b.Most) })
 	}
 	s := steadySample{all: int64(len(shares)), steady: stat.Summarize(shares)}
 	s.emit(out, "serve.batch_utilization", nil)

@@ -38,11 +38,9 @@ func callsOf(in *kit.Input, s *unitSet) *unitCalls {
 			return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart)
 		})
 	}
-	shown := make([]bool, len(api.Names))
-	for n := range shown {
-		x := &api.Names[n]
-		shown[n] = x.Launch || x.Sync || x.SyncCopy || x.AsyncCopy || x.Memset
-	}
+	shown := lists.Map(api.Names, func(n trace.APIName) bool {
+		return n.Launch || n.Sync || n.SyncCopy || n.AsyncCopy || n.Memset
+	})
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, u := range known {
 		first, last = min(first, x.Units[u].HostStart), max(last, x.Units[u].HostEnd)

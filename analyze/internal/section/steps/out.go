@@ -226,10 +226,7 @@ func (w *unitWork) geometries(in *kit.Input, s *unitSet) (cells, threads []repor
 	const unseen, mixed = -1, -2
 	kernels, config := &in.Trace.Kernels, slices.Repeat([]int32{unseen}, w.names)
 	sum, runs := make([]float64, w.names), make([]float64, w.names)
-	of := make([]float64, len(kernels.Configs))
-	for c := range of {
-		of[c] = threadsOf(&kernels.Configs[c])
-	}
+	of := lists.Map(kernels.Configs, threadsOf)
 	eachPiece(in, s, nil, func(d *timeline.Device, i int, _ int32) {
 		if d.Kind(i) != timeline.KernelWork {
 			return
@@ -258,8 +255,8 @@ func (w *unitWork) geometries(in *kit.Input, s *unitSet) (cells, threads []repor
 }
 
 // threadsOf is the number of threads of a launch; 0 if the capture does not say.
-func threadsOf(c *trace.LaunchConfig) float64 {
-	if geometry(c) == "" {
+func threadsOf(c trace.LaunchConfig) float64 {
+	if geometry(&c) == "" {
 		return 0
 	}
 	n := 1.0

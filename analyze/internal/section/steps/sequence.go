@@ -43,7 +43,9 @@ func newSequence(in *kit.Input, s *unitSet) *sequence {
 	}
 	q.gather()
 	single, perStream := q.hashes()
-	byStream := mostCommon(perStream) > mostCommon(single)
+	_, alike := occurrences(single)
+	_, alikePerStream := occurrences(perStream)
+	byStream := alikePerStream > alike
 	if !byStream {
 		perStream = single
 	}
@@ -101,12 +103,8 @@ func (q *sequence) key(work int32) int64 {
 
 // families numbers kernels by their family, by name.
 func families(kinds []kernelname.Info) []int64 {
-	of := make([]int64, len(kinds))
 	var numbers lists.Numbering[string]
-	for i := range kinds {
-		of[i] = int64(numbers.Of(kinds[i].Library + "\x00" + kinds[i].Family))
-	}
-	return of
+	return lists.Map(kinds, func(k kernelname.Info) int64 { return int64(numbers.Of(k.Library + "\x00" + k.Family)) })
 }
 
 // hashes identify units with equal sequences, by unit: of all kernels by start, and stream by stream.
@@ -136,23 +134,19 @@ func mix(h uint64, v int64) uint64 {
 	return h ^ h>>33
 }
 
-// mostCommon counts how often the most common value occurs.
-func mostCommon(list []uint64) (most int) {
-	counts := map[uint64]int{}
+// occurrences counts how often each value occurs, and the most common one.
+func occurrences(list []uint64) (counts map[uint64]int, most int) {
+	counts = map[uint64]int{}
 	for _, v := range list {
 		counts[v]++
 		most = max(most, counts[v])
 	}
-	return most
+	return counts, most
 }
 
 // nearMedian is the unit of the most common sequence whose time is nearest to the median, the earlier if two are equal.
 func (q *sequence) nearMedian(hashes []uint64) int {
-	counts := map[uint64]int{}
-	for _, h := range hashes {
-		counts[h]++
-	}
-	most := mostCommon(hashes)
+	counts, most := occurrences(hashes)
 	best, away := 0, math.Inf(1)
 	for u, unit := range q.set.Units {
 		d := math.Abs(float64(q.in.Units.Units[unit].Time()) - q.set.P50)
