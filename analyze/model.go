@@ -75,15 +75,10 @@ func clocks(r *report.Report) *string {
 	return nil
 }
 
-func known(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func positive(v int64) *int64 {
-	if v <= 0 {
+// known is a value of a capture; nil if it is empty, or a number that is not positive.
+func known[T cmp.Ordered](v T) *T {
+	var none T
+	if v <= none {
 		return nil
 	}
 	return &v
@@ -131,13 +126,8 @@ func launchesGraphs(t *trace.Trace) bool {
 func describeGPU(t *trace.Trace, device int32) report.GPU {
 	g := report.GPU{Device: int(device)}
 	a := t.GPU(device)
-	g.Name, g.Chip, g.SMs, g.MemoryBytes = known(a.Name), known(a.Chip), positive(a.SMs), positive(a.MemoryBytes)
-	if a.MemoryBandwidth > 0 {
-		g.MemoryBandwidth = new(float64(a.MemoryBandwidth))
-	}
-	if a.ClockHz > 0 {
-		g.ClockHz = new(float64(a.ClockHz))
-	}
+	g.Name, g.Chip, g.SMs, g.MemoryBytes = known(a.Name), known(a.Chip), known(a.SMs), known(a.MemoryBytes)
+	g.MemoryBandwidth, g.ClockHz = known(float64(a.MemoryBandwidth)), known(float64(a.ClockHz))
 	if a.CapMajor > 0 {
 		g.ComputeCap = known(strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10))
 	}
@@ -173,7 +163,7 @@ func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTri
 		}
 		device := devices[i]
 		groups = append(groups, report.UnitGroup{
-			ID: ids[i], Main: i == x.Primary, Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens),
+			ID: ids[i], Main: i == x.Primary, Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens),
 			Signature: g.Signature, Kernels: g.Kernels, Count: g.Count, Device: &device,
 		})
 	}
@@ -193,7 +183,7 @@ func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTri
 		}
 		return -1
 	})
-	trimmed.Rule = x.Rule
+	trimmed.Rule = workunit.Rule
 	trimmed.Cut, trimmed.Warmup, trimmed.Other = x.Trimmed()
 	return groups, trimmed, series
 }

@@ -1,6 +1,8 @@
 package timeline
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -66,13 +68,7 @@ type Gap struct {
 
 // Main is the cause with the largest part, the earlier one if two are equal.
 func (g *Gap) Main() int {
-	best := 0
-	for c := range g.Cause {
-		if g.Cause[c] > g.Cause[best] {
-			best = c
-		}
-	}
-	return best
+	return slices.Index(g.Cause[:], slices.Max(g.Cause[:]))
 }
 
 // clip is the part of the gap's causes before a moment within it: causes follow each other in their order.

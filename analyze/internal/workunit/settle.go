@@ -27,7 +27,6 @@ const openIdle = 0.001
 
 // settle fills in what all ways of finding units share: states, signatures, counts.
 func (f *Search) settle(r *Result) {
-	r.Rule = Rule
 	r.lose(f.missing)
 	f.sign(r)
 	type key struct{ device, proc, group int32 }

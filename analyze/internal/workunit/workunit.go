@@ -59,7 +59,6 @@ type Result struct {
 	Kind string
 	Name string // marker family or pattern, anchor kernel, or empty
 	Why  string // how it was found, or why nothing was found
-	Rule string // which units count in statistics
 	// Unmatched is set if --unit names a range or a kernel that the capture does not have; the kind is then none.
 	Unmatched *NoMatchError
 

@@ -221,7 +221,7 @@ func run(in *kit.Input, out *kit.Output) {
 func (r *unitRun) note() {
 	x := r.in.Units
 	r.out.Note("How it was found: " + x.Why + ".")
-	r.out.Note(x.Rule)
+	r.out.Note(workunit.Rule)
 	if p := &x.Period; p.Families {
 		r.out.Warn("unit_families", "The unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants.")
 	}
