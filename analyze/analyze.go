@@ -108,11 +108,7 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 // run is Run, which also passes what the report was made of to a function; nil: to none. Evidence alone does not call
 // it.
 func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *Result)) (res *Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			res, err = nil, fmt.Errorf("explain failed on this capture, please report it: %v", p)
-		}
-	}()
+	defer recovered(&err)
 	tags, err := newTagger(&opt)
 	if err != nil {
 		return nil, err
@@ -142,6 +138,13 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 		look(in, res)
 	}
 	return res, err
+}
+
+// recovered makes an error of a panic.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("explain failed on this capture, please report it: %v", p)
+	}
 }
 
 // openTrace opens a capture that can be analysed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -72,13 +73,8 @@ func (s *eventSum) add(start, dur int64, word uint64) {
 	s.n++
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the result depends on every bit of x.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
+// mix makes every bit of the result depend on every bit of x, which may be 0.
+func mix(x uint64) uint64 { return workunit.Mix(x + 0x9e3779b97f4a7c15) }
 
 func textHash(parts ...string) uint64 {
 	h := fnv.New64a()

@@ -37,11 +37,7 @@ func ParseChange(kind, text string) (Change, error) {
 // together. Without any it takes the usual ones, as far as the capture has what they are about. The errors are those of
 // Run, and *NoUnitError.
 func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options) (res *WhatIfResult, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			res, err = nil, fmt.Errorf("explain failed on this capture, please report it: %v", p)
-		}
-	}()
+	defer recovered(&err)
 	tags, err := newTagger(&opt)
 	if err != nil {
 		return nil, err

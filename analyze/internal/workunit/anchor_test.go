@@ -64,7 +64,7 @@ type sequence struct {
 func (s *sequence) period() []int32 {
 	period := make([]int32, s.length)
 	for i := 1; i < len(period); i++ {
-		period[i] = 1 + int32(mix(s.seed+uint64(i)*0x9E3779B97F4A7C15)%uint64(s.symbols-2))
+		period[i] = 1 + int32(Mix(s.seed+uint64(i)*0x9E3779B97F4A7C15)%uint64(s.symbols-2))
 	}
 	return period
 }
@@ -78,7 +78,7 @@ func (s *sequence) names() []int32 {
 func (s *sequence) noisy() []int32 {
 	seq := s.names()
 	for i := range len(seq) / 100 {
-		if at := mix(s.noise+uint64(i)*0x9E3779B97F4A7C15) % uint64(len(seq)); seq[at] != 0 {
+		if at := Mix(s.noise+uint64(i)*0x9E3779B97F4A7C15) % uint64(len(seq)); seq[at] != 0 {
 			seq[at] = int32(s.symbols - 1)
 		}
 	}
@@ -295,7 +295,7 @@ func TestNothingRepeats(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		seq := make([]int32, 400)
 		for i := range seq {
-			seq[i] = int32(mix(seed+uint64(i)*0x9E3779B97F4A7C15) % 30)
+			seq[i] = int32(Mix(seed+uint64(i)*0x9E3779B97F4A7C15) % 30)
 		}
 		if n, count, index := found(lineOf(seq, 30, nil)); n != 0 {
 			t.Fatalf("found %d kernels %d times (%v) in noise", n, count, index)
@@ -344,7 +344,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			seq := make([]int32, n)
 			for i := range seq {
-				seq[i] = int32(mix(uint64(i%1832)) % 60)
+				seq[i] = int32(Mix(uint64(i%1832)) % 60)
 			}
 			l := lineOf(seq, 60, nil)
 			b.ReportAllocs()
@@ -359,7 +359,7 @@ func BenchmarkSearch(b *testing.B) {
 	b.Run("noise", func(b *testing.B) {
 		seq := make([]int32, 1_000_000)
 		for i := range seq {
-			seq[i] = int32(mix(uint64(i)) % 100)
+			seq[i] = int32(Mix(uint64(i)) % 100)
 		}
 		l := lineOf(seq, 100, nil)
 		for b.Loop() {

@@ -41,7 +41,7 @@ func graphLaunches(tr *trace.Trace, t *track, names *symbols) (list []launch, gr
 			if exec < 0 {
 				exec = tr.Graphs.Graph(row)
 			}
-			list = append(list, launch{at: at, time: device.End(i) - device.Start(i), hash: mix(uint64(exec) + 1)})
+			list = append(list, launch{at: at, time: device.End(i) - device.Start(i), hash: Mix(uint64(exec) + 1)})
 		case device.Kind(i) == timeline.KernelWork && tr.Kernels.InGraph(row) && tr.Kernels.Corr(row) >= 0:
 			corr := tr.Kernels.Corr(row)
 			if last < 0 || tr.Kernels.Corr(lastRow) != corr { // the kernels of a launch mostly follow each other

@@ -151,12 +151,10 @@ func (t *track) compared(i int) bool {
 	return t.device.Class(i) == timeline.Compute && (t.stream == everyStream || t.device.Stream(i) == t.stream)
 }
 
-// mix spreads the bits of x (splitmix64's finaliser).
-func mix(x uint64) uint64 {
-	x ^= x >> 30
-	x *= 0xBF58476D1CE4E5B9
-	x ^= x >> 27
-	x *= 0x94D049BB133111EB
+// Mix spreads the bits of x: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+func Mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
 	return x ^ x>>31
 }
 

@@ -62,7 +62,7 @@ func (s *sums) look(pos []int32) float64 {
 		for i := 0; i+1 < len(pos); {
 			do(pos[i], pos[i+1])
 			if i++; stride > 1 { // not every k-th: units may alternate
-				i += int(mix(uint64(i)) % uint64(2*stride-1))
+				i += int(Mix(uint64(i)) % uint64(2*stride-1))
 			}
 		}
 	}

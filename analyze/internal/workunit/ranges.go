@@ -268,7 +268,7 @@ func isKernel(device *timeline.Device, w int) bool {
 func anyLarge(t *timeline.Timeline, families int, of func(device *timeline.Device, w int, visit func(family int32))) bool {
 	total, inside, sampled := t.Pieces(), make([]int, families), 0
 	for _, device := range t.Devices {
-		for w := 0; w < device.Len(); w += 1 + int(mix(uint64(w))%uint64(2*(total/sampledWork)+1)) {
+		for w := 0; w < device.Len(); w += 1 + int(Mix(uint64(w))%uint64(2*(total/sampledWork)+1)) {
 			if isKernel(device, w) {
 				sampled++
 				of(device, w, func(family int32) { inside[family]++ })

@@ -211,7 +211,7 @@ func (s *searcher) alike(best *fit, places []*gram) (list []*fit) {
 		from := s.at(x)[0] - x.skip
 		p := place{&fit{names: s.seq[from : int(from)+x.width], skip: x.skip}, x.width, uint64(x.skip)}
 		for _, n := range p.names {
-			p.hash = mix(p.hash + s.hash[n])
+			p.hash = Mix(p.hash + s.hash[n])
 		}
 		if slices.ContainsFunc(p.names, func(n int32) bool { return slices.Contains(best.names, n) }) {
 			p.rank += maxWidth

@@ -92,16 +92,16 @@ func (f *Search) sign(r *Result) {
 			case timeline.KernelWork:
 				name := f.names.hash[f.names.at(device, w)]
 				u.hash += name
-				u.Signature += mix(name ^ geometry[f.Trace.Kernels.Config(row)])
+				u.Signature += Mix(name ^ geometry[f.Trace.Kernels.Config(row)])
 				kernels[id]++
 			case timeline.GraphWork:
 				name := f.names.hash[f.names.at(device, w)]
 				u.hash += name
-				u.Signature += mix(name)
+				u.Signature += Mix(name)
 			case timeline.CopyWork:
-				u.Signature += mix(mix(uint64(f.Trace.Copies.Bytes(row))+1) ^ uint64(f.Trace.Copies.Kind(row)+1))
+				u.Signature += Mix(Mix(uint64(f.Trace.Copies.Bytes(row))+1) ^ uint64(f.Trace.Copies.Kind(row)+1))
 			case timeline.SetWork:
-				u.Signature += mix(^uint64(f.Trace.Sets.Bytes(row)))
+				u.Signature += Mix(^uint64(f.Trace.Sets.Bytes(row)))
 			}
 		}
 	})
@@ -116,7 +116,7 @@ func (f *Search) sign(r *Result) {
 func hashGeometry(c trace.LaunchConfig) uint64 {
 	var h uint64
 	for _, v := range slices.Concat(c.Grid[:], c.Block[:], []int32{c.SharedStatic, c.SharedDynamic}) {
-		h = mix(h + uint64(uint32(v)) + 0x9E3779B97F4A7C15)
+		h = Mix(h + uint64(uint32(v)) + 0x9E3779B97F4A7C15)
 	}
 	return h
 }

@@ -102,7 +102,7 @@ func hashText(s string) uint64 {
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * 1099511628211
 	}
-	return mix(h)
+	return Mix(h)
 }
 
 // at returns the symbol of a device's i-th piece of work if it is a kernel or a graph, else -1.

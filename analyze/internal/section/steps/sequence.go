@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/align"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -126,13 +127,8 @@ func (q *sequence) hashes() (single, perStream []uint64) {
 	return single, perStream
 }
 
-// mix adds a number to a hash: the finalizer of MurmurHash3, by Austin Appleby.
-func mix(h uint64, v int64) uint64 {
-	h = (h ^ uint64(v)) + 0x9e3779b97f4a7c15 // so that zeros count
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
-}
+// mix adds a number, which may be 0, to a hash.
+func mix(h uint64, v int64) uint64 { return workunit.Mix((h ^ uint64(v)) + 0x9e3779b97f4a7c15) }
 
 // occurrences counts how often each value occurs, and the most common one.
 func occurrences(list []uint64) (counts map[uint64]int, most int) {
@@ -161,19 +157,15 @@ func (q *sequence) nearMedian(hashes []uint64) int {
 func (q *sequence) place(hashes []uint64, byStream bool) {
 	type lane struct{ keys, places []int32 }
 	var numbers lists.Numbering[int64]
-	lanes := func(u int) map[int64]*lane {
-		list := map[int64]*lane{}
+	lanes := func(u int) *kit.Tally[int64, lane] { // by stream
+		list := kit.NewTally[int64, lane]()
 		lo, hi := q.from[u], q.from[u+1]
 		for i := lo; i < hi; i++ {
 			stream := int64(0)
 			if byStream {
 				stream = q.device.Stream(int(q.work[i]))
 			}
-			l := list[stream]
-			if l == nil {
-				l = &lane{}
-				list[stream] = l
-			}
+			l := list.At(stream)
 			l.keys, l.places = append(l.keys, numbers.Of(q.key(q.work[i]))), append(l.places, i-lo)
 		}
 		return list
@@ -190,11 +182,12 @@ func (q *sequence) place(hashes []uint64, byStream bool) {
 		for i := range at {
 			at[i] = -1
 		}
-		for stream, l := range lanes(u) {
-			m := model[stream]
-			if m == nil {
+		list := lanes(u)
+		for n, stream := range list.Keys {
+			if !model.Has(stream) {
 				continue
 			}
+			l, m := list.Values[n], model.At(stream)
 			of, _ := align.Pairs(m.keys, l.keys, maxUnitEdits)
 			for k, i := range of {
 				if i >= 0 {
@@ -229,12 +222,11 @@ func (q *sequence) fold() (first, of, count []int32) {
 		of[i] = int32(len(first) - 1)
 		count[of[i]]++
 	}
-	for each := (len(first)-1)/maxPositions + 1; each > 1; each = 1 { // still too many: so many neighbours each
+	if each := (len(first)-1)/maxPositions + 1; each > 1 { // still too many: so many neighbours each
 		n := (len(first)-1)/each + 1
 		for i := range n {
 			first[i] = first[i*each]
-			sum := lists.Total(count[i*each : min((i+1)*each, len(count))])
-			count[i] = sum
+			count[i] = lists.Total(count[i*each : min((i+1)*each, len(count))])
 		}
 		first, count = first[:n], count[:n]
 		for i := range of {
