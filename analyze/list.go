@@ -71,15 +71,13 @@ func FindingPage(finding string) (section, page string, found bool) {
 
 // FindingIDs lists the findings that sections declare, in the order of the report.
 func FindingIDs() []string {
-	var ids []string
+	var ids lists.Numbering[string]
 	for _, s := range sections {
 		for _, d := range s.Findings {
-			if !slices.Contains(ids, d.ID) {
-				ids = append(ids, d.ID)
-			}
+			ids.Of(d.ID)
 		}
 	}
-	return ids
+	return ids.Keys
 }
 
 // EvidencePage says which files beside a trace are read, as markdown.

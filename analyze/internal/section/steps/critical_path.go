@@ -140,14 +140,14 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 	r.found()
 	r.waits()
 	r.absent(devices)
-	switch x := in.Units; {
+	found := in.Units.Kind != workunit.KindNone && in.Units.Primary >= 0
+	switch {
 	case !in.Trace.Tables.Has(trace.RoleAPI):
 		out.Status(report.Partial, in.Lack(trace.RoleAPI)+": what launched work is not known")
-	case x.Kind == workunit.KindNone || x.Primary < 0:
+	case !found:
 		out.Status(report.Partial, "no unit of work was found, so there is no critical path")
-		return
 	}
-	if x := in.Units; x.Kind != workunit.KindNone && x.Primary >= 0 {
+	if found {
 		r.units(units)
 	}
 }

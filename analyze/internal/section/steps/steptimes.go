@@ -46,14 +46,11 @@ func newStepTimes(q *sequence) *stepTimes {
 	for i := range s.n {
 		s.sample[i*len(q.set.Units)/s.n] = int32(i) + 1
 	}
-	if s.sample[q.median] == 0 { // the median unit is always among them
-		for u := q.median; ; u-- {
-			if s.sample[u] > 0 {
-				s.sample[u], s.sample[q.median] = 0, s.sample[u]
-				break
-			}
-		}
+	near := q.median // the median unit is always among them: in place of the last one up to it
+	for s.sample[near] == 0 {
+		near--
 	}
+	s.sample[near], s.sample[q.median] = 0, s.sample[near]
 	s.durations()
 	s.account()
 	return s
