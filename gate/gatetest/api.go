@@ -1,6 +1,7 @@
 package gatetest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // GitHub takes comments of at most so many characters.
@@ -84,12 +87,9 @@ func fail(w http.ResponseWriter, status int, message string) {
 // page cuts the page out of a list that a request asks for, and links to the next and the last one.
 func page[T any](s *Server, w http.ResponseWriter, r *http.Request, all []T) []T {
 	q := r.URL.Query()
-	size, _ := strconv.Atoi(q.Get("per_page"))
+	size, _ := strconv.Atoi(cmp.Or(q.Get("per_page"), "30"))
 	if size < 1 || size > s.state.PageSize {
-		size = min(30, s.state.PageSize)
-		if q.Get("per_page") != "" {
-			size = s.state.PageSize
-		}
+		size = s.state.PageSize
 	}
 	number, _ := strconv.Atoi(q.Get("page"))
 	number = max(number, 1)
@@ -105,16 +105,12 @@ func page[T any](s *Server, w http.ResponseWriter, r *http.Request, all []T) []T
 	return all[min((number-1)*size, len(all)):min(number*size, len(all))]
 }
 
-func (s *Server) address(r *http.Request, rest string) string {
-	return "http://" + r.Host + rest
-}
-
 func pathNumber(r *http.Request, name string) int64 {
 	n, _ := strconv.ParseInt(r.PathValue(name), 10, 64)
 	return n
 }
 
-func (s *Server) comment(r *http.Request, c Comment) object {
+func (s *Server) comment(c Comment) object {
 	return object{"id": c.ID, "body": c.Body, "user": c.Author,
 		"html_url": fmt.Sprintf("https://github.example/%s/pull/%d#issuecomment-%d", s.state.Repository, c.Number,
 			c.ID)}
@@ -124,7 +120,7 @@ func (s *Server) listComments(w http.ResponseWriter, r *http.Request) {
 	var all []object
 	for _, c := range s.state.Comments {
 		if int64(c.Number) == pathNumber(r, "number") {
-			all = append(all, s.comment(r, c))
+			all = append(all, s.comment(c))
 		}
 	}
 	write(w, http.StatusOK, page(s, w, r, all))
@@ -149,54 +145,44 @@ func text(w http.ResponseWriter, r *http.Request) (string, bool) {
 func (s *Server) createComment(w http.ResponseWriter, r *http.Request) {
 	if body, ok := text(w, r); ok {
 		c := s.addComment(Comment{Number: int(pathNumber(r, "number")), Body: body})
-		write(w, http.StatusCreated, s.comment(r, c))
+		write(w, http.StatusCreated, s.comment(c))
 	}
 }
 
 func (s *Server) editComment(w http.ResponseWriter, r *http.Request) {
-	i := s.commentIndex(r)
-	if i < 0 {
-		fail(w, http.StatusNotFound, "Not Found")
+	c := named(w, r, "id", s.state.Comments, func(c *Comment) int64 { return c.ID })
+	if c == nil {
 		return
 	}
 	if body, ok := text(w, r); ok {
-		s.state.Comments[i].Body = body
-		write(w, http.StatusOK, s.comment(r, s.state.Comments[i]))
+		c.Body = body
+		write(w, http.StatusOK, s.comment(*c))
 	}
 }
 
 func (s *Server) deleteComment(w http.ResponseWriter, r *http.Request) {
-	i := s.commentIndex(r)
-	if i < 0 {
+	if named(w, r, "id", s.state.Comments, func(c *Comment) int64 { return c.ID }) != nil {
+		s.state.Comments = slices.DeleteFunc(s.state.Comments, func(c Comment) bool { return c.ID == pathNumber(r, "id") })
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// named is the thing whose number a path names; nil after an answer that it is not there.
+func named[T any](w http.ResponseWriter, r *http.Request, what string, list []T, number func(*T) int64) *T {
+	found := lists.Find(list, func(x *T) bool { return number(x) == pathNumber(r, what) })
+	if found == nil {
 		fail(w, http.StatusNotFound, "Not Found")
-		return
 	}
-	s.state.Comments = slices.Delete(s.state.Comments, i, i+1)
-	w.WriteHeader(http.StatusNoContent)
+	return found
 }
 
-func (s *Server) commentIndex(r *http.Request) int {
-	return slices.IndexFunc(s.state.Comments, func(c Comment) bool { return c.ID == pathNumber(r, "id") })
-}
-
-// pull is the pull request that a path names; nil after an answer that it is not there.
 func (s *Server) pull(w http.ResponseWriter, r *http.Request) *Pull {
-	for i := range s.state.Pulls {
-		if int64(s.state.Pulls[i].Number) == pathNumber(r, "number") {
-			return &s.state.Pulls[i]
-		}
-	}
-	fail(w, http.StatusNotFound, "Not Found")
-	return nil
+	return named(w, r, "number", s.state.Pulls, func(p *Pull) int64 { return int64(p.Number) })
 }
 
 func (s *Server) listLabels(w http.ResponseWriter, r *http.Request) {
 	if p := s.pull(w, r); p != nil {
-		var all []object
-		for _, l := range p.Labels {
-			all = append(all, object{"name": l.Name})
-		}
-		write(w, http.StatusOK, page(s, w, r, all))
+		write(w, http.StatusOK, page(s, w, r, lists.Map(p.Labels, func(l Label) object { return object{"name": l.Name} })))
 	}
 }
 
@@ -204,10 +190,9 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	if p := s.pull(w, r); p != nil {
 		var all []object
 		for i, l := range p.Labels {
-			orString(&l.At, fmt.Sprintf("2026-01-01T00:00:%02dZ", i%60))
+			at := cmp.Or(l.At, fmt.Sprintf("2026-01-01T00:00:%02dZ", i%60))
 			all = append(all,
-				object{"event": "labeled", "label": object{"name": l.Name}, "actor": actor(l.By),
-					"created_at": l.At})
+				object{"event": "labeled", "label": object{"name": l.Name}, "actor": actor(l.By), "created_at": at})
 		}
 		write(w, http.StatusOK, page(s, w, r, all))
 	}
@@ -250,10 +235,7 @@ func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) listCommits(w http.ResponseWriter, r *http.Request) {
-	var all []object
-	for _, sha := range s.history(r.URL.Query().Get("sha")) {
-		all = append(all, object{"sha": sha})
-	}
+	all := lists.Map(s.history(r.URL.Query().Get("sha")), func(sha string) object { return object{"sha": sha} })
 	write(w, http.StatusOK, page(s, w, r, all))
 }
 
@@ -273,12 +255,12 @@ func (s *Server) history(ref string) []string {
 	}
 	var out []string
 	for ref != "" && len(out) <= len(s.state.Commits) {
-		i := slices.IndexFunc(s.state.Commits, func(c Commit) bool { return c.SHA == ref })
-		if i < 0 {
+		c := lists.Find(s.state.Commits, func(c *Commit) bool { return c.SHA == ref })
+		if c == nil {
 			break
 		}
 		out = append(out, ref)
-		ref = s.state.Commits[i].Parent
+		ref = c.Parent
 	}
 	return out
 }
@@ -376,17 +358,16 @@ func (s *Server) listChecks(w http.ResponseWriter, r *http.Request) {
 		if name := r.URL.Query().Get("check_name"); c.SHA != r.PathValue("sha") || name != "" && name != c.Name {
 			continue
 		}
-		orString(&c.App, strings.TrimSuffix(s.state.User.Login, "[bot]"))
+		app := cmp.Or(c.App, strings.TrimSuffix(s.state.User.Login, "[bot]"))
 		all = append(all, object{"id": i + 1, "name": c.Name, "head_sha": c.SHA, "external_id": c.ExternalID, "status": "completed",
-			"completed_at": c.At, "app": object{"slug": c.App}, "output": object{"text": c.Text}})
+			"completed_at": c.At, "app": object{"slug": app}, "output": object{"text": c.Text}})
 	}
 	write(w, http.StatusOK, object{"total_count": len(all), "check_runs": page(s, w, r, all)})
 }
 
 // role is of who is no outsider: write, where the scenario does not say.
 func (s *Server) role(w http.ResponseWriter, r *http.Request) {
-	role := s.state.Roles[r.PathValue("user")]
-	orString(&role, "write")
+	role := cmp.Or(s.state.Roles[r.PathValue("user")], "write")
 	write(w, http.StatusOK, object{"permission": role, "role_name": role, "user": object{"login": r.PathValue("user"), "role_name": role}})
 }
 

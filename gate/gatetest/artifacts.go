@@ -9,6 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // listArtifacts lists those of the repository, filtered by name, or those of one run; newest first.
@@ -35,21 +37,13 @@ func (s *Server) listArtifacts(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) run(id int64) *Run {
-	for i := range s.state.Runs {
-		if s.state.Runs[i].ID == id {
-			return &s.state.Runs[i]
-		}
-	}
-	return nil
+	return lists.Find(s.state.Runs, func(r *Run) bool { return r.ID == id })
 }
 
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
-	run := s.run(pathNumber(r, "run"))
-	if run == nil {
-		fail(w, http.StatusNotFound, "Not Found")
-		return
+	if run := named(w, r, "run", s.state.Runs, func(r *Run) int64 { return r.ID }); run != nil {
+		write(w, http.StatusOK, s.runObject(run))
 	}
-	write(w, http.StatusOK, s.runObject(run))
 }
 
 func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
@@ -82,12 +76,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) artifact(r *http.Request) *Artifact {
-	for i := range s.state.Artifacts {
-		if s.state.Artifacts[i].ID == pathNumber(r, "id") {
-			return &s.state.Artifacts[i]
-		}
-	}
-	return nil
+	return lists.Find(s.state.Artifacts, func(a *Artifact) bool { return a.ID == pathNumber(r, "id") })
 }
 
 // downloadArtifact answers with a signed address of a storage, as GitHub does.
@@ -99,7 +88,7 @@ func (s *Server) downloadArtifact(w http.ResponseWriter, r *http.Request) {
 	case a.Expired:
 		fail(w, http.StatusGone, "Artifact has expired")
 	default:
-		w.Header().Set("Location", s.address(r, fmt.Sprintf("/_storage/%d?sig=secret-signature", a.ID)))
+		w.Header().Set("Location", fmt.Sprintf("http://%s/_storage/%d?sig=secret-signature", r.Host, a.ID))
 		w.WriteHeader(http.StatusFound)
 	}
 }

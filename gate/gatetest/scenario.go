@@ -4,6 +4,7 @@
 package gatetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -151,40 +152,24 @@ func ReadScenario(r io.Reader) (Scenario, error) {
 
 // fill gives empty fields what they stand for.
 func (s *Scenario) fill() {
-	orString(&s.Repository, "octo/llm")
-	if s.RepositoryID == 0 {
-		s.RepositoryID = 1
-	}
-	if s.User == (User{}) {
-		s.User = User{"github-actions[bot]", "Bot"}
-	}
-	if s.PageSize == 0 {
-		s.PageSize = 100
-	}
-	orString(&s.Now, "2025-12-31T00:00:00Z")
+	s.Repository = cmp.Or(s.Repository, "octo/llm")
+	s.RepositoryID = cmp.Or(s.RepositoryID, 1)
+	s.User = cmp.Or(s.User, User{"github-actions[bot]", "Bot"})
+	s.PageSize = cmp.Or(s.PageSize, 100)
+	s.Now = cmp.Or(s.Now, "2025-12-31T00:00:00Z")
 	for i := range s.Pulls {
 		p := &s.Pulls[i]
-		orString(&p.State, "open")
-		orString(&p.BaseRef, "main")
-		if p.HeadRepoID == 0 {
-			p.HeadRepoID = s.RepositoryID
-		}
-		orString(&p.HeadRepo, s.Repository)
+		p.State = cmp.Or(p.State, "open")
+		p.BaseRef = cmp.Or(p.BaseRef, "main")
+		p.HeadRepoID = cmp.Or(p.HeadRepoID, s.RepositoryID)
+		p.HeadRepo = cmp.Or(p.HeadRepo, s.Repository)
 	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		orString(&r.Event, "push")
-		orString(&r.Workflow, "gate.yml")
+		r.Event = cmp.Or(r.Event, "push")
+		r.Workflow = cmp.Or(r.Workflow, "gate.yml")
 		r.Attempt = max(r.Attempt, 1)
-		orString(&r.HeadBranch, "main")
-		if r.HeadRepoID == 0 {
-			r.HeadRepoID = s.RepositoryID
-		}
-	}
-}
-
-func orString(s *string, value string) {
-	if *s == "" {
-		*s = value
+		r.HeadBranch = cmp.Or(r.HeadBranch, "main")
+		r.HeadRepoID = cmp.Or(r.HeadRepoID, s.RepositoryID)
 	}
 }

@@ -2,8 +2,10 @@ package gatetest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -97,9 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	got.Status = answer.Code
 	s.requests = append(s.requests, got)
-	for k, v := range answer.Header() {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	w.Write(answer.Body.Bytes()) // the other end may be gone, which is its own affair
 }
@@ -137,13 +137,9 @@ func (s *Server) step(r *http.Request) *Step {
 
 // addComment stores a comment; its id is the next one where it has none.
 func (s *Server) addComment(c Comment) Comment {
-	if c.ID == 0 {
-		c.ID = s.nextID
-	}
+	c.ID = cmp.Or(c.ID, s.nextID)
 	s.nextID = max(s.nextID, c.ID+1)
-	if c.Author == (User{}) {
-		c.Author = s.state.User
-	}
+	c.Author = cmp.Or(c.Author, s.state.User)
 	s.state.Comments = append(s.state.Comments, c)
 	return c
 }
@@ -169,24 +165,22 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, what string) {
 }
 
 // Requests are the requests so far.
-func (s *Server) Requests() []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
+func (s *Server) Requests() []Request { return copyOf(s, &s.requests) }
 
 // Comments are the comments that stand now, oldest first.
-func (s *Server) Comments() []Comment {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.state.Comments)
-}
+func (s *Server) Comments() []Comment { return copyOf(s, &s.state.Comments) }
 
 // Statuses are the commit statuses that were set, in order.
-func (s *Server) Statuses() []CommitStatus {
+func (s *Server) Statuses() []CommitStatus { return copyOf(s, &s.statuses) }
+
+// Checks are the check runs that stand now.
+func (s *Server) Checks() []Check { return copyOf(s, &s.state.Checks) }
+
+// copyOf copies a list that requests may change.
+func copyOf[T any](s *Server, list *[]T) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.statuses)
+	return slices.Clone(*list)
 }
 
 // Change lets something happen between two requests.
@@ -195,13 +189,6 @@ func (s *Server) Change(what func(*Scenario)) {
 	defer s.mu.Unlock()
 	what(&s.state)
 	s.state.fill()
-}
-
-// Checks are the check runs that stand now.
-func (s *Server) Checks() []Check {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.state.Checks)
 }
 
 // Transcript is what was asked, one request a line, with the text of comments below: to compare with a file. A token is

@@ -60,10 +60,7 @@ func Trace(tb testing.TB, c Capture) string {
 	for range cmp.Or(c.Steps, 12) {
 		start := now
 		for _, k := range Kernels {
-			factor := 1.0
-			if f, ok := c.Kernels[k.Short]; ok {
-				factor = f
-			}
+			factor := cmp.Or(c.Kernels[k.Short], 1)
 			own := 1 + 0.002*rng.NormFloat64() // of one launch
 			took := int64(float64(k.Time) * level * factor * own)
 			th.Launch(k.Name, now, now+2_000, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: now + 3_000, End: now +
