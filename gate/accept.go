@@ -46,7 +46,7 @@ func (s *Session) Accept(ctx context.Context, legs []comparison.Leg, a Acceptanc
 			s.o.Say("the label " + a.Label + " accepts nothing here: " + why)
 		}
 	}
-	if s.Of.Number == 0 || !commit().MatchString(now.Head) {
+	if s.Of.Number == 0 || !IsCommit(now.Head) {
 		return nil // a group of a merge queue: nobody reads it and sets a label
 	}
 	if len(now.Failed) > maxFailed {

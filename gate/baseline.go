@@ -64,14 +64,6 @@ const (
 // have measured somebody else's commit: issue_comment, workflow_run and pull_request_target run there too.
 var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repository_dispatch"}
 
-// candidate is an artifact that may be the baseline.
-type candidate struct {
-	artifact *github.Artifact
-	// distance is the place in GitHub's list of commits from the merge base backwards: 0 is the merge base, 1 to 50 are
-	// the commits before it, notAncestor is everything else.
-	distance int
-}
-
 const notAncestor = maxAncestors + 1
 
 // search is one call of Baseline.
@@ -81,11 +73,14 @@ type search struct {
 	mergeBase string // empty if unknown
 	result    Baseline
 	tried     int
-	damaged   bool        // an artifact that could be trusted could not be read
-	others    []candidate // not of the merge base, and not tried yet
-	expired   []string    // runs whose artifact has expired
-	elsewhere []string    // other branches of the repository that have an artifact of that name
-	page      int         // the next page of the list, from 1; 0: none
+	damaged   bool               // an artifact that could be trusted could not be read
+	others    []*github.Artifact // not of the merge base, and not tried yet
+	expired   []string           // runs whose artifact has expired
+	elsewhere []string           // other branches of the repository that have an artifact of that name
+	page      int                // the next page of the list, from 1; 0: none
+	// ancestors are the places of commits in GitHub's list from the merge base backwards: 0 is the merge base, 1 to 50 are
+	// the commits before it.
+	ancestors map[string]int
 }
 
 // baseline finds the artifact that is nearest to the head: that of the merge base, else of its nearest ancestor among
@@ -95,7 +90,7 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 	if q.Artifact == "" || q.Branch == "" {
 		return nil, &NoBaseline{Reason: "no artifact or no base branch is named"}
 	}
-	s := &search{c: c, q: q, page: 1}
+	s := &search{c: c, q: q, page: 1, ancestors: map[string]int{}}
 	if q.HeadSHA != "" {
 		var err error
 		if s.mergeBase, err = mergeBase(ctx, c, q); err != nil {
@@ -104,6 +99,8 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 				return nil, why
 			}
 			s.warn(why.Error())
+		} else {
+			s.ancestors[s.mergeBase] = 0
 		}
 	}
 	// The list has the newest first. Artifacts of the merge base are tried in that order.
@@ -223,12 +220,12 @@ func (c *client) everRan(ctx context.Context, branch string) (bool, error) {
 func (s *search) warn(text string) { s.result.Warnings = append(s.result.Warnings, text) }
 
 // first fills in the result from the first candidate that can be used; found is false if there is none.
-func (s *search) first(ctx context.Context, all []candidate) (found bool, err error) {
-	for _, cand := range all {
+func (s *search) first(ctx context.Context, all []*github.Artifact) (found bool, err error) {
+	for _, a := range all {
 		if s.tried++; s.tried > maxAttempts {
 			return false, nil
 		}
-		files, event, err := use(ctx, s.c, cand.artifact)
+		files, event, err := use(ctx, s.c, a)
 		if no, ok := errors.AsType[*unusable](err); ok {
 			s.warn(no.Error())
 			s.damaged = s.damaged || !no.untrusted
@@ -237,11 +234,11 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		if err != nil {
 			return false, err
 		}
-		run := cand.artifact.GetWorkflowRun()
+		run, distance := a.GetWorkflowRun(), s.distance(a)
 		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
 		s.result.Source = fmt.Sprintf("artifact %s of run %d (%s) at %s (%s), sha256 %s", oneLine(s.q.Artifact, 80),
-			run.GetID(), event, ShortRef(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q), fingerprint(files))
-		if cand.distance == notAncestor {
+			run.GetID(), event, ShortRef(run.GetHeadSHA()), s.nearness(distance), fingerprint(files))
+		if distance == notAncestor {
 			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: other changes merged there count as this change's", oneLine(s.q.Branch, 80)))
 		}
 		return true, nil
@@ -261,20 +258,20 @@ func fingerprint(files []File) string {
 
 // nearness describes where the baseline stands relative to the head: "merge base", "2 commits before the merge base
 // abc1234", "newest of main".
-func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
-	from := "the merge base " + ShortRef(mergeBase)
-	if mergeBase == q.HeadSHA { // a push to the branch itself
+func (s *search) nearness(distance int) string {
+	from := "the merge base " + ShortRef(s.mergeBase)
+	if s.mergeBase == s.q.HeadSHA { // a push to the branch itself
 		from = "the head"
 	}
-	switch {
-	case c.distance == 0:
+	switch distance {
+	case notAncestor:
+		return "newest of " + oneLine(s.q.Branch, 80)
+	case 0:
 		return "merge base"
-	case c.distance == 1:
+	case 1:
 		return "1 commit before " + from
-	case c.distance <= maxAncestors:
-		return fmt.Sprintf("%d commits before %s", c.distance, from)
 	}
-	return "newest of " + oneLine(q.Branch, 80)
+	return fmt.Sprintf("%d commits before %s", distance, from)
 }
 
 // mergeBase is the commit at which the head left the branch.
@@ -285,7 +282,7 @@ func mergeBase(ctx context.Context, c *client, q baselineQuery) (string, error) 
 		return "", err
 	}
 	sha := comparison.GetMergeBaseCommit().GetSHA()
-	if !commit().MatchString(sha) {
+	if !IsCommit(sha) {
 		return "", errors.New("GitHub names none: the histories may be unrelated")
 	}
 	return sha, nil
@@ -293,7 +290,7 @@ func mergeBase(ctx context.Context, c *client, q baselineQuery) (string, error) 
 
 // next reads a page of the list. It returns the artifacts of the merge base, newest first, and keeps the others that a
 // run on the branch of this repository, not of a fork, left.
-func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) {
+func (s *search) next(ctx context.Context) (atMergeBase []*github.Artifact, err error) {
 	// The package has no filter by name.
 	address := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.c.owner, s.c.repo,
 		url.QueryEscape(s.q.Artifact), perPage, s.page)
@@ -322,42 +319,42 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 			s.expired = append(s.expired, fmt.Sprintf("%d at %s", run.GetID(), ShortRef(run.GetHeadSHA())))
 		case run.GetID() == s.c.run.ID || run.GetHeadSHA() == s.q.HeadSHA && !s.q.Again:
 		case s.mergeBase != "" && run.GetHeadSHA() == s.mergeBase:
-			atMergeBase = append(atMergeBase, candidate{a, 0})
+			atMergeBase = append(atMergeBase, a)
 		default:
-			s.others = append(s.others, candidate{a, notAncestor})
+			s.others = append(s.others, a)
 		}
 	}
-	sortCandidates(atMergeBase)
-	sortCandidates(s.others)
+	s.sort(atMergeBase)
+	s.sort(s.others)
 	return atMergeBase, nil
 }
 
-// sortCandidates puts the nearest first and, among equals, the newest.
-func sortCandidates(all []candidate) {
-	lists.Sort(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.artifact.GetID(), a.artifact.GetID()))
+// sort puts the nearest first and, among equals, the newest.
+func (s *search) sort(all []*github.Artifact) {
+	lists.Sort(all, func(a, b *github.Artifact) int {
+		return cmp.Or(cmp.Compare(s.distance(a), s.distance(b)), cmp.Compare(b.GetID(), a.GetID()))
 	})
 }
 
-// rank sorts the other candidates by how many commits they are before the merge base.
+// distance is how many commits an artifact's commit is before the merge base.
+func (s *search) distance(a *github.Artifact) int {
+	if n, ok := s.ancestors[a.GetWorkflowRun().GetHeadSHA()]; ok {
+		return n
+	}
+	return notAncestor
+}
+
+// rank sorts the other artifacts by how many commits they are before the merge base.
 func (s *search) rank(ctx context.Context) error {
 	list, _, err := s.c.api.Repositories.ListCommits(ctx, s.c.owner, s.c.repo,
 		&github.CommitsListOptions{SHA: s.mergeBase, ListOptions: github.ListOptions{PerPage: maxAncestors + 1}})
 	if err != nil {
 		return s.c.trouble("list the commits before the merge base", "contents: read", err)
 	}
-	distance := map[string]int{}
-	for i, commit := range list {
-		if i <= maxAncestors {
-			distance[commit.GetSHA()] = i
-		}
+	for i, commit := range list[:min(len(list), maxAncestors+1)] {
+		s.ancestors[commit.GetSHA()] = i
 	}
-	for i := range s.others {
-		if d, ok := distance[s.others[i].artifact.GetWorkflowRun().GetHeadSHA()]; ok {
-			s.others[i].distance = d
-		}
-	}
-	sortCandidates(s.others)
+	s.sort(s.others)
 	return nil
 }
 

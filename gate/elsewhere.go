@@ -19,7 +19,7 @@ func baseElsewhere(ctx context.Context, getenv func(string) string) (base string
 	const gitlab = "CI_MERGE_REQUEST_DIFF_BASE_SHA"
 	switch pull := getenv("BUILDKITE_PULL_REQUEST"); {
 	case getenv("CI_MERGE_REQUEST_IID")+getenv(gitlab) != "":
-		if base = getenv(gitlab); !commit().MatchString(base) {
+		if base = getenv(gitlab); !IsCommit(base) {
 			err = fmt.Errorf("%s is not a commit", gitlab)
 		}
 	case getenv("CHANGE_ID")+getenv("CHANGE_TARGET") != "":

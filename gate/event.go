@@ -132,7 +132,7 @@ func (r Repo) is(other Repo) bool {
 
 func validCommits(what string, commits ...string) error {
 	for _, c := range commits {
-		if c != "" && !commit().MatchString(c) {
+		if c != "" && !IsCommit(c) {
 			return fmt.Errorf("%s holds something that is not a commit", what)
 		}
 	}

@@ -24,7 +24,7 @@ var markerLine = pattern.New(`^<!-- explain:v1:key=([A-Za-z0-9._-]{1,80}) head=(
 
 func (m marker) String() string {
 	head := m.stamp.HeadSHA
-	if !commit().MatchString(head) {
+	if !IsCommit(head) {
 		head = "-"
 	}
 	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head,

@@ -44,7 +44,7 @@ func livePull(p *github.PullRequest) (*Pull, error) {
 // commit by now. A number other than 0 picks one of several with the same head; it cannot pick any other.
 func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull, error) {
 	owner, _, ok := strings.Cut(t.HeadRepo.Name, "/")
-	if !ok || t.HeadRef == "" || !commit().MatchString(t.HeadSHA) {
+	if !ok || t.HeadRef == "" || !IsCommit(t.HeadSHA) {
 		return nil, fmt.Errorf("%w: the run names no head (was the fork deleted?)", errNoPull)
 	}
 	var match []*Pull

@@ -172,7 +172,7 @@ func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time)
 		for _, run := range runs.WorkflowRuns {
 			sha := run.GetHeadSHA()
 			if id := run.GetHeadRepository().GetID(); id != 0 && id == pull.HeadRepo.ID &&
-				commit().MatchString(sha) && !slices.Contains(heads, sha) && len(heads) < maxHeads {
+				IsCommit(sha) && !slices.Contains(heads, sha) && len(heads) < maxHeads {
 				heads = append(heads, sha)
 			}
 		}

@@ -115,7 +115,7 @@ func readRun(getenv func(string) string) (*Run, error) {
 	if !isRepository(r.Repository) {
 		return nil, errors.New("GITHUB_REPOSITORY is not owner/name")
 	}
-	if r.SHA != "" && !commit().MatchString(r.SHA) {
+	if r.SHA != "" && !IsCommit(r.SHA) {
 		return nil, errors.New("GITHUB_SHA is not a commit")
 	}
 	var err error
@@ -161,9 +161,7 @@ func workflowFile(ref string) string {
 
 // What GitHub writes. Anything else is refused before it becomes part of a URL.
 var (
-	commit  = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	pullRef = pattern.New(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
-
+	pullRef      = pattern.New(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
 	workflowName = pattern.New(`^[A-Za-z0-9._ -]{1,100}\.ya?ml$`)
 )
 

@@ -3,6 +3,8 @@ package gate
 import (
 	"strings"
 	"unicode"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // oneLine makes text fit for a log line: it replaces control and format characters (newlines, terminal codes,
@@ -23,9 +25,14 @@ func oneLine(s string, max int) string {
 	return strings.TrimSpace(b.String())
 }
 
+var commit = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// IsCommit reports whether a text is the full hash of a commit.
+func IsCommit(ref string) bool { return commit().MatchString(ref) }
+
 // ShortRef shortens a commit as GitHub does, and leaves names alone.
 func ShortRef(ref string) string {
-	if commit().MatchString(ref) {
+	if IsCommit(ref) {
 		return ref[:7]
 	}
 	return ref

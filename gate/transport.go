@@ -30,8 +30,8 @@ const (
 	requestTimeout = 2 * time.Minute
 )
 
-// transport adds the token, on the API's host only, and repeats a request if that is safe: GET, HEAD, PATCH and DELETE,
-// and what [repeatable] marks. Every answer from 400 on becomes a [refusal], so that no caller needs a timer.
+// transport adds the token, on the API's host only, and repeats a request if that is safe: all but a POST,
+// unless [repeatable] marks it. Every answer from 400 on becomes a [refusal], so that no caller needs a timer.
 type transport struct {
 	next  http.RoundTripper
 	tries *tries
@@ -75,11 +75,7 @@ func repeatable(ctx context.Context) context.Context {
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	again := ctx.Value(repeatableKey{}) != nil
-	switch req.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete:
-		again = true
-	}
+	again := req.Method != http.MethodPost || ctx.Value(repeatableKey{}) != nil
 	for try := 1; ; try++ {
 		resp, err := t.once(req)
 		if err == nil || ctx.Err() != nil {

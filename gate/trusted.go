@@ -156,7 +156,7 @@ func packedRef(path, ref string) string {
 }
 
 func validOrEmpty(sha string) string {
-	if commit().MatchString(sha) {
+	if IsCommit(sha) {
 		return sha
 	}
 	return ""

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -272,12 +271,10 @@ func writeText(text func(int) string, limit int) func(io.Writer) error {
 	}
 }
 
-var commitText = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-
 // check returns a usage error for flags that do not fit together, before any work.
 func (f *gateFlags) check(cmd *cobra.Command) error {
 	switch {
-	case f.baseCommit != "" && !commitText.MatchString(f.baseCommit):
+	case f.baseCommit != "" && !gate.IsCommit(f.baseCommit):
 		return usage.Errorf("--base-commit is not a commit: 40 hexadecimal digits")
 	case f.format != "" && !slices.Contains(output.ComparisonFormats, f.format):
 		return usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(output.ComparisonFormats, ", "))

@@ -181,7 +181,7 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 		return nil, err
 	}
 	if s != nil {
-		if ref, _ := s.Of.Base(); commit == "" && commitText.MatchString(ref) {
+		if ref, _ := s.Of.Base(); commit == "" && gate.IsCommit(ref) {
 			commit = ref
 		}
 	}
