@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/go-github/v62/github"
 )
@@ -24,11 +22,6 @@ type client struct {
 	tries       *tries       // when to ask again
 	bare        *http.Client // for storage: never carries the token
 	login       string       // of the token's owner; empty until it was asked for
-}
-
-// inRealTime are tries whose waits take real time.
-func inRealTime(notice func(string)) *tries {
-	return &tries{sleep: sleep, now: time.Now, jitter: rand.Float64, notice: notice}
 }
 
 // newClient makes a client for the repository of the run. The token goes to the API's host and to no other. An API URL

@@ -83,25 +83,13 @@ func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull,
 	return nil, fmt.Errorf("%w with head %s of %s", errNoPull, ShortRef(t.HeadSHA), oneLine(t.HeadRepo.Name, 200))
 }
 
-const needStatuses = "statuses: write"
-
-// commitStatus is the status of a commit, as a check shows it.
-type commitStatus struct {
-	SHA     string
-	State   string // success, failure or error
-	Context string // name of the check, "explain" say
-	Text    string // at most 140 characters, no kernel or range name
-	URL     string
-}
-
-// setStatus sets the commit status of a head, since the check of a workflow_run is not on the pull request. It returns
-// why it could not, or "" if it could.
-func (c *client) setStatus(ctx context.Context, s commitStatus) string {
-	wanted := &github.RepoStatus{State: &s.State, Context: github.String(oneLine(s.Context, 100)),
-		Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
+// setStatus sets the commit status of a head, since the check of a workflow_run is not on the pull request. Its text
+// holds no name of a kernel or range; GitHub takes 140 characters. It returns why it could not, or "" if it could.
+func (c *client) setStatus(ctx context.Context, sha string, s *github.RepoStatus) string {
+	s.Context, s.Description = new(oneLine(s.GetContext(), 100)), new(oneLine(s.GetDescription(), 139))
 	// Setting it twice does no harm.
-	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, s.SHA, wanted); err != nil {
-		return c.trouble("set the status of "+ShortRef(s.SHA), needStatuses, err).Error()
+	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, sha, s); err != nil {
+		return c.trouble("set the status of "+ShortRef(sha), "statuses: write", err).Error()
 	}
 	return ""
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-github/v62/github"
+
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -117,11 +119,11 @@ func TestFile(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Steps: []gatetest.Step{{Method: "POST", Status: 502}}})
-	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), State: "success", Context: "explain", Text: "pass: 3 gates checked " + strings.Repeat("x", 200), URL: "https://github.example/run"}))
-	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), State: "failure", Context: "explain", Text: "fail"}))
+	s.say("%q", s.client.setStatus(context.Background(), sha("a"), &github.RepoStatus{State: new("success"), Context: new("explain"), Description: new("pass: 3 gates checked " + strings.Repeat("x", 200)), TargetURL: new("https://github.example/run")}))
+	s.say("%q", s.client.setStatus(context.Background(), sha("a"), &github.RepoStatus{State: new("failure"), Context: new("explain"), Description: new("fail")}))
 	s.golden()
 	s = open(t, pullRun(), gatetest.Scenario{Denied: []string{"statuses: write"}})
-	if why := s.client.setStatus(context.Background(), commitStatus{SHA: sha("a")}); !contains(why, "statuses: write") {
+	if why := s.client.setStatus(context.Background(), sha("a"), &github.RepoStatus{}); !contains(why, "statuses: write") {
 		t.Errorf("reason %q", why)
 	}
 }

@@ -176,7 +176,7 @@ func TestNewRefuses(t *testing.T) {
 		{"https://api.example", "octo/llm?x=", "", "owner/name"},
 		{"https://api.example", "octo/llm", "ghs_secret\nX-Evil: 1", "the token holds"},
 	} {
-		_, err := newClient(&Run{APIURL: tc.api, Repository: tc.repository}, tc.token, nil, inRealTime(nil))
+		_, err := newClient(&Run{APIURL: tc.api, Repository: tc.repository}, tc.token, nil, &tries{})
 		if err == nil || !contains(err.Error(), tc.want) || contains(err.Error(), "ghs_") || contains(err.Error(), "x:y") {
 			t.Errorf("%+v: error %v", tc, err)
 		}

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v62/github"
 
@@ -120,7 +122,8 @@ func (s *Session) Connect(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.client, err = newClient(s.Of.Run, token, http.DefaultTransport, inRealTime(s.o.Say)); err != nil {
+	again := &tries{sleep: sleep, now: time.Now, jitter: rand.Float64, notice: s.o.Say}
+	if s.client, err = newClient(s.Of.Run, token, http.DefaultTransport, again); err != nil {
 		return err
 	}
 	if s.Of.Pull = s.Of.Run.Pull; s.Of.Pull == nil && s.Of.Number != 0 {

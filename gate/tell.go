@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/go-github/v62/github"
+
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -112,8 +114,8 @@ func (s *Session) setStatus(ctx context.Context, state, text string) {
 	if s.o.Status == "" || !s.token || sha == "" {
 		return
 	}
-	status := commitStatus{SHA: sha, State: state, Context: s.o.Status, Text: "explain: " + text, URL: s.Of.Run.URL()}
-	if why := s.client.setStatus(ctx, status); why != "" {
+	status := &github.RepoStatus{State: &state, Context: &s.o.Status, Description: new("explain: " + text), TargetURL: new(s.Of.Run.URL())}
+	if why := s.client.setStatus(ctx, sha, status); why != "" {
 		s.o.Say("status: " + why)
 	}
 }
