@@ -49,7 +49,7 @@ inconclusive.`,
 	}
 	look.Bare(cmd, e)
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.PersistentFlags().Var(help.Choice{Value: &e.Color, Of: cmdenv.Colours}, "color", "colour the output `WHEN`: auto, always, never")
+	cmd.PersistentFlags().Func("color", "colour the output `WHEN`: auto, always, never", help.OneOf(&e.Color, cmdenv.Colours))
 	cmdenv.Complete(cmd, "color", cmdenv.Colours)
 	addVersion(cmd, e)
 	help.Install(cmd, e.Width)

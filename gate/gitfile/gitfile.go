@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,14 +45,10 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s at %s: %w", path, ref, ErrNotFound)
 	}
-	if s := strings.TrimSpace(string(size)); len(s) > len(fmt.Sprint(most)) {
+	if n, err := strconv.Atoi(strings.TrimSpace(string(size))); err != nil || n > most {
 		return nil, fmt.Errorf("%s at %s is larger than %d bytes", path, ref, most)
 	}
-	out, err := run(ctx, dir, "cat-file", "blob", object)
-	if err == nil && len(out) > most {
-		err = fmt.Errorf("%s at %s is larger than %d bytes", path, ref, most)
-	}
-	return out, err
+	return run(ctx, dir, "cat-file", "blob", object)
 }
 
 // Fork is the commit at which HEAD left a branch of origin, in the checkout at dir: the merge base, or the branch's

@@ -236,15 +236,15 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, link func(r *Run) st
 	blocks := []doc.Block{doc.Heading{Level: 2, ID: "of-" + id, Spans: title}}
 	said := []string{noiseText(&x.Noise), fewText(x), habits(x)}
 	said = slices.DeleteFunc(said, func(text string) bool { return text == "" })
-	blocks = append(blocks, doc.P(workloadSpans(c.workloads[x.Workload])), doc.P(strings.Join(said, "; ")))
+	blocks = append(blocks, doc.P(c.workloads[x.Workload].Spans()), doc.P(strings.Join(said, "; ")))
 	if !shown {
 		blocks = append(blocks, chart(x, id, link))
 	}
 	return append(blocks, nightTable(&x.Series, link), doc.Fold("", "Environments", epochList(&x.Series)))
 }
 
-// workloadSpans are the fields of a workload or of an environment with their values.
-func workloadSpans(w Workload) []doc.Span {
+// Spans are the fields of a workload or of an environment with their values.
+func (w Workload) Spans() []doc.Span {
 	return doc.Joined(", ", slices.Sorted(maps.Keys(w)), func(k string) any { return doc.Spans(k+" ", doc.Name(w[k])) })
 }
 
@@ -328,7 +328,7 @@ func epochList(x *Series) doc.List {
 	var l doc.List
 	for _, nights := range lists.Groups(x.Nights, func(n Night) string { return n.Epoch }) {
 		n := nights[0]
-		l.Add("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ", workloadSpans(n.about))
+		l.Add("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ", n.about.Spans())
 	}
 	return l
 }

@@ -86,27 +86,13 @@ func Renamed(cmd *cobra.Command, names map[string]string) {
 	})
 }
 
-// Choice is the value of a flag that is one of a few words.
-type Choice struct {
-	Value *string
-	Of    []string
-}
-
-func (c Choice) String() string {
-	if c.Value == nil {
-		return ""
+// OneOf sets the value of a flag that is one of a few words.
+func OneOf(value *string, words []string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("it is one of %s", strings.Join(words, ", "))
+		}
+		*value = s
+		return nil
 	}
-	return *c.Value
-}
-
-// Type is the placeholder in help texts.
-func (c Choice) Type() string { return "WORD" }
-
-// Set takes one of the words.
-func (c Choice) Set(s string) error {
-	if !slices.Contains(c.Of, s) {
-		return fmt.Errorf("it is one of %s", strings.Join(c.Of, ", "))
-	}
-	*c.Value = s
-	return nil
 }

@@ -17,7 +17,7 @@ func sample() *cobra.Command {
 	cmd.Flags().String("old", "", "not shown")
 	_ = cmd.Flags().MarkHidden("old")
 	color := "auto"
-	root.PersistentFlags().Var(Choice{&color, []string{"auto", "always", "never"}}, "color", "colour: `WHEN`")
+	root.PersistentFlags().Func("color", "colour: `WHEN`", OneOf(&color, []string{"auto", "always", "never"}))
 	Renamed(cmd, map[string]string{"top-kernels": "top"})
 	root.AddCommand(cmd)
 	Install(root, func() int { return 80 })

@@ -162,17 +162,9 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 	d.Add(doc.H(1, "runs", wording.Count(len(runs), "run")))
 	var fields doc.Fields
 	for _, id := range slices.Sorted(maps.Keys(workloads)) {
-		if !slices.ContainsFunc(runs, func(r history.Run) bool { return r.Workload == id }) {
-			continue
+		if slices.ContainsFunc(runs, func(r history.Run) bool { return r.Workload == id }) {
+			fields.Add(id, workloads[id].Spans())
 		}
-		var value []doc.Span
-		for i, k := range slices.Sorted(maps.Keys(workloads[id])) {
-			if i > 0 {
-				value = append(value, doc.Text(", "))
-			}
-			value = append(value, doc.Text(k+" "), doc.Name(workloads[id][k]))
-		}
-		fields.Add(id, value)
 	}
 	if len(fields.Items) == 0 {
 		d.Add(doc.P("No run matches."))

@@ -51,7 +51,6 @@ type runner struct {
 	begun  time.Time
 
 	stage    atomic.Pointer[stage]
-	inFlight atomic.Int64
 	lastSign atomic.Int64 // ns since begun: when the server last sent something
 	row      atomic.Int64 // connections that failed in a row
 
@@ -302,10 +301,8 @@ func (r *runner) ask(ctx context.Context, body []byte) outcome {
 
 // one sends a request and records its outcome. It returns an error if the server is gone.
 func (r *runner) one(ctx context.Context, start time.Time, due time.Duration, body []byte) error {
-	r.inFlight.Add(1)
 	sent := time.Now()
 	o := r.ask(ctx, body)
-	flying := r.inFlight.Add(-1)
 	since := func(t time.Time) int64 {
 		if t.IsZero() {
 			return -1
@@ -323,7 +320,7 @@ func (r *runner) one(ctx context.Context, start time.Time, due time.Duration, bo
 		r.gaps = append(r.gaps, o.gaps...)
 	}
 	r.mu.Unlock()
-	if why := r.gone(o, flying); why != nil && r.more(start) {
+	if why := r.gone(o); why != nil && r.more(start) {
 		return why
 	}
 	return nil
@@ -341,10 +338,10 @@ const deadConnections = 20
 
 // gone returns why the load cannot go on, or nil: connections fail in a row with no answer between, or a request timed
 // out while the server sent nothing for any request.
-func (r *runner) gone(o outcome, inFlight int64) error {
-	switch o.failed {
+func (r *runner) gone(o outcome) error {
+	switch s := r.stage.Load(); o.failed {
 	case loadfile.Connect, loadfile.Reset:
-		if n := r.row.Add(1); n >= max(deadConnections, 2*inFlight) {
+		if n := r.row.Add(1); n >= max(deadConnections, 2*(s.sent.Load()-s.done.Load())) {
 			return failf(ErrServerGone,
 				"the server is gone: %d connections in a row failed (%s); its log should say why", n, o.detail)
 		}
