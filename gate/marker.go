@@ -48,12 +48,8 @@ func readMarker(body string) (text string, m marker, ok bool) {
 	if f[2] != "-" {
 		m.stamp.HeadSHA = f[2]
 	}
-	run, err := strconv.ParseInt(f[3], 10, 64)
-	attempt, err2 := strconv.Atoi(f[4])
-	if err != nil || err2 != nil {
-		return "", marker{}, false
-	}
-	m.stamp.RunID, m.stamp.Attempt = run, attempt
+	m.stamp.RunID, _ = strconv.ParseInt(f[3], 10, 64)
+	m.stamp.Attempt, _ = strconv.Atoi(f[4])
 	return strings.TrimRight(body[:cut], " \n"), m, true
 }
 

@@ -133,8 +133,6 @@ func (r *record) covers(now *record) (ok bool, why string) {
 	return len(now.Failed)+len(now.Open) > 0, "nothing of it was seen"
 }
 
-const needChecks = "checks: write"
-
 // recordName names the check run. The number in it gives two pull requests with one head two records, and keeps the
 // check from being a required one.
 func recordName(number int, key string) string {
@@ -156,7 +154,7 @@ func (c *client) writeRecord(ctx context.Context, r *record, url, title string) 
 	}
 	// Writing it twice does no harm.
 	if _, _, err := c.api.Checks.CreateCheckRun(repeatable(ctx), c.owner, c.repo, options); err != nil {
-		return c.trouble("keep what was judged of "+ShortRef(r.Head), needChecks, err)
+		return c.trouble("keep what was judged of "+ShortRef(r.Head), "checks: write", err)
 	}
 	return nil
 }

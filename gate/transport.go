@@ -218,10 +218,8 @@ func (t *tries) wait(ctx context.Context, why *refusal, try int) bool {
 
 // sleep waits in real time, or until the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -25,9 +25,6 @@ const (
 	maxName    = 512       // bytes of a path
 )
 
-// plainName is the name of an artifact of one file that is not a zip.
-const plainName = "report.json"
-
 // readZip reads the .json and .db files of a zip, sorted by name, or the one file of an artifact that upload-artifact
 // stored without a zip. Strangers wrote them: a path that leaves the archive, a link or a duplicate name makes it
 // refuse all of it, and it counts sizes instead of trusting headers.
@@ -39,7 +36,7 @@ func readZip(b []byte) ([]File, error) {
 		if len(b) > maxEntry {
 			return nil, fmt.Errorf("the file has more than %d bytes", int64(maxEntry))
 		}
-		return []File{{plainName, b}}, nil
+		return []File{{"report.json", b}}, nil
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {

@@ -117,13 +117,8 @@ func (s *Server) comment(c Comment) object {
 }
 
 func (s *Server) listComments(w http.ResponseWriter, r *http.Request) {
-	var all []object
-	for _, c := range s.state.Comments {
-		if int64(c.Number) == pathNumber(r, "number") {
-			all = append(all, s.comment(c))
-		}
-	}
-	write(w, http.StatusOK, page(s, w, r, all))
+	all := lists.Filter(s.state.Comments, func(c Comment) bool { return int64(c.Number) == pathNumber(r, "number") })
+	write(w, http.StatusOK, lists.Map(page(s, w, r, all), s.comment))
 }
 
 // text reads the body of a comment; false where it was refused.
@@ -206,10 +201,15 @@ func actor(login string) User {
 	return User{login, "User"}
 }
 
-func (s *Server) pullObject(p *Pull) object {
+// label is the owner and the branch of a head.
+func (p *Pull) label() string {
 	owner, _, _ := strings.Cut(p.HeadRepo, "/")
+	return owner + ":" + p.HeadRef
+}
+
+func (s *Server) pullObject(p Pull) object {
 	return object{"number": p.Number, "state": p.State, "merge_commit_sha": p.MergeSHA,
-		"head": object{"sha": p.HeadSHA, "ref": p.HeadRef, "label": owner + ":" + p.HeadRef,
+		"head": object{"sha": p.HeadSHA, "ref": p.HeadRef, "label": p.label(),
 			"repo": object{"id": p.HeadRepoID, "full_name": p.HeadRepo}},
 		"base": object{"sha": p.BaseSHA, "ref": p.BaseRef,
 			"repo": object{"id": s.state.RepositoryID, "full_name": s.state.Repository}}}
@@ -217,21 +217,15 @@ func (s *Server) pullObject(p *Pull) object {
 
 func (s *Server) getPull(w http.ResponseWriter, r *http.Request) {
 	if p := s.pull(w, r); p != nil {
-		write(w, http.StatusOK, s.pullObject(p))
+		write(w, http.StatusOK, s.pullObject(*p))
 	}
 }
 
 // listPulls filters as GitHub does: by owner and branch of the head, which several forks can share, and not by commit.
 func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
-	var all []object
-	for i := range s.state.Pulls {
-		p := &s.state.Pulls[i]
-		owner, _, _ := strings.Cut(p.HeadRepo, "/")
-		if head := r.URL.Query().Get("head"); p.State == "open" && (head == "" || head == owner+":"+p.HeadRef) {
-			all = append(all, s.pullObject(p))
-		}
-	}
-	write(w, http.StatusOK, page(s, w, r, all))
+	head := r.URL.Query().Get("head")
+	all := lists.Filter(s.state.Pulls, func(p Pull) bool { return p.State == "open" && (head == "" || head == p.label()) })
+	write(w, http.StatusOK, lists.Map(page(s, w, r, all), s.pullObject))
 }
 
 func (s *Server) listCommits(w http.ResponseWriter, r *http.Request) {

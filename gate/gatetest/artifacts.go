@@ -42,7 +42,7 @@ func (s *Server) run(id int64) *Run {
 
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 	if run := named(w, r, "run", s.state.Runs, func(r *Run) int64 { return r.ID }); run != nil {
-		write(w, http.StatusOK, s.runObject(run))
+		write(w, http.StatusOK, s.runObject(*run))
 	}
 }
 
@@ -55,7 +55,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, object{"total_count": len(jobs), "jobs": jobs})
 }
 
-func (s *Server) runObject(run *Run) object {
+func (s *Server) runObject(run Run) object {
 	return object{"id": run.ID, "run_attempt": run.Attempt, "event": run.Event, "head_sha": run.HeadSHA,
 		"head_branch": run.HeadBranch, "status": "completed", "repository": object{"id": s.state.RepositoryID},
 		"head_repository": object{"id": run.HeadRepoID}}
@@ -63,16 +63,13 @@ func (s *Server) runObject(run *Run) object {
 
 // listRuns lists the runs of a workflow, or of all, on a branch and of an event; all of them have ended.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
-	var all []object
-	for i := range s.state.Runs {
-		run := &s.state.Runs[i]
-		q := r.URL.Query()
-		if file := r.PathValue("file"); (file == "" || run.Workflow == file) && (q.Get("head_sha") == "" || q.Get("head_sha") == run.HeadSHA) && (q.Get("branch") == "" || q.Get("branch") == run.HeadBranch) &&
-			(q.Get("event") == "" || q.Get("event") == run.Event) {
-			all = append(all, s.runObject(run))
-		}
-	}
-	write(w, http.StatusOK, object{"total_count": len(all), "workflow_runs": page(s, w, r, all)})
+	q := r.URL.Query()
+	all := lists.Filter(s.state.Runs, func(run Run) bool {
+		is := func(asked, has string) bool { return asked == "" || asked == has }
+		return is(r.PathValue("file"), run.Workflow) && is(q.Get("head_sha"), run.HeadSHA) &&
+			is(q.Get("branch"), run.HeadBranch) && is(q.Get("event"), run.Event)
+	})
+	write(w, http.StatusOK, object{"total_count": len(all), "workflow_runs": lists.Map(page(s, w, r, all), s.runObject)})
 }
 
 func (s *Server) artifact(r *http.Request) *Artifact {

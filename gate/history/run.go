@@ -114,9 +114,6 @@ func (w Workload) put(key, value string) {
 // machineField is the field of an epoch that names the machine: its host.
 const machineField = "machine"
 
-// engineField is the field of an epoch that names the server and its version, from its log.
-const engineField = "engine"
-
 // epochOf returns the fields that may differ between runs of a series and shift its numbers: the effect of such a
 // change cannot be separated from that of a commit. more holds fields that are in no report.
 func epochOf(r *report.Report, more map[string]string) Workload {
@@ -126,7 +123,7 @@ func epochOf(r *report.Report, more map[string]string) Workload {
 			e.put(f.Name, f.Get(&r.Environment))
 		}
 	}
-	e.put(engineField, engineOf(r))
+	e.put("engine", engineOf(r))
 	e.put(machineField, report.ValueOr(r.Capture.Host, ""))
 	for name, value := range more {
 		e.put(name, value)

@@ -106,20 +106,20 @@ type Belief struct {
 // integrates over all of them.
 func (s *Search) Belief() Belief {
 	logs := make([]float64, s.n+2) // index 0: nothing changed; index n+1: many commits changed
-	logs[0] = math.Log(priorNone) + s.evidence(nil)
-	logs[s.n+1] = math.Log(priorSeveral) + s.evidence(func(c int) float64 { return float64(c) / float64(s.n) })
+	logs[0] = math.Log(priorNone) + s.fit(nil).log
+	logs[s.n+1] = math.Log(priorSeveral) + s.fit(s.slope).log
 	ordered := lists.Map(s.captures, func(c taken) int { return c.commit })
 	slices.Sort(ordered)
 	before, same := -1, 0.0
 	for k := 1; k <= s.n; k++ {
 		if left, _ := slices.BinarySearch(ordered, k); left != before { // else the split is that of the previous commit
 			before = left
-			same = s.evidence(func(c int) float64 {
+			same = s.fit(func(c int) float64 {
 				if c >= k {
 					return 1
 				}
 				return 0
-			})
+			}).log
 		}
 		logs[k] = math.Log((1-priorNone-priorSeveral)/float64(s.n)) + same
 	}
@@ -212,7 +212,9 @@ func (s *Search) Result() Result {
 	}
 	good, bad := s.count(0, 0), s.count(s.n, s.n)
 	if good > 0 && bad > 0 {
-		f := s.fit(func(c int) float64 { return float64(c) / float64(s.n) }, func(c int) bool { return c == 0 || c == s.n })
+		ends := *s
+		ends.captures = lists.Filter(s.captures, func(c taken) bool { return c.commit == 0 || c.commit == s.n })
+		f := ends.fit(s.slope)
 		r.Ends = math.Expm1(f.theta[1])
 		r.Within = 2 * f.se
 	}

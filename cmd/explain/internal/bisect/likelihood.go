@@ -13,20 +13,18 @@ type fitted struct {
 	log   float64   // log evidence: the likelihood, integrated over all values
 }
 
-// evidence returns ln of the likelihood of the captures if a commit gets shape(commit) times the change; a nil shape
-// means no change.
-func (s *Search) evidence(shape func(commit int) float64) float64 {
-	return s.fit(shape, func(int) bool { return true }).log
-}
+// slope is the shape of many commits that change a little each.
+func (s *Search) slope(commit int) float64 { return float64(commit) / float64(s.n) }
 
-// fit returns the fit under the likelier of two priors of the change, and the evidence under both: a change is as a
-// rule some times the noise, and now and then half of the value or more.
-func (s *Search) fit(shape func(commit int) float64, counts func(commit int) bool) fitted {
-	best := s.fitPrior(shape, counts, priorSize*s.noise*s.noise)
+// fit returns the fit if a commit gets shape(commit) times the change; a nil shape means no change. It is the fit under
+// the likelier of two priors of the change, and the evidence under both: a change is as a rule some times the noise, and
+// now and then half of the value or more.
+func (s *Search) fit(shape func(commit int) float64) fitted {
+	best := s.fitPrior(shape, priorSize*s.noise*s.noise)
 	if shape == nil {
 		return best
 	}
-	wide := s.fitPrior(shape, counts, max(priorSize*s.noise*s.noise, priorLarge*priorLarge))
+	wide := s.fitPrior(shape, max(priorSize*s.noise*s.noise, priorLarge*priorLarge))
 	wide.log += math.Log(priorOften)
 	best.log += math.Log1p(-priorOften)
 	if wide.log > best.log {
@@ -38,7 +36,7 @@ func (s *Search) fit(shape func(commit int) float64, counts func(commit int) boo
 
 // fitPrior finds the most likely values by weighted least squares, in which outliers count less, and integrates around
 // them. size is the variance of the change.
-func (s *Search) fitPrior(shape func(commit int) float64, counts func(commit int) bool, size float64) fitted {
+func (s *Search) fitPrior(shape func(commit int) float64, size float64) fitted {
 	changes := 0
 	if shape != nil {
 		changes = 1
@@ -47,9 +45,6 @@ func (s *Search) fitPrior(shape func(commit int) float64, counts func(commit int
 	var rows [][]float64
 	var y []float64
 	for _, c := range s.captures {
-		if !counts(c.commit) {
-			continue
-		}
 		row := make([]float64, d)
 		row[0] = 1
 		if shape != nil {

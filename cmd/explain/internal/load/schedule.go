@@ -26,12 +26,10 @@ func (a *arrivals) next() time.Duration {
 
 // sleepUntil waits until t; it returns false if ctx ends first.
 func sleepUntil(ctx context.Context, t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(time.Until(t)):
 		return ctx.Err() == nil
 	}
 }
