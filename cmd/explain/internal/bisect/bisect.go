@@ -176,13 +176,14 @@ func (s *Search) count(from, to int) int {
 type Result struct {
 	// First and Last bound the range of commits with the culprit; they are equal if it is one commit. Skipped commits are
 	// in one range with what follows them.
-	First, Last int
-	Probability float64 // that the culprit is in the range
-	None        float64 // probability that nothing changed
-	Several     float64 // probability that many commits changed a little each
-	Ends        float64 // ratio of the bad commit to the good one, minus 1
-	Within      float64 // two standard errors of Ends
-	Settled     bool    // sure enough of the culprit, of several changes, or that the ends do not differ
+	First       int     `json:"-"`
+	Last        int     `json:"-"`
+	Probability float64 `json:"probability"` // that the culprit is in the range
+	None        float64 `json:"none"`        // probability that nothing changed
+	Several     float64 `json:"several"`     // probability that many commits changed a little each
+	Ends        float64 `json:"ends"`        // ratio of the bad commit to the good one, minus 1
+	Within      float64 `json:"within"`      // two standard errors of Ends
+	Settled     bool    `json:"-"`           // sure enough of the culprit, of several changes, or that the ends do not differ
 }
 
 // Nothing reports whether "nothing changed" has a probability of at least 0.5.

@@ -19,16 +19,12 @@ import (
 
 // kept is the content of bisect.json.
 type kept struct {
-	Schema      string     `json:"schema"`
-	Settled     bool       `json:"settled"`
-	Culprits    []string   `json:"culprits"` // more than one if skipped commits cannot be told apart from it
-	Probability float64    `json:"probability"`
-	None        float64    `json:"none"`    // probability that nothing changed
-	Several     float64    `json:"several"` // probability that many commits changed a little each
-	Ends        float64    `json:"ends"`    // ratio of the bad commit to the good one, minus 1
-	Within      float64    `json:"within"`  // two standard errors of Ends
-	Cause       string     `json:"cause"`
-	Captures    []captured `json:"captures"`
+	Schema   string   `json:"schema"`
+	Settled  bool     `json:"settled"`
+	Culprits []string `json:"culprits"` // more than one if skipped commits cannot be told apart from it
+	bisect.Result
+	Cause    string     `json:"cause"`
+	Captures []captured `json:"captures"`
 }
 
 // interrupted prints what an interrupted search found, and keeps its captures.

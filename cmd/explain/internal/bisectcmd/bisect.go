@@ -415,8 +415,7 @@ func (b *bisection) git(args ...string) error {
 
 // kept returns the content of bisect.json so far.
 func (b *bisection) kept(res bisect.Result) *kept {
-	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled, Probability: res.Probability, None: res.None,
-		Several: res.Several, Ends: res.Ends, Within: res.Within, Captures: b.log, Culprits: []string{}}
+	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled, Result: res, Captures: b.log, Culprits: []string{}}
 	for k := res.First; k <= res.Last && !res.Nothing() && !res.Creeps(); k++ {
 		out.Culprits = append(out.Culprits, b.commit(k))
 	}
