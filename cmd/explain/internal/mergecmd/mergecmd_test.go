@@ -13,7 +13,7 @@ import (
 func TestPlaceOfAPartial(t *testing.T) {
 	dir := t.TempDir()
 	manifest := filepath.Join(dir, "ranks.txt")
-	if err := os.WriteFile(manifest, []byte("# of job 7\nrank0.sqlite\n\n  rank1.sqlite  \n"), 0o600); err != nil {
+	if err := os.WriteFile(manifest, []byte("# of job 7"+strings.Repeat(" and more", 10_000)+"\nrank0.sqlite\n\n  rank1.sqlite  \n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	list, err := readManifest(manifest)

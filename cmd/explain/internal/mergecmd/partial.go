@@ -1,7 +1,6 @@
 package mergecmd
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
@@ -165,14 +165,13 @@ func (f *partialFlags) place(args []string) (trace, out string, err error) {
 
 // readManifest returns the lines of a manifest without empty lines and comments.
 func readManifest(path string) ([]string, error) {
-	f, err := os.Open(path)
+	b, err := input.ReadText(path)
 	if err != nil {
 		return nil, usage.Errorf("--of: %w", err)
 	}
-	defer f.Close()
 	var list []string
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if line := strings.TrimSpace(s.Text()); line != "" && !strings.HasPrefix(line, "#") {
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			list = append(list, line)
 		}
 	}
