@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -147,17 +146,8 @@ func guard(write func()) (err error) {
 // Defuse makes text safe to print where the runner reads: the runner takes no line of it for a workflow command. The
 // runner looks behind blanks for "::", and anywhere in a line for "##[".
 func Defuse(text string) string {
-	text = strings.ReplaceAll(text, "##[", "## [")
-	var b strings.Builder
-	for text != "" {
-		end := cmp.Or(strings.IndexAny(text, "\r\n")+1, len(text))
-		line := text[:end]
-		start := strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
-		if rest, ok := strings.CutPrefix(start, "::"); ok {
-			line = line[:len(line)-len(start)] + ": :" + rest
-		}
-		b.WriteString(line)
-		text = text[end:]
-	}
-	return b.String()
+	return command().ReplaceAllString(strings.ReplaceAll(text, "##[", "## ["), "${1}: :")
 }
+
+// command is the beginning of a line with a workflow command: :: behind anything that is blank or not shown.
+var command = pattern.New(`((?:^|[\r\n])[^\pL\pM\pN\pP\pS]*)::`)

@@ -53,23 +53,16 @@ func readMarker(body string) (text string, m marker, ok bool) {
 	return strings.TrimRight(body[:cut], " \n"), m, true
 }
 
+var notInKey = pattern.New(`[^A-Za-z0-9._]+`)
+
 // CleanKey turns any text into a comment key: letters, digits, dot, underscore and single dashes, at most 80 bytes. A
 // key that had to be changed ends in a short hash, so that two never become one. Empty text gives "explain".
 func CleanKey(s string) string {
 	if s == "" {
 		return "explain"
 	}
-	var b strings.Builder
-	for _, r := range s {
-		allowed := r == '.' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		switch {
-		case allowed:
-			b.WriteRune(r)
-		case !strings.HasSuffix(b.String(), "-"): // two dashes would end the HTML comment that the marker is
-			b.WriteByte('-')
-		}
-	}
-	clean := strings.Trim(b.String(), "-")
+	// two dashes would end the HTML comment that the marker is
+	clean := strings.Trim(notInKey().ReplaceAllString(s, "-"), "-")
 	if clean == s && len(s) <= maxKey {
 		return s
 	}

@@ -3,6 +3,7 @@ package gate
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
@@ -10,19 +11,16 @@ import (
 // oneLine makes text fit for a log line: it replaces control and format characters (newlines, terminal codes,
 // bidirectional marks) with blanks, and cuts the text at max characters.
 func oneLine(s string, max int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n++; n > max {
-			b.WriteString("…")
-			break
-		}
+	text := []rune(s[:min(len(s), utf8.UTFMax*(max+1))]) // what is beyond is cut in any case
+	for i, r := range text {
 		if !unicode.IsGraphic(r) || r == unicode.ReplacementChar || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
-			r = ' '
+			text[i] = ' '
 		}
-		b.WriteRune(r)
 	}
-	return strings.TrimSpace(b.String())
+	if len(text) > max {
+		text = append(text[:max], '…')
+	}
+	return strings.TrimSpace(string(text))
 }
 
 var commit = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)

@@ -100,36 +100,18 @@ func pattern(p string) *regexp.Regexp {
 	anchored := strings.Contains(strings.TrimSuffix(p, "/"), "/")
 	folder := strings.HasSuffix(p, "/")
 	p = strings.Trim(p, "/")
-	var b strings.Builder
-	b.WriteString("^")
-	if !anchored {
-		b.WriteString("(.*/)?")
-	}
-	for i := 0; i < len(p); i++ {
-		switch {
-		case strings.HasPrefix(p[i:], "**/"):
-			b.WriteString("(.*/)?")
-			i += 2
-		case strings.HasPrefix(p[i:], "**"):
-			b.WriteString(".*")
-			i++
-		case p[i] == '*':
-			b.WriteString("[^/]*")
-		case p[i] == '?':
-			b.WriteString("[^/]")
-		default:
-			b.WriteString(regexp.QuoteMeta(p[i : i+1]))
-		}
+	start, end := "^(.*/)?", "(/.*)?$"
+	if anchored {
+		start = "^"
 	}
 	switch {
 	case folder:
-		b.WriteString("/.*$")
+		end = "/.*$"
 	case strings.HasSuffix(p, "/*"): // docs/* is the files of that folder alone
-		b.WriteString("$")
-	default:
-		b.WriteString("(/.*)?$")
+		end = "$"
 	}
-	re, err := regexp.Compile(b.String())
+	globs := strings.NewReplacer(`\*\*/`, "(.*/)?", `\*\*`, ".*", `\*`, "[^/]*", `\?`, "[^/]")
+	re, err := regexp.Compile(start + globs.Replace(regexp.QuoteMeta(p)) + end)
 	if err != nil { // a name with bytes that are not UTF-8
 		return regexp.MustCompile(`^\b$`)
 	}

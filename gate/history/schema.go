@@ -33,16 +33,11 @@ func (d *dialect) query(q string) string {
 	if !d.numbered {
 		return q
 	}
-	var b strings.Builder
-	for n := 1; ; n++ {
-		before, after, found := strings.Cut(q, "?")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		b.WriteString("$" + strconv.Itoa(n))
-		q = after
+	parts := strings.Split(q, "?")
+	for i := range parts[1:] {
+		parts[i] += "$" + strconv.Itoa(i+1)
 	}
+	return strings.Join(parts, "")
 }
 
 // migrations lead from each schema to the next: the first from nothing to schema 1. Never change one, only append.

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
@@ -194,6 +196,8 @@ func reportAlone(dir string) (bool, error) {
 var reportFiles = []string{"report.json", "report.md", "report.html", "summary.json", "kernels.md", "operators.md",
 	"stakeholder_summary.md", stepFile, "ncu_summary.json", "ncu/regions/report.json", "ncu/regions/report.md"}
 
+var notInName = pattern.New(`[^A-Za-z0-9._-]`)
+
 // Name is a folder name for the report of a capture, unlike any other: taken from its file's name, in characters
 // that every file system and artifact store takes.
 func Name(path string, taken map[string]bool) string {
@@ -206,16 +210,7 @@ func Name(path string, taken map[string]bool) string {
 	for _, ext := range []string{".gz", ".zst", ".sqlite", ".nsys-rep", ".json"} {
 		base = strings.TrimSuffix(base, ext)
 	}
-	name := strings.Map(func(r rune) rune {
-		if r < 128 &&
-			(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
-			return r
-		}
-		return '_'
-	}, base)
-	if name = strings.TrimLeft(name, "."); name == "" {
-		name = "capture"
-	}
+	name := cmp.Or(strings.TrimLeft(notInName().ReplaceAllString(base, "_"), "."), "capture")
 	name = name[:min(len(name), 60)]
 	unique := name
 	for n := 2; taken[strings.ToLower(unique)]; n++ {
