@@ -31,11 +31,10 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 		}
 		name = filepath.Join(filepath.Base(dir), name)
 	}
-	if _, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); limit.IsLate(err) {
+	_, err := commitOf(ctx, dir, ref, fmt.Errorf(
+		"the checkout has no commit %[1]s: fetch it first (git fetch origin %[1]s); a shallow checkout holds only the newest", ref))
+	if err != nil {
 		return nil, err
-	} else if err != nil {
-		return nil, fmt.Errorf(
-			"the checkout has no commit %[1]s: fetch it first (git fetch origin %[1]s); a shallow checkout holds only the newest", ref)
 	}
 	object := ref + ":./" + filepath.ToSlash(name)
 	size, err := run(ctx, dir, "cat-file", "-s", object)
@@ -57,11 +56,25 @@ func Fork(ctx context.Context, dir, branch string) (string, error) {
 	ref := "refs/remotes/origin/" + branch
 	out, err := run(ctx, dir, "merge-base", "--", ref, "HEAD")
 	if err != nil && !limit.IsLate(err) {
-		out, err = run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
+		return commitOf(ctx, dir, ref, fmt.Errorf("the checkout has no branch origin/%[1]s: fetch it first "+
+			"(git fetch origin +refs/heads/%[1]s:refs/remotes/origin/%[1]s)", branch))
 	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// Resolve is the commit that a tag, a branch or the beginning of a commit names in the checkout at dir.
+func Resolve(ctx context.Context, dir, name string) (string, error) {
+	if name == "" || strings.HasPrefix(name, "-") {
+		return "", fmt.Errorf("%q is not a valid name of a commit", name)
+	}
+	return commitOf(ctx, dir, name, fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name))
+}
+
+// commitOf is the commit that a name stands for; missing is the error if there is none.
+func commitOf(ctx context.Context, dir, name string, missing error) (string, error) {
+	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 	if err != nil && !limit.IsLate(err) {
-		err = fmt.Errorf("the checkout has no branch origin/%[1]s: fetch it first "+
-			"(git fetch origin +refs/heads/%[1]s:refs/remotes/origin/%[1]s)", branch)
+		err = missing
 	}
 	return strings.TrimSpace(string(out)), err
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
@@ -116,21 +115,6 @@ func pattern(p string) *regexp.Regexp {
 		return regexp.MustCompile(`^\b$`)
 	}
 	return re
-}
-
-// Resolve is the commit that a tag, a branch or the beginning of a commit names in the checkout at dir.
-func Resolve(ctx context.Context, dir, name string) (string, error) {
-	if name == "" || strings.HasPrefix(name, "-") {
-		return "", fmt.Errorf("%q is not a valid name of a commit", name)
-	}
-	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
-	if limit.IsLate(err) {
-		return "", err
-	}
-	if err != nil {
-		return "", fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // Tracked reports whether git tracks the file at path, so that a change of the code can change it.

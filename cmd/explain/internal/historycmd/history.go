@@ -346,38 +346,32 @@ func (f *Flags) Apply(
 		p.Notes = append(p.Notes, "History: "+f.Store+" does not exist yet, so it is not used.")
 		return p, nil
 	}
-	return p, history.With(ctx, f.Store, history.Read, func(s *history.Store) error {
-		return f.from(ctx, s, head, base, want, opt, p)
-	})
-}
-
-func (f *Flags) from(
-	ctx context.Context, s *history.Store, head *report.Report, base string, want bool, opt *diff.Options, p *Said,
-) error {
 	opt.Policy = cmp.Or(opt.Policy, policy.Default())
 	resolve := func(name string) (string, error) { return gitfile.Resolve(ctx, ".", name) }
-	if err := history.Spent(ctx, s, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
-		return err
-	}
-	w, err := history.NewWindow(ctx, s, f.repository, f.branch, head)
-	if err != nil {
-		p.Notes = append(p.Notes, "History: "+err.Error()+".")
-		return nil
-	}
-	if opt.Noise == nil {
-		noise, text, err := w.Noise(ctx)
-		if err != nil {
+	return p, history.With(ctx, f.Store, history.Read, func(s *history.Store) error {
+		if err := history.Spent(ctx, s, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
 			return err
 		}
-		opt.Noise = noise
-		p.Notes = append(p.Notes, "History, "+text+".")
-	}
-	p.Notes = append(p.Notes, w.Line())
-	if !want {
-		return nil
-	}
-	b := w.Base(base)
-	p.Notes, p.Exact = append(p.Notes, b.Notes...), b.Exact
-	p.Base, err = s.Reports(ctx, b.Runs)
-	return err
+		w, err := history.NewWindow(ctx, s, f.repository, f.branch, head)
+		if err != nil {
+			p.Notes = append(p.Notes, "History: "+err.Error()+".")
+			return nil
+		}
+		if opt.Noise == nil {
+			noise, text, err := w.Noise(ctx)
+			if err != nil {
+				return err
+			}
+			opt.Noise = noise
+			p.Notes = append(p.Notes, "History, "+text+".")
+		}
+		p.Notes = append(p.Notes, w.Line())
+		if !want {
+			return nil
+		}
+		b := w.Base(base)
+		p.Notes, p.Exact = append(p.Notes, b.Notes...), b.Exact
+		p.Base, err = s.Reports(ctx, b.Runs)
+		return err
+	})
 }
