@@ -157,7 +157,39 @@ func (f *AnalysisFlags) Results(
 	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
-	return reportsOf(ctx, inputs, opt, whole, f.Reads, bar)
+	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
+	each, stop := make([]context.Context, len(inputs)), make([]context.CancelFunc, len(inputs))
+	for i := range inputs {
+		each[i], stop[i] = context.WithCancel(ctx)
+		defer stop[i]()
+	}
+	lean := report.Lean{Reads: f.Reads}
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, in := range inputs {
+		group.Go(func() error {
+			opt := opt
+			opt.NoDetails = i < whole
+			if list[i], errs[i] = reportOf(each[i], in, opt, bar); errs[i] != nil {
+				for _, later := range stop[i+1:] { // earlier ones go on, so that the first error in order is returned
+					later()
+				}
+			} else if i < whole && len(inputs) > manyInputs {
+				lean.Compared(list[i].Report)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, err := range errs { // the first that is not a consequence of another
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return list, nil
 }
 
 // Fits returns a usage error if flags about traces were given and an input is a report already.
@@ -278,48 +310,6 @@ const parallel = 2
 
 // manyInputs is the number of inputs beyond which reports keep only what is compared.
 const manyInputs = 8
-
-// reportsOf returns the reports of all inputs in their order, with the same options and units for all traces. Those
-// analysed here from traces keep their detail tables from the index whole on: these can be large. reads selects the
-// metrics to keep of many reports; nil: all.
-func reportsOf(
-	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, reads func(*report.Metric) bool,
-	bar *progress.Bar,
-) ([]*analyze.Result, error) {
-	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
-	each, stop := make([]context.Context, len(inputs)), make([]context.CancelFunc, len(inputs))
-	for i := range inputs {
-		each[i], stop[i] = context.WithCancel(ctx)
-		defer stop[i]()
-	}
-	lean := report.Lean{Reads: reads}
-	var group errgroup.Group
-	group.SetLimit(parallel)
-	for i, in := range inputs {
-		group.Go(func() error {
-			opt := opt
-			opt.NoDetails = i < whole
-			if list[i], errs[i] = reportOf(each[i], in, opt, bar); errs[i] != nil {
-				for _, later := range stop[i+1:] { // earlier ones go on, so that the first error in order is returned
-					later()
-				}
-			} else if i < whole && len(inputs) > manyInputs {
-				lean.Compared(list[i].Report)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
-	for _, err := range errs { // the first that is not a consequence of another
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return nil, err
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return list, nil
-}
 
 // reportOf reads a report or analyses a trace.
 func reportOf(ctx context.Context, in input.File, opt analyze.Options, bar *progress.Bar) (*analyze.Result, error) {

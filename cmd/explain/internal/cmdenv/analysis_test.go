@@ -3,6 +3,7 @@ package cmdenv
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,12 +24,13 @@ func TestTheFirstErrorIsTold(t *testing.T) {
 		}
 		files = append(files, input.File{Kind: input.Report, Path: path})
 	}
-	_, err := reportsOf(t.Context(), files[1:2], analyze.Options{}, 0, nil, nil)
+	flags, env := AnalysisFlags{}, &Env{Err: io.Discard}
+	_, err := flags.Results(t.Context(), env, files[1:2], 0)
 	if err == nil || !strings.Contains(err.Error(), "b.json is not valid JSON") || !strings.Contains(err.Error(), "was it cut off?") {
 		t.Errorf("error %v", err)
 	}
 	for range 50 { // two are read at a time, and either may end first
-		_, err = reportsOf(t.Context(), files, analyze.Options{}, 0, nil, nil)
+		_, err = flags.Results(t.Context(), env, files, 0)
 		if err == nil || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a.json is not valid JSON") {
 			t.Fatalf("error %v", err)
 		}
