@@ -148,11 +148,11 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 func (s *search) none(ctx context.Context, why string, had bool) (*Baseline, error) {
 	e := &NoBaseline{Reason: why}
 	if !had {
-		ran, err := s.c.everRan(ctx, s.q.Branch)
-		if err != nil {
+		var err error
+		if e.NeverRan, err = s.c.neverRan(ctx, s.q.Branch); err != nil {
 			return nil, err
 		}
-		if e.NeverRan = !ran; e.NeverRan {
+		if e.NeverRan {
 			e.Reason += "; the workflow has never run there: its first run on " + oneLine(s.q.Branch, 80) +
 				" makes the baseline"
 			return nil, e
@@ -197,21 +197,21 @@ func ofRepository(run *github.ArtifactWorkflowRun) bool {
 	return run.GetRepositoryID() != 0 && run.GetHeadRepositoryID() == run.GetRepositoryID()
 }
 
-// everRan reports whether a branch of this repository has run this workflow to its end, by an event that measures it.
-func (c *client) everRan(ctx context.Context, branch string) (bool, error) {
+// neverRan reports whether a branch of this repository has never run this workflow to its end, by a trusted event.
+func (c *client) neverRan(ctx context.Context, branch string) (bool, error) {
 	if c.run.WorkflowFile == "" || branch == "" {
-		return true, nil // the runner does not say which workflow this is: never assume a first run
+		return false, nil // the runner does not say which workflow this is: never assume a first run
 	}
 	list, _, err := c.api.Actions.ListWorkflowRunsByFileName(ctx, c.owner, c.repo, c.run.WorkflowFile,
 		&github.ListWorkflowRunsOptions{Branch: branch, Status: "completed",
 			ListOptions: github.ListOptions{PerPage: perPage}})
 	if refused(err).status == http.StatusNotFound {
-		return false, nil // the workflow is new with this change
+		return true, nil // the workflow is new with this change
 	}
 	if err != nil {
 		return false, c.trouble("list the runs of "+c.run.WorkflowFile, needArtifacts, err)
 	}
-	return slices.ContainsFunc(list.WorkflowRuns, func(run *github.WorkflowRun) bool {
+	return !slices.ContainsFunc(list.WorkflowRuns, func(run *github.WorkflowRun) bool {
 		return slices.Contains(trustedEvents, run.GetEvent()) && run.GetHeadBranch() == branch &&
 			run.GetHeadRepository().GetID() == run.GetRepository().GetID() && run.GetID() != c.run.ID
 	}), nil

@@ -163,8 +163,7 @@ func (s *Session) Moved(ctx context.Context) string {
 
 // NeverRan reports whether a branch has never run this workflow to its end, so that nobody can expect a baseline.
 func (s *Session) NeverRan(ctx context.Context, branch string) (bool, error) {
-	ran, err := s.client.everRan(ctx, branch)
-	return !ran, err
+	return s.client.neverRan(ctx, branch)
 }
 
 // Finished finds the pull requests of the run that triggered this one: several can have one head. If there is nothing

@@ -96,12 +96,7 @@ func (t *transport) once(req *http.Request) (*http.Response, error) {
 		out.Header.Set("Authorization", "Bearer "+t.token)
 	}
 	if req.GetBody != nil {
-		body, err := req.GetBody()
-		if err != nil {
-			cancel()
-			return nil, err
-		}
-		out.Body = body
+		out.Body, _ = req.GetBody() // it is in memory
 	}
 	resp, err := t.next.RoundTrip(out)
 	if err != nil {

@@ -170,15 +170,12 @@ func (w *Window) Base(commit string) *Base {
 func Spent(ctx context.Context, s *Store, repository, branch string, head *report.Report, base string,
 	rules []policy.Rule, resolve func(name string) (string, error)) error {
 	for i := range rules {
-		r := &rules[i]
-		if r.Since == "" {
-			continue
+		if r := &rules[i]; r.Since != "" {
+			var err error
+			if r.Spent, err = spentOn(ctx, s, repository, branch, head, base, r, resolve); err != nil {
+				return err
+			}
 		}
-		spent, err := spentOn(ctx, s, repository, branch, head, base, r, resolve)
-		if err != nil {
-			return err
-		}
-		r.Spent = spent
 	}
 	return nil
 }
