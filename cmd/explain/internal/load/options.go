@@ -18,8 +18,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/nsys-llm/explain/analyze/loadfile"
 )
 
 // Kinds of errors, for errors.Is.
@@ -95,10 +93,6 @@ type Options struct {
 
 // SLO holds the limits that a good request keeps; 0: none.
 type SLO struct{ TTFT, TPOT, E2E time.Duration }
-
-func (s SLO) limits() loadfile.SLO {
-	return loadfile.SLO{TTFT: positive(s.TTFT), TPOT: positive(s.TPOT), E2E: positive(s.E2E)}
-}
 
 // Progress is the current state of a run.
 type Progress struct {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -133,16 +132,6 @@ func (o *Options) body(model string, i int) []byte {
 	}
 	text, _ := json.Marshal(v)
 	return text
-}
-
-// fingerprinted is the most prompts that the fingerprint of a load covers.
-const fingerprinted = 1000
-
-// fingerprint hashes everything in the requests except the model: loads with equal fingerprints sent the same requests.
-func (o *Options) fingerprint(h hash.Hash) {
-	for i := range min(fingerprinted, cmp.Or(o.Requests, fingerprinted)) {
-		h.Write(o.body("", i))
-	}
 }
 
 // Dataset is a list of prompts from a file.

@@ -108,7 +108,8 @@ func (r *runner) result(workload loadfile.Workload, stopped error) (*Result, err
 	if len(r.records) == 0 {
 		return nil, stopped
 	}
-	res := &Result{Result: loadfile.Build(workload, r.opt.SLO.limits(), r.records, r.gaps), examples: r.examples}
+	slo := loadfile.SLO{TTFT: positive(r.opt.SLO.TTFT), TPOT: positive(r.opt.SLO.TPOT), E2E: positive(r.opt.SLO.E2E)}
+	res := &Result{Result: loadfile.Build(workload, slo, r.records, r.gaps), examples: r.examples}
 	res.Describe(r.opt.Version, r.model)
 	if stopped != nil {
 		res.Complete, res.Stopped = false, stopCode(stopped)
@@ -130,7 +131,11 @@ func stopCode(err error) string {
 	return "aborted"
 }
 
-// workload describes the load. Its fingerprint covers prompts, how they are asked, and when.
+// fingerprinted is the most prompts that the fingerprint of a load covers.
+const fingerprinted = 1000
+
+// workload describes the load. Loads with equal fingerprints sent the same requests at the same times; the model is not
+// in it.
 func (r *runner) workload() loadfile.Workload {
 	o := r.opt
 	w := loadfile.Workload{
@@ -147,7 +152,9 @@ func (r *runner) workload() loadfile.Workload {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %g %d %d %d %d\n", w.API, o.Rate, o.Concurrency, o.Requests, o.Duration, o.Seed)
-	o.fingerprint(h)
+	for i := range min(fingerprinted, cmp.Or(o.Requests, fingerprinted)) {
+		h.Write(o.body("", i))
+	}
 	w.Fingerprint = hex.EncodeToString(h.Sum(nil)[:8])
 	return w
 }
