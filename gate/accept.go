@@ -52,7 +52,7 @@ func (s *Session) Accept(ctx context.Context, legs []comparison.Leg, a Acceptanc
 	if len(now.Failed) > maxFailed {
 		return fmt.Errorf("%d gates failed, more than a label can accept", len(now.Failed))
 	}
-	return s.client.writeRecord(ctx, now, s.Of.Run.URL(), "explain: "+string(now.Verdict))
+	return s.client.writeRecord(ctx, now)
 }
 
 // accepted is the label that accepts a verdict. If it is nil, the text says why; empty if there is no such label.

@@ -139,19 +139,17 @@ func recordName(number int, key string) string {
 	return oneLine(fmt.Sprintf("explain: seen on #%d (%s)", number, CleanKey(key)), 200)
 }
 
-func (c *client) writeRecord(ctx context.Context, r *record, url, title string) error {
+func (c *client) writeRecord(ctx context.Context, r *record) error {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	options := github.CreateCheckRunOptions{Name: recordName(r.Pull, r.Key), HeadSHA: r.Head,
 		ExternalID: github.String(fmt.Sprintf("explain:v1:%d", r.Run)), Status: github.String("completed"),
-		Conclusion: github.String("neutral"), Output: &github.CheckRunOutput{Title: github.String(oneLine(title, 200)),
+		Conclusion: github.String("neutral"), DetailsURL: github.String(c.run.URL()),
+		Output: &github.CheckRunOutput{Title: github.String("explain: " + string(r.Verdict)),
 			Summary: github.String("The verdict that a label accepts. This check is always neutral: require the check of the job instead."),
 			Text:    github.String(string(text))}}
-	if url != "" {
-		options.DetailsURL = github.String(url)
-	}
 	// Writing it twice does no harm.
 	if _, _, err := c.api.Checks.CreateCheckRun(repeatable(ctx), c.owner, c.repo, options); err != nil {
 		return c.trouble("keep what was judged of "+ShortRef(r.Head), "checks: write", err)

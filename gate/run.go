@@ -218,11 +218,6 @@ func (r *Run) URL() string {
 	return r.RunURL(r.stamp().RunID)
 }
 
-// ArtifactsURL is where the page of this run lists its artifacts.
-func (r *Run) ArtifactsURL() string {
-	return r.RunURL(r.ID) + "#artifacts"
-}
-
 // RunURL is the page of another run of the repository.
 func (r *Run) RunURL(id int64) string {
 	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(id, 10)

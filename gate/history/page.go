@@ -162,7 +162,11 @@ func changeBlocks(f *Found) []doc.Block {
 	var fields doc.Fields
 	fields.Add("Commits", doc.Code(Short(f.Before.Commit)), " → ", doc.Code(Short(f.After.Commit)),
 		", "+f.After.Time.Format(time.DateOnly)+", found "+f.FoundAt.Format(time.DateOnly))
-	fields.Add("Level", levelSpans(f))
+	if f.Pinned != nil {
+		fields.Add("Level", "ratio to ", doc.Code(Short(*f.Pinned)), fmt.Sprintf(", %.4f → %.4f, p %.1g", f.LevelBefore, f.LevelAfter, f.P))
+	} else {
+		fields.Add("Level", fmt.Sprintf("%s → %s, p %.1g", unit.Format(f.LevelBefore, f.Unit), unit.Format(f.LevelAfter, f.Unit), f.P))
+	}
 	for i := range f.Rows {
 		fields.Add(map[bool]string{true: "Cause"}[i == 0], unit.Delta(f.Rows[i].Delta, report.Nanoseconds)+" "+render.Visible(f.Rows[i].Text()))
 	}
@@ -186,16 +190,6 @@ func changeBlocks(f *Found) []doc.Block {
 		fields.Add("Accepted", doc.Name(f.Ack.Reason), ", up to "+f.Ack.Expires)
 	}
 	return []doc.Block{h, fields}
-}
-
-func levelSpans(f *Found) []doc.Span {
-	text := fmt.Sprintf("p %.1g", f.P)
-	if f.Pinned != nil {
-		return doc.Spans("ratio to ", doc.Code(Short(*f.Pinned)), fmt.Sprintf(", %.4f → %.4f, %s", f.LevelBefore,
-			f.LevelAfter, text))
-	}
-	return doc.Spans(fmt.Sprintf("%s → %s, %s", unit.Format(f.LevelBefore, f.Unit), unit.Format(f.LevelAfter, f.Unit),
-		text))
 }
 
 // Page returns the history as one page: each change with its cause over the nights of its series, then other series.

@@ -192,6 +192,6 @@ func (f *githubFlags) provenance(s *gate.Session) diffrender.CommentOptions {
 		return diffrender.CommentOptions{Provenance: at}
 	}
 	at.HeadSHA, at.RunURL = s.Of.HeadSHA(), s.Of.Run.URL()
-	at.PageURL = cmp.Or(f.reportURL, s.Of.Run.ArtifactsURL())
+	at.PageURL = cmp.Or(f.reportURL, s.Of.Run.RunURL(s.Of.Run.ID)+"#artifacts")
 	return diffrender.CommentOptions{Title: s.Title, Provenance: at}
 }
