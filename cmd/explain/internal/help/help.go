@@ -149,9 +149,12 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 		shown, text := g.Flags, ""
 		if !all {
 			var folded int
-			shown, folded = common(cmd, g.Flags)
+			var elsewhere []string
+			shown, folded, elsewhere = common(cmd, g.Flags)
 			left += folded
-			text = windowLine(cmd, g.Flags)
+			if len(elsewhere) > 0 {
+				text = "      " + strings.Join(elsewhere, " ") + "\n          explained by: explain help window\n"
+			}
 		}
 		if shown.HasAvailableFlags() {
 			text += shown.FlagUsagesWrapped(width)
@@ -210,38 +213,22 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// shortens reports whether help of a command leaves out the flags of the window, which report explains.
-func shortens(cmd *cobra.Command) bool { return cmd.HasParent() && cmd.Name() != "report" }
-
-// common are the flags that most people need of a command, and the number of those left out because they are rare.
-func common(cmd *cobra.Command, flags *pflag.FlagSet) (*pflag.FlagSet, int) {
-	set := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+// common are the flags that most people need of a command, the number of those left out because they are rare, and
+// those of the window, which help of report alone explains.
+func common(cmd *cobra.Command, flags *pflag.FlagSet) (set *pflag.FlagSet, left int, elsewhere []string) {
+	set = pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
 	set.SortFlags = false
-	left := 0
 	flags.VisitAll(func(f *pflag.Flag) {
 		switch {
 		case slices.Contains(strings.Fields(rare), f.Name):
 			left++
-		case shortens(cmd) && slices.Contains(strings.Fields(window), f.Name):
+		case cmd.HasParent() && cmd.Name() != "report" && slices.Contains(strings.Fields(window), f.Name):
+			elsewhere = append(elsewhere, "--"+f.Name)
 		default:
 			set.AddFlag(f)
 		}
 	})
-	return set, left
-}
-
-// windowLine names the window flags of a command; empty if its help explains them, or it has none.
-func windowLine(cmd *cobra.Command, flags *pflag.FlagSet) string {
-	var names []string
-	for _, name := range strings.Fields(window) {
-		if flags.Lookup(name) != nil {
-			names = append(names, "--"+name)
-		}
-	}
-	if len(names) == 0 || !shortens(cmd) {
-		return ""
-	}
-	return "      " + strings.Join(names, " ") + "\n          explained by: explain help window\n"
+	return set, left, elsewhere
 }
 
 // FlagGroup is a group of a command's flags with its title.
