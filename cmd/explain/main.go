@@ -27,15 +27,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/ci"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
-	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 )
@@ -76,7 +73,6 @@ func withoutTokens() func(string) string {
 func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 	e.Run = run
 	cmd := newRoot(e)
-	guard(cmd)
 	cmd.SetArgs(args)
 	cmd.SetIn(e.In)
 	help := &checked{w: e.Out}
@@ -116,17 +112,4 @@ func (c *checked) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.err = cmp.Or(c.err, err)
 	return n, err
-}
-
-// guard turns a panic in a command or in its subcommands into an error.
-func guard(cmd *cobra.Command) {
-	for _, below := range cmd.Commands() {
-		guard(below)
-	}
-	if do := cmd.RunE; do != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-			defer crash.Caught(cmd.CommandPath(), &err)
-			return do(cmd, args)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/ci"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/guide"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/look"
@@ -70,15 +71,22 @@ inconclusive.`,
 	}
 	cmd.SetCompletionCommandGroupID("Help")
 	cmd.CompletionOptions.DisableNoDescFlag = true
-	inOrder(cmd)
+	finish(cmd)
 	return cmd
 }
 
-// inOrder makes help list the flags of a command, and of all below it, in the order of the code.
-func inOrder(cmd *cobra.Command) {
+// finish makes help list the flags of a command, and of all below it, in the order of the code, and a panic in one of
+// them an error.
+func finish(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
+	if do := cmd.RunE; do != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+			defer crash.Caught(cmd.CommandPath(), &err)
+			return do(cmd, args)
+		}
+	}
 	for _, below := range cmd.Commands() {
-		inOrder(below)
+		finish(below)
 	}
 }
 

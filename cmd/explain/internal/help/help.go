@@ -18,6 +18,7 @@ import (
 
 // groups are the flags of all commands, in the order in which help lists them. One flag means one thing everywhere.
 var groups = []struct{ title, flags string }{
+	{"", ""}, // flags of no other group
 	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
 		"rank role index of good bad name resume checkout study"},
 	{"Evidence", "ncu server-log prometheus evidence gpu-price on"},
@@ -258,12 +259,9 @@ func Flags(cmd *cobra.Command) []FlagGroup {
 	cmd.LocalFlags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
 	var list []FlagGroup
-	if s := sets[""]; s != nil && s.HasAvailableFlags() {
-		list = append(list, FlagGroup{"Flags", s})
-	}
 	for _, g := range groups {
 		if s := sets[g.title]; s != nil && s.HasAvailableFlags() {
-			list = append(list, FlagGroup{g.title, s})
+			list = append(list, FlagGroup{cmp.Or(g.title, "Flags"), s})
 		}
 	}
 	return list
