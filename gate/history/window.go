@@ -240,12 +240,17 @@ func (s *Series) since(name, anchor, base string) policy.Spent {
 			to = i
 		}
 	}
-	s.oneMachine(anchor, to)
-	from := slices.IndexFunc(s.Nights, is)
+	epoch, upTo := s.Nights[to].Epoch, s.Nights[:to+1]
+	// machines that alternate are separate, and one of them suffices
+	if s.Pinned == nil && slices.ContainsFunc(s.Nights, func(n Night) bool { return is(n) && n.Epoch == epoch }) {
+		upTo = lists.Filter(upTo, func(n Night) bool { return n.Epoch == epoch })
+	}
+	from := slices.IndexFunc(upTo, is)
 	if from < 0 {
 		return policy.Spent{Why: name + " is newer than the base"}
 	}
-	return s.spent(from, len(s.Nights)-1)
+	s.Nights = upTo[from:]
+	return s.spent()
 }
 
 // pointMetric returns the id of the points of a rule's metric. The default statistic is p50 for unit.time and serve
@@ -261,26 +266,14 @@ func pointMetric(metric string) string {
 	return metric
 }
 
-// oneMachine keeps only the nights up to to. If the anchor has runs in the environment of that night, it keeps only
-// this environment: machines that alternate are separate, and one of them suffices.
-func (s *Series) oneMachine(anchor string, to int) {
-	epoch := s.Nights[to].Epoch
-	if s.Pinned == nil && slices.ContainsFunc(s.Nights,
-		func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
-		s.Nights = slices.DeleteFunc(slices.Clone(s.Nights[:to+1]), func(n Night) bool { return n.Epoch != epoch })
-		return
-	}
-	s.Nights = s.Nights[:to+1]
-}
-
 // leastSteps is the number of steps from night to night from which noise is estimated.
 const leastSteps = 4
 
 // nightly returns the standard deviation of a night's ln. It is from the steps from night to night less the median
 // step, so that slow creep is not noise; 0 if there are too few.
-func (s *Series) nightly(from, to int) float64 {
+func (s *Series) nightly() float64 {
 	var steps []float64
-	for i := from + 1; i <= to; i++ {
+	for i := 1; i < len(s.Nights); i++ {
 		if s.Pinned != nil || s.Nights[i].Epoch == s.Nights[i-1].Epoch {
 			steps = append(steps, math.Log(s.Nights[i].followed()/s.Nights[i-1].followed()))
 		}
@@ -298,9 +291,9 @@ func (s *Series) nightly(from, to int) float64 {
 // mostSpenders bounds the commits that are listed for a budget.
 const mostSpenders = 3
 
-// spent returns the change from one night to another. It adds up the changes within each environment: a change across
+// spent returns the change from the first night to the last. It adds up the changes within each environment: a change across
 // environments has no known cause.
-func (s *Series) spent(from, to int) policy.Spent {
+func (s *Series) spent() policy.Spent {
 	type step struct {
 		commit string
 		ln     float64
@@ -308,7 +301,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 	total, ends := 0.0, 0
 	var steps []step
 	oneEpoch := func(a, b *Night) bool { return s.Pinned != nil || a.Epoch == b.Epoch }
-	for _, stay := range groups(s.Nights[from:to+1], oneEpoch) {
+	for _, stay := range groups(s.Nights, oneEpoch) {
 		before := math.NaN()
 		for _, nights := range groups(stay, func(a, b *Night) bool { return a.Commit == b.Commit }) {
 			ln := math.Log(median(nights))
@@ -320,7 +313,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 		}
 		ends += 2
 	}
-	out := policy.Spent{Ratio: math.Exp(total), SE: s.nightly(from, to) * math.Sqrt(float64(ends))}
+	out := policy.Spent{Ratio: math.Exp(total), SE: s.nightly() * math.Sqrt(float64(ends))}
 	lists.Sort(steps, func(a, b step) int {
 		if s.Better == report.Higher {
 			a, b = b, a
