@@ -223,17 +223,13 @@ func (s *Series) Read(o change.Options) *change.Told {
 	order, breaks := s.order()
 	y := make([]float64, len(order))
 	o.Days, o.Machines = make([]int, len(order)), make([]int, len(order))
-	numbers := map[string]int{}
+	var machines lists.Numbering[string]
 	for i, at := range order {
 		n := &s.Nights[at]
 		y[i], o.Days[i] = math.Log(n.followed()), int(n.Time.Weekday())
-		machine := n.about[machineField]
-		if _, ok := numbers[machine]; !ok {
-			numbers[machine] = len(numbers)
-		}
-		o.Machines[i] = numbers[machine]
+		o.Machines[i] = int(machines.Of(n.about[machineField]))
 	}
-	if s.Pinned != nil || len(numbers) < 2 {
+	if s.Pinned != nil || len(machines.Keys) < 2 {
 		o.Machines = nil
 	}
 	o.Falls, o.Breaks = s.Better == report.Higher, breaks

@@ -21,7 +21,7 @@ type Search struct {
 	noise    float64 // standard deviation of ln of a capture, as known beforehand
 	n        int
 	captures []taken
-	machines []string
+	machines lists.Numbering[string]
 	skipped  []bool
 }
 
@@ -71,12 +71,7 @@ func (s *Search) Add(commit int, value float64, machine string) error {
 	if commit < 0 || commit > s.n || !(value > 0) || math.IsInf(value, 0) {
 		return errors.New("a capture needs a commit of the search and a number above 0")
 	}
-	m := slices.Index(s.machines, machine)
-	if m < 0 {
-		m = len(s.machines)
-		s.machines = append(s.machines, machine)
-	}
-	s.captures = append(s.captures, taken{commit, m, math.Log(value)})
+	s.captures = append(s.captures, taken{commit, int(s.machines.Of(machine)), math.Log(value)})
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (s *Search) fitPrior(shape func(commit int) float64, size float64) fitted {
 	if shape != nil {
 		changes = 1
 	}
-	d := 1 + changes + max(0, len(s.machines)-1)
+	d := 1 + changes + max(0, len(s.machines.Keys)-1)
 	var rows [][]float64
 	var y []float64
 	for _, c := range s.captures {
