@@ -108,13 +108,13 @@ func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := row{workload: w, epoch: epochOf(r, p.Environment), points: pointsOf(r), report: packed, Run: Run{
-			Repository: p.Repository, Branch: p.Branch, Commit: p.Commit, Time: p.Time.UTC().Truncate(time.Second),
-			Workload: w.id(), Capture: capture, Name: r.Trace.Name}}
+		x := row{workload: w, epoch: epochOf(r, p.Environment), points: pointsOf(r), report: packed}
+		x.Origin = Origin{Repository: p.Repository, Branch: p.Branch, Commit: p.Commit,
+			Time: p.Time.UTC().Truncate(time.Second), Workload: w.id(), Epoch: x.epoch.id(), Capture: capture}
+		x.Name = r.Trace.Name
 		if len(x.points) == 0 {
 			return nil, fmt.Errorf("%s has no number that a series can be made of: no unit of work was found (%s)", r.Trace.Name, r.Unit.Why)
 		}
-		x.Epoch = x.epoch.id()
 		x.Key = hash(p.Repository, p.Branch, p.Commit, x.Workload, x.Epoch, capture)[:32]
 		rows = append(rows, x)
 	}

@@ -153,18 +153,12 @@ func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, err
 
 // Point is one number of one run, in the form in which it is exported.
 type Point struct {
-	Repository string        `json:"repository"`
-	Branch     string        `json:"branch"`
-	Commit     string        `json:"commit"`
-	Time       time.Time     `json:"time"`
-	Workload   string        `json:"workload"`
-	Epoch      string        `json:"epoch"`
-	Capture    string        `json:"capture"`
-	Metric     string        `json:"metric"`
-	Labels     report.Labels `json:"labels"`
-	Kind       string        `json:"kind"` // kind of unit; empty: the whole capture
-	Unit       string        `json:"unit"`
-	Value      float64       `json:"value"`
+	Origin
+	Metric string        `json:"metric"`
+	Labels report.Labels `json:"labels"`
+	Kind   string        `json:"kind"` // kind of unit; empty: the whole capture
+	Unit   string        `json:"unit"`
+	Value  float64       `json:"value"`
 	// PinnedCommit and Pinned are the reference commit that was captured beside the run, and its number; null if none was.
 	PinnedCommit *string  `json:"pinned_commit"`
 	Pinned       *float64 `json:"pinned"`
@@ -186,9 +180,8 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 				strings.Compare(a.kind, b.kind))
 		})
 		for _, p := range x.points {
-			out := Point{Repository: r.Repository, Branch: r.Branch, Commit: r.Commit, Time: r.Time, Workload: r.Workload,
-				Epoch:   r.Epoch,
-				Capture: r.Capture, Metric: p.metric, Labels: labelsOf(p.labels), Kind: p.kind, Unit: p.unit, Value: p.value}
+			out := Point{Origin: r.Origin, Metric: p.metric, Labels: labelsOf(p.labels), Kind: p.kind, Unit: p.unit,
+				Value: p.value}
 			for k := range pins {
 				if pins[k].metricKey == p.metricKey && (out.PinnedCommit == nil || pins[k].commit < *out.PinnedCommit) {
 					out.PinnedCommit, out.Pinned = &pins[k].commit, &pins[k].value

@@ -21,7 +21,15 @@ import (
 
 // Run is one capture of one commit, as the store has it.
 type Run struct {
-	Key        string    `json:"key"`        // the same in every store
+	Key string `json:"key"` // the same in every store
+	Origin
+	Name string `json:"name"` // of the trace; untrusted text
+
+	id int64
+}
+
+// Origin says what was captured, where and when.
+type Origin struct {
 	Repository string    `json:"repository"` // as the user calls it; may be empty
 	Branch     string    `json:"branch"`
 	Commit     string    `json:"commit"` // 40 or 64 hexadecimal digits
@@ -29,9 +37,6 @@ type Run struct {
 	Workload   string    `json:"workload"`
 	Epoch      string    `json:"epoch"`
 	Capture    string    `json:"capture"`
-	Name       string    `json:"name"` // of the trace; untrusted text
-
-	id int64
 }
 
 // Place says where the runs of an Add belong.
