@@ -235,9 +235,6 @@ func (c *client) wroteIt(ctx context.Context, u *github.User) bool {
 	return login != "" && strings.EqualFold(login, mine) && isBot == wantBot && (u.GetType() == "Bot") == wantBot
 }
 
-// actionsBot is the login of GITHUB_TOKEN.
-const actionsBot = "github-actions[bot]"
-
 // whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. If neither says, it
 // is assumed to be that of GITHUB_TOKEN.
 func (c *client) whoami(ctx context.Context) string {
@@ -260,5 +257,5 @@ func (c *client) whoami(ctx context.Context) string {
 			return user.GetLogin()
 		}
 	}
-	return actionsBot
+	return "github-actions[bot]"
 }

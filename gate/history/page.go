@@ -327,9 +327,6 @@ func epochList(x *Series) doc.List {
 	return l
 }
 
-// bars are the characters of a sparkline, from the lowest.
-const bars = "▁▂▃▄▅▆▇█"
-
 // Sparkline draws values as one line of text, a character for each. Values within 2 % of each other look alike.
 func Sparkline(values []float64) string {
 	if len(values) == 0 {
@@ -339,7 +336,7 @@ func Sparkline(values []float64) string {
 	if room := 0.02 * math.Abs(high); high-low < room {
 		low, high = low-(room-(high-low))/2, high+(room-(high-low))/2
 	}
-	steps := []rune(bars)
+	steps := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
 	for _, v := range values {
 		at := 0
