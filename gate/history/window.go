@@ -291,8 +291,8 @@ func (s *Series) nightly() float64 {
 // mostSpenders bounds the commits that are listed for a budget.
 const mostSpenders = 3
 
-// spent returns the change from the first night to the last. It adds up the changes within each environment: a change across
-// environments has no known cause.
+// spent returns the change from the first night to the last. It adds up the changes within each environment: a change
+// across environments has no known cause.
 func (s *Series) spent() policy.Spent {
 	type step struct {
 		commit string

@@ -178,7 +178,7 @@ type Result struct {
 	Several     float64 `json:"several"`     // probability that many commits changed a little each
 	Ends        float64 `json:"ends"`        // ratio of the bad commit to the good one, minus 1
 	Within      float64 `json:"within"`      // two standard errors of Ends
-	Settled     bool    `json:"-"`           // sure enough of the culprit, of several changes, or that the ends do not differ
+	Settled     bool    `json:"-"`           // sure enough of the culprit, of several changes, or of none
 }
 
 // Nothing reports whether "nothing changed" has a probability of at least 0.5.

@@ -17,8 +17,8 @@ type fitted struct {
 func (s *Search) slope(commit int) float64 { return float64(commit) / float64(s.n) }
 
 // fit returns the fit if a commit gets shape(commit) times the change; a nil shape means no change. It is the fit under
-// the likelier of two priors of the change, and the evidence under both: a change is as a rule some times the noise, and
-// now and then half of the value or more.
+// the likelier of two priors of the change, and the evidence under both: a change is as a rule some times the noise,
+// and now and then half of the value or more.
 func (s *Search) fit(shape func(commit int) float64) fitted {
 	best := s.fitPrior(shape, priorSize*s.noise*s.noise)
 	if shape == nil {
