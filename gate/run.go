@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -162,18 +161,14 @@ func workflowFile(ref string) string {
 // What GitHub writes. Anything else is refused before it becomes part of a URL.
 var (
 	pullRef      = pattern.New(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
+	repository   = pattern.New(`^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}$`)
 	workflowName = pattern.New(`^[A-Za-z0-9._ -]{1,100}\.ya?ml$`)
 )
 
 // isRepository says whether s is owner/name as GitHub allows them, so that it cannot change the path of a URL.
 func isRepository(s string) bool {
-	owner, name, ok := strings.Cut(s, "/")
-	plain := func(r rune) bool {
-		return r < 0x80 && (r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
-	}
-	return ok && !slices.ContainsFunc([]string{owner, name}, func(part string) bool {
-		return strings.Trim(part, ".") == "" || len(part) > 100 || strings.TrimLeftFunc(part, plain) != ""
-	})
+	owner, name, _ := strings.Cut(s, "/")
+	return repository().MatchString(s) && strings.Trim(owner, ".") != "" && strings.Trim(name, ".") != ""
 }
 
 // parseBase parses the URL of an API or a server, without its last slash. Errors do not repeat it: it could hold a

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,11 +48,5 @@ func Man(w io.Writer, cmd *cobra.Command, version string) error {
 // roff is text that means itself: no line of it is a request, and no character an escape.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
-			lines[i] = `\&` + l
-		}
-	}
-	return strings.Join(lines, "\n")
+	return regexp.MustCompile(`(?m)^[.']`).ReplaceAllString(text, `\&$0`)
 }
