@@ -210,12 +210,11 @@ func Begins(path, text string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	head := make([]byte, 256)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	head, err := io.ReadAll(io.LimitReader(f, 256))
+	if err != nil {
 		return false, err
 	}
-	return text != "" && strings.HasPrefix(strings.Join(strings.Fields(string(head[:n])), ""), strings.Join(strings.Fields(text), "")), nil
+	return text != "" && strings.HasPrefix(strings.Join(strings.Fields(string(head)), ""), strings.Join(strings.Fields(text), "")), nil
 }
 
 // Check reports, before any work, whether [File] would accept a path; an empty one is that of no file, and fine. If

@@ -258,9 +258,8 @@ func objectHead(path string) []byte {
 		return nil
 	}
 	defer f.Close()
-	head := make([]byte, 512)
-	n, _ := io.ReadFull(f, head) // what cannot be read is no object
-	head = bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n")
+	head, _ := io.ReadAll(io.LimitReader(f, 512)) // what cannot be read is no object
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	if !bytes.HasPrefix(head, []byte("{")) {
 		return nil
 	}
