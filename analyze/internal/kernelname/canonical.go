@@ -188,19 +188,16 @@ func returnsEnableIf(out []byte) bool {
 
 // word reads an identifier, a keyword or a number.
 func (p *speller) word() {
-	start := p.i
-	for p.i < len(p.src) && isWord(p.src[p.i]) {
-		p.i++
-	}
-	w := p.src[start:p.i]
+	rest := p.src[p.i:]
+	w := rest[:run(rest, isWord)]
+	p.i += len(w)
 	switch {
 	case w == "const", w == "void" && p.isReturnType():
 		p.space = true
-	case (w == "true" || w == "false") && len(p.open) > 0:
-		if w = "0"; p.src[start] == 't' {
-			w = "1"
-		}
-		p.putWord(w)
+	case w == "true" && len(p.open) > 0:
+		p.putWord("1")
+	case w == "false" && len(p.open) > 0:
+		p.putWord("0")
 	case w == "operator":
 		p.operator()
 	case w == "lambda" && p.after == afterFunction && strings.HasPrefix(p.src[p.i:], "("):

@@ -1,9 +1,6 @@
 package kernelname
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // maxRange bounds how many bytes of a range's name are searched for words.
 const maxRange = 1 << 10
@@ -17,9 +14,7 @@ const maxRange = 1 << 10
 //   - topk in sampling is not routing; "normal" is not a norm.
 func RangeComponent(rangeName string) string {
 	s := lower(clip(rangeName, maxRange))
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
-	}
+	has := func(words ...string) bool { return holds(s, words...) }
 	switch {
 	case endsInNorm(s):
 		return CompNorm
@@ -95,10 +90,9 @@ func BuiltinPhase(rangeName string) string {
 		return phasePrefill
 	case decode:
 		return PhaseDecode
-	case strings.Contains(s, "draft") || strings.Contains(s, "speculat") || strings.Contains(s, "eagle"):
+	case holds(s, "draft", "speculat", "eagle"):
 		return phaseDraft
-	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") &&
-		!strings.Contains(s, "upsampl"):
+	case holds(s, "sampl") && !holds(s, "resampl", "downsampl", "upsampl"):
 		return phaseSampling
 	case containsUnless(s, "schedule", 'r'): // a scheduler's ranges go around all that it does
 		return phaseSchedule

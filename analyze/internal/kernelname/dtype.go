@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // dtypes by the C++ type that names them, as spelled without namespace.
 var dtypes = map[string]string{
@@ -33,16 +36,8 @@ func isPlainType(s string) bool {
 
 // typeNamed returns the first floating type that s names as a whole word.
 func typeNamed(s string) string {
-	for i := 0; i < len(s); {
-		if !isWord(s[i]) {
-			i++
-			continue
-		}
-		start := i
-		for i < len(s) && isWord(s[i]) {
-			i++
-		}
-		if t := dtypes[s[start:i]]; t != "" {
+	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return r < utf8.RuneSelf && !isWord(byte(r)) }) {
+		if t := dtypes[w]; t != "" {
 			return t
 		}
 	}

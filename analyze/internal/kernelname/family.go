@@ -2,7 +2,6 @@ package kernelname
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 )
 
@@ -56,15 +55,12 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 // gemmOp tells a matrix product from its helper kernels.
 func (v view) gemmOp(y symbol) string {
 	name := lower(y.base)
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
-	}
 	switch {
-	case has("splitkreduce", "splitk_reduce"):
+	case holds(name, "splitkreduce", "splitk_reduce"):
 		return "splitk_reduce"
-	case has("gemv", "dot_kernel") || v.isGemvx(y):
+	case holds(name, "gemv", "dot_kernel") || v.isGemvx(y):
 		return "gemv"
-	case has("fprop", "dgrad", "wgrad", "conv1d", "conv2d", "conv3d", "convolve", "winograd"):
+	case holds(name, "fprop", "dgrad", "wgrad", "conv1d", "conv2d", "conv3d", "convolve", "winograd"):
 		return "conv"
 	}
 	return "gemm"

@@ -59,7 +59,7 @@ func FuzzParseMarker(f *testing.F) {
 			}
 			return
 		}
-		for _, n := range []int64{m.Requests, m.PrefillRequests, m.PrefillTokens, m.DecodeRequests, m.DecodeTokens, m.Batch, m.Step} {
+		for _, n := range []int64{m.PrefillRequests, m.PrefillTokens, m.DecodeRequests, m.DecodeTokens, m.Batch, m.Step} {
 			if n < Unknown {
 				t.Errorf("%q: negative number in %+v", text, m)
 			}

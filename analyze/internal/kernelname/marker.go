@@ -23,18 +23,17 @@ type Marker struct {
 	Phase  string // a Phase constant; "" if the marker does not tell
 	Whole  bool   // the range spans a phase of many steps (LLM@decode_all), not one step
 
-	Requests        int64 // requests in the step
 	PrefillRequests int64
 	PrefillTokens   int64 // prompt tokens computed in this step
 	DecodeRequests  int64
 	DecodeTokens    int64 // tokens the decoding requests computed: more than requests if drafts are verified
-	Batch           int64 // size of the batch in requests, without padding
+	Batch           int64 // requests in the step, without padding
 	Step            int64 // the engine's own number of the step
 }
 
 func unknownMarker(engine string) Marker {
 	return Marker{
-		Engine: engine, Requests: Unknown, PrefillRequests: Unknown, PrefillTokens: Unknown,
+		Engine: engine, PrefillRequests: Unknown, PrefillTokens: Unknown,
 		DecodeRequests: Unknown, DecodeTokens: Unknown, Batch: Unknown, Step: Unknown,
 	}
 }
@@ -95,66 +94,56 @@ func ParseMarker(text string) (Marker, bool) {
 		return Marker{}, false
 	}
 	text = strings.TrimRight(text, " ")
+	parse := parseATOM
 	switch text[0] {
 	case 's':
-		return parseSGLang(text)
+		parse = parseSGLang
 	case '[', '_':
-		return parseTRTLLM(text)
+		parse = parseTRTLLM
 	case 'L':
-		return parseLLM(text)
+		parse = parseLLM
 	case 'P':
-		return parseProfilerStep(text)
+		parse = parseProfilerStep
 	case 'B':
-		return parseMLC(text)
+		parse = parseMLC
 	case '{':
-		return parseLayers(text)
+		parse = parseLayers
+	default:
+		if strings.HasPrefix(text, "execute_") {
+			parse = parseVLLM
+		}
 	}
-	if strings.HasPrefix(text, "execute_") {
-		return parseVLLM(text)
+	if m, ok := parse(text); ok {
+		return m, true
 	}
-	return parseATOM(text)
+	return Marker{}, false
 }
 
-// parseVLLM reads execute_context_N(M)_generation_K(L) and its detailed form.
+// parseVLLM reads execute_context_N(M)_generation_K(L), its detailed form, and execute_new_N_cached_K.
 func parseVLLM(text string) (Marker, bool) {
+	m := unknownMarker(EngineVLLM)
 	if strings.HasPrefix(text, "execute_diffusion_") {
-		m := unknownMarker(EngineVLLM)
 		m.Phase = phaseDiffusion
 		return m, true
 	}
-	m := unknownMarker(EngineVLLM)
 	c := cursor{s: text, ok: true}
 	c.lit("execute_")
-	if c.try("new_") {
-		return parseNewCached(c)
-	}
-	if c.s != "" && isDigit(c.s[0]) {
-		c.number()
-		c.lit("_")
-	}
-	c.lit("context_")
-	m.PrefillRequests, m.PrefillTokens = c.group()
-	c.lit("_generation_")
-	m.DecodeRequests, m.DecodeTokens = c.group()
-	if !c.ok || c.s != "" {
-		return Marker{}, false
-	}
-	m.sum()
-	return m, true
-}
-
-// parseNewCached reads N_cached_M. A request that is not new decodes, or continues a prompt that was cut into chunks:
-// the text does not tell which, and decode is the usual case.
-func parseNewCached(c cursor) (Marker, bool) {
-	m := unknownMarker(EngineVLLM)
-	m.PrefillRequests = c.number()
-	c.lit("_cached_")
-	m.DecodeRequests = c.number()
-	if !c.ok || c.s != "" {
-		return Marker{}, false
+	if c.try("new_") { // one that is not new decodes, which is usual, or continues a prompt that was cut into chunks
+		m.PrefillRequests = c.number()
+		c.lit("_cached_")
+		m.DecodeRequests = c.number()
+	} else {
+		if c.s != "" && isDigit(c.s[0]) {
+			c.number()
+			c.lit("_")
+		}
+		c.lit("context_")
+		m.PrefillRequests, m.PrefillTokens = c.group()
+		c.lit("_generation_")
+		m.DecodeRequests, m.DecodeTokens = c.group()
 	}
 	m.sum()
-	return m, true
+	return m, c.ok && c.s == ""
 }
 
 // group reads R(T), R(T_S) with the sum S of squared lengths, or R(sqTsk…).
@@ -177,21 +166,15 @@ func (c *cursor) group() (requests, tokens int64) {
 
 // sum fills totals and phase from the requests of both kinds.
 func (m *Marker) sum() {
-	m.Requests = m.PrefillRequests + m.DecodeRequests
-	m.Batch = m.Requests
-	m.Phase = phaseOf(m.PrefillRequests, m.DecodeRequests)
-}
-
-func phaseOf(prefill, decode int64) string {
-	switch {
-	case prefill > 0 && decode > 0:
-		return phaseMixed
-	case prefill > 0:
-		return phasePrefill
-	case decode > 0:
-		return PhaseDecode
+	m.Batch, m.Phase = m.PrefillRequests+m.DecodeRequests, phaseIdle
+	switch prefill, decode := m.PrefillRequests > 0, m.DecodeRequests > 0; {
+	case prefill && decode:
+		m.Phase = phaseMixed
+	case prefill:
+		m.Phase = phasePrefill
+	case decode:
+		m.Phase = PhaseDecode
 	}
-	return phaseIdle
 }
 
 // parseTRTLLM reads "[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3
@@ -214,11 +197,8 @@ func parseTRTLLM(text string) (Marker, bool) {
 	}
 	c.lit(" gen reqs")
 	m.DecodeRequests = n
-	if !c.ok || c.s != "" && c.s[0] != ',' {
-		return Marker{}, false
-	}
 	m.sum()
-	return m, true
+	return m, c.ok && (c.s == "" || c.s[0] == ',')
 }
 
 // parseLLM reads LLM@prefill, LLM@decode, LLM@decode_all, LLM@decode_step and the like.
@@ -230,10 +210,8 @@ func parseLLM(text string) (Marker, bool) {
 	case strings.HasPrefix(what, "decode"):
 		m.Phase = PhaseDecode
 		m.Whole = !strings.Contains(what, "step")
-	default:
-		return Marker{}, false
 	}
-	return m, true
+	return m, m.Phase != ""
 }
 
 // parseProfilerStep reads ProfilerStep#12, and ProfilerStep# as AppendRangeCanonical writes it.
@@ -244,8 +222,5 @@ func parseProfilerStep(text string) (Marker, bool) {
 	if c.s != "" {
 		m.Step = c.number()
 	}
-	if !c.ok || c.s != "" {
-		return Marker{}, false
-	}
-	return m, true
+	return m, c.ok && c.s == ""
 }

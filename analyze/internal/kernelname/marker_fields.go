@@ -45,21 +45,15 @@ func leadingNumber(s string) (n int64, rest string, ok bool) {
 
 // parseSGLang reads step[MODE bs=N toks=N …].
 func parseSGLang(text string) (Marker, bool) {
-	body, ok := bracketed(text, "step[")
-	if !ok {
-		return Marker{}, false
-	}
-	mode, fields, _ := strings.Cut(body, " ")
 	m := unknownMarker(EngineSGLang)
-	var known bool
-	if m.Phase, known = sglangPhases[mode]; !known {
-		return Marker{}, false
+	body, ok := bracketed(text, "step[")
+	mode, fields, _ := strings.Cut(body, " ")
+	m.Phase = sglangPhases[mode]
+	bs, sized := field(fields, "bs")
+	if !ok || m.Phase == "" || !sized && m.Phase != phaseIdle {
+		return m, false
 	}
-	bs, ok := field(fields, "bs")
-	if !ok && m.Phase != phaseIdle {
-		return Marker{}, false
-	}
-	m.Requests, m.Batch = bs, bs
+	m.Batch = bs
 	toks := orElse(fields, "toks", Unknown)
 	switch m.Phase {
 	case phasePrefill:
@@ -90,9 +84,9 @@ func parseATOM(text string) (Marker, bool) {
 	body, ok := bracketed(name, word+"[")
 	bs, known := field(body, "bs")
 	if !ok || !known {
-		return Marker{}, false
+		return m, false
 	}
-	m.Requests, m.Batch = bs, bs
+	m.Batch = bs
 	tok := orElse(body, "tok", Unknown)
 	switch word {
 	case "prefill":
@@ -108,7 +102,7 @@ func parseATOM(text string) (Marker, bool) {
 	case "draft", "dspark":
 		m.Phase = phaseDraft
 	default:
-		return Marker{}, false
+		return m, false
 	}
 	if dummy {
 		m.Phase = phaseIdle
@@ -227,18 +221,13 @@ func runningSum(text string, i int) int {
 
 // valueLen returns the length of a number or a bracketed list (with "...+3" if it was cut) that s starts with.
 func valueLen(s string) int {
-	n := 0
 	if strings.HasPrefix(s, "[") {
-		if n = closing(s) + 1; n > 0 {
-			if rest, ok := strings.CutPrefix(s[n:], "...+"); ok {
-				_, after, _ := leadingNumber(rest)
-				n = len(s) - len(after)
-			}
+		n := closing(s) + 1
+		if rest, ok := strings.CutPrefix(s[n:], "...+"); ok && n > 0 {
+			_, after, _ := leadingNumber(rest)
+			n = len(s) - len(after)
 		}
 		return n
 	}
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n
+	return run(s, isDigit)
 }

@@ -31,10 +31,5 @@ func Operator(text string) (op string, ok bool) {
 const backwardNode = "autograd::engine::evaluate_function: "
 
 func isIdentifier(s string) bool {
-	for i := range len(s) {
-		if !isAlnum(s[i]) && s[i] != '_' || i == 0 && isDigit(s[i]) {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && !isDigit(s[0]) && run(s, func(c byte) bool { return isAlnum(c) || c == '_' }) == len(s)
 }

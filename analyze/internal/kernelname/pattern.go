@@ -84,6 +84,11 @@ func (q part) bordered(text string, i int) bool {
 
 func isAlnum(c byte) bool { return isLetter(c) || isDigit(c) }
 
+// holds reports whether a text has one of the words anywhere.
+func holds(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
 // oneWord spells names that change case inside a word.
 var oneWord = strings.NewReplacer("MoE", "Moe", "RoPE", "Rope")
 

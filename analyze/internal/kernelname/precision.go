@@ -1,10 +1,5 @@
 package kernelname
 
-import (
-	"slices"
-	"strings"
-)
-
 // tensorCoreWords say that a kernel computes on tensor cores or in a smaller type than FP32.
 var tensorCoreWords = []string{
 	"tensorop", "tf32", "bf16", "bfloat", "fp16", "_f16", "f16_", "half", "hgemm", "h884", "h1688", "h16816", "s884", "s1688", "s16816",
@@ -22,13 +17,8 @@ func FP32Math(name string, info *Info) bool {
 	default:
 		return false
 	}
-	name = strings.ToLower(name[:min(len(name), maxRead)])
-	for _, w := range tensorCoreWords {
-		if strings.Contains(name, w) {
-			return false
-		}
-	}
-	return slices.ContainsFunc(singleWords, func(w string) bool { return strings.Contains(name, w) })
+	name = lower(clip(name, maxRead))
+	return !holds(name, tensorCoreWords...) && holds(name, singleWords...)
 }
 
 // doubleWords say that a matrix product works on FP64.
@@ -39,13 +29,11 @@ func FP64Math(name string, info *Info) bool {
 	if info.Category != GEMM && info.Category != MoEGEMM {
 		return false
 	}
-	name = strings.ToLower(name[:min(len(name), maxRead)])
-	return slices.ContainsFunc(doubleWords, func(w string) bool { return strings.Contains(name, w) })
+	return holds(lower(clip(name, maxRead)), doubleWords...)
 }
 
 // ConvertsLayout reports whether a name says that a kernel only changes a tensor's layout.
 func ConvertsLayout(name string) bool {
-	name = strings.ToLower(name[:min(len(name), maxRead)])
-	return slices.ContainsFunc([]string{"nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "nchw_to_nhwc",
-		"nhwc_to_nchw", "convert_layout"}, func(w string) bool { return strings.Contains(name, w) })
+	return holds(lower(clip(name, maxRead)), "nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "nchw_to_nhwc",
+		"nhwc_to_nchw", "convert_layout")
 }

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // AppendRangeCanonical appends to dst the key by which NVTX ranges of one meaning are grouped: numbers that count calls
 // become #, numbers that name places in the model stay.
@@ -84,11 +87,8 @@ func tagLen(s string) int {
 	default:
 		return 0
 	}
-	digits := n
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	if n == digits || n < len(s) && s[n] != ',' {
+	digits := run(s[n:], isDigit)
+	if n += digits; digits == 0 || n < len(s) && s[n] != ',' {
 		return 0
 	}
 	return n
@@ -123,10 +123,7 @@ func counter(text string, i int) (start, end int, ok bool) {
 			return i, i + n, true
 		}
 	}
-	end = i + 1
-	for end < len(text) && isDigit(text[end]) {
-		end++
-	}
+	end = i + run(text[i:], isDigit)
 	var next byte
 	if end < len(text) {
 		next = text[end]
@@ -169,10 +166,7 @@ func isValuePlace(c byte) bool {
 func decimals(s string) int {
 	n := 0
 	for n+1 < len(s) && s[n] == '.' && isDigit(s[n+1]) {
-		m := n + 1
-		for m < len(s) && isDigit(s[m]) {
-			m++
-		}
+		m := n + 1 + run(s[n+1:], isDigit)
 		if isWordAt(s, m) {
 			break
 		}
@@ -224,34 +218,11 @@ func wordBefore(s string) string {
 // counts reports whether s ends in a word that counts, "_" or not after it.
 func counts(s string) bool {
 	w := wordBefore(strings.TrimSuffix(s, "_"))
-	switch len(w) {
-	case 2:
-		return asciiEqual(w, "id")
-	case 3:
-		return asciiEqual(w, "req") || asciiEqual(w, "seq")
-	case 4:
-		return asciiEqual(w, "step") || asciiEqual(w, "iter")
-	case 5:
-		return asciiEqual(w, "batch") || asciiEqual(w, "token") || asciiEqual(w, "epoch") || asciiEqual(w, "chunk")
-	case 7:
-		return asciiEqual(w, "request")
-	case 9:
-		return asciiEqual(w, "iteration")
-	case 10:
-		return asciiEqual(w, "microbatch")
-	}
-	return false
+	return slices.ContainsFunc(counting, func(word string) bool { return strings.EqualFold(w, word) })
 }
 
-// asciiEqual reports whether s in lower case is t.
-func asciiEqual(s, t string) bool {
-	for i := range len(t) {
-		if s[i]|0x20 != t[i] {
-			return false
-		}
-	}
-	return len(s) == len(t)
-}
+var counting = []string{"id", "req", "seq", "step", "iter", "batch", "token", "epoch", "chunk", "request", "iteration",
+	"microbatch"}
 
 // Lengths of a hexadecimal id: a short hash, and SHA-256 with room to spare.
 const (

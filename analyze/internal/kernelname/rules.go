@@ -110,10 +110,6 @@ func (v *view) ruled() *rule {
 // isJITName reports whether a name looks like a @triton.jit function: a bare lower_snake identifier. C and C++ kernels
 // come with parameters, except extern "C" ones, for which there are other rules.
 func isJITName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isDigit(c) && c != '_' && (c < 'a' || 'z' < c) {
-			return false
-		}
-	}
-	return strings.Contains(s, "_") && !strings.HasPrefix(s, "nvfuser")
+	return run(s, func(c byte) bool { return isDigit(c) || c == '_' || isLower(c) }) == len(s) &&
+		strings.Contains(s, "_") && !strings.HasPrefix(s, "nvfuser")
 }

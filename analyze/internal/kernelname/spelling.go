@@ -15,6 +15,15 @@ func isWord(c byte) bool {
 
 func isWordAt(s string, i int) bool { return 0 <= i && i < len(s) && isWord(s[i]) }
 
+// run is how many bytes at the start of s are of a kind.
+func run(s string, is func(c byte) bool) int {
+	n := 0
+	for n < len(s) && is(s[n]) {
+		n++
+	}
+	return n
+}
+
 // maxCast is the longest cast looked for, in bytes.
 const maxCast = 240
 
@@ -40,26 +49,14 @@ func isCast(s string, open, end int) bool {
 
 // instanceNumber returns N of a leading "(instance N)".
 func instanceNumber(s string) (string, bool) {
-	const head = "(instance "
-	if !strings.HasPrefix(s, head) {
-		return "", false
-	}
-	n := len(head)
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	if n == len(head) || n >= len(s) || s[n] != ')' {
-		return "", false
-	}
-	return s[len(head):n], true
+	s, ok := strings.CutPrefix(s, "(instance ")
+	n := run(s, isDigit)
+	return s[:n], ok && n > 0 && strings.HasPrefix(s[n:], ")")
 }
 
 // trimNumber cuts a literal's suffix: 128u → 128, 3ul → 3; an address is "#".
 func trimNumber(w string) string {
-	n := 0
-	for n < len(w) && isDigit(w[n]) {
-		n++
-	}
+	n := run(w, isDigit)
 	if strings.Trim(w[n:], "uUlL") == "" {
 		return w[:n]
 	}
@@ -90,11 +87,7 @@ func addressLen(s string) int {
 	if len(s) < 3 || s[0] != '0' || s[1]|0x20 != 'x' || !isHex(s[2]) {
 		return 0
 	}
-	n := 3
-	for n < len(s) && isHex(s[n]) {
-		n++
-	}
-	return n
+	return 2 + run(s[2:], isHex)
 }
 
 // stripCounters replaces the counters of compilers: Triton's signature suffix (name_0d1d2de, from its versions before
@@ -146,12 +139,7 @@ func isInductor(name string) bool {
 
 // isCounter reports whether part is a number, or the # that replaced one.
 func isCounter(part string) bool {
-	for i := range len(part) {
-		if !isDigit(part[i]) && part[i] != '#' {
-			return false
-		}
-	}
-	return part != ""
+	return part != "" && strings.Trim(part, "0123456789#") == ""
 }
 
 // isSignature reports whether part reads 0d1d2de…: at least two arguments, since "2d" alone is a word.
@@ -196,9 +184,7 @@ func unqualify(c string) string {
 			continue
 		}
 		start := i
-		for i < len(c) && isWord(c[i]) {
-			i++
-		}
+		i += run(c[i:], isWord)
 		if strings.HasPrefix(c[i:], "::") && (isWordAt(c, i+2) && !strings.HasPrefix(c[i+2:], "operator") ||
 			strings.HasPrefix(c[i+2:], anonymous)) {
 			i += 2

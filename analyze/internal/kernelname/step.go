@@ -49,13 +49,16 @@ func ParseStep(text string) (Marker, bool) {
 	m, ok := parseScript(head)
 	if ok && fields != "" {
 		m.Batch, m.PrefillTokens = sizes(fields)
-		m.Requests = m.Batch
 	}
 	return m, ok
 }
 
 // maxScript bounds the name of a step that was written by hand, in bytes.
 const maxScript = 40
+
+// scriptPhases are the words for phases in such names.
+var scriptPhases = map[string]string{"prefill": phasePrefill, "context": phasePrefill, "decode": PhaseDecode,
+	"decoding": PhaseDecode, "generation": PhaseDecode}
 
 // parseScript reads a name that consists of a phase, words that count steps, and a number.
 func parseScript(text string) (Marker, bool) {
@@ -67,35 +70,23 @@ func parseScript(text string) (Marker, bool) {
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
 		case isLetter(c):
-			end := i
-			for end < len(text) && isLetter(text[end]) {
-				end++
-			}
-			switch word := lower(text[i:end]); word {
-			case "prefill", "context":
-				if m.Phase != "" {
-					return m, false
-				}
-				m.Phase = phasePrefill
-			case "decode", "decoding", "generation":
-				if m.Phase != "" {
-					return m, false
-				}
-				m.Phase = PhaseDecode
-			case "step", "iter", "iteration", "token":
+			word := lower(text[i : i+run(text[i:], isLetter)])
+			phase, tells := scriptPhases[word]
+			switch {
+			case tells && m.Phase == "":
+				m.Phase = phase
+			case word == "step", word == "iter", word == "iteration", word == "token":
 				counts = true
 			default:
 				return m, false
 			}
-			i = end
+			i += len(word)
 		case isDigit(c) || c == '#':
 			if numbers {
 				return m, false
 			}
 			numbers = true
-			for i < len(text) && (isDigit(text[i]) || text[i] == '#') {
-				i++
-			}
+			i += run(text[i:], func(c byte) bool { return isDigit(c) || c == '#' })
 		case strings.IndexByte(" _-/:[]()", c) >= 0:
 			i++
 		default:
@@ -153,15 +144,9 @@ func parseMLC(text string) (Marker, bool) {
 		m.Phase = PhaseDecode
 	case "BatchDraft":
 		m.Phase = phaseDraft
-	default:
-		return Marker{}, false
-	}
-	if fields != "" && !strings.Contains(fields, "=") {
-		return Marker{}, false
 	}
 	m.Batch, m.PrefillTokens = sizes(fields)
-	m.Requests = m.Batch
-	return m, true
+	return m, m.Phase != "" && (fields == "" || strings.Contains(fields, "="))
 }
 
 // parseLayers reads {'Module': 'Qwen3ForCausalLM', …, 'Inputs': [[512], …]…}, which hooks print around every module.
@@ -174,12 +159,17 @@ func parseLayers(text string) (Marker, bool) {
 		return Marker{}, false
 	}
 	m := unknownMarker(EngineLayers + name)
-	if _, inputs, ok := strings.Cut(rest, "'Inputs': [["); ok {
-		if n, after, ok := leadingNumber(inputs); ok && after != "" && (after[0] == ']' || after[0] == ',') {
-			m.PrefillTokens = n
-		}
+	if n, _, ok := inputTokens(rest); ok {
+		m.PrefillTokens = n
 	}
 	return m, true
+}
+
+// inputTokens is the first number of a module's inputs, and as it is written.
+func inputTokens(text string) (n int64, digits string, ok bool) {
+	_, inputs, _ := strings.Cut(text, "'Inputs': [[")
+	n, after, ok := leadingNumber(inputs)
+	return n, inputs[:len(inputs)-len(after)], ok && after != "" && (after[0] == ']' || after[0] == ',')
 }
 
 // appendLayers appends the canonical form of a model's range: its name, and the number of input tokens.
@@ -187,12 +177,10 @@ func appendLayers(dst []byte, text string) []byte {
 	rest := strings.TrimPrefix(text, "{'Module': '")
 	end := len(text) - len(rest) + strings.IndexByte(rest, '\'') + 1
 	dst = append(dst, text[:end]...)
-	if _, inputs, ok := strings.Cut(text[end:], "'Inputs': [["); ok {
-		if _, after, ok := leadingNumber(inputs); ok && after != "" && (after[0] == ']' || after[0] == ',') {
-			dst = append(dst, ", 'Inputs': [["...)
-			dst = append(dst, inputs[:len(inputs)-len(after)]...)
-			dst = append(dst, "]]"...)
-		}
+	if _, digits, ok := inputTokens(text[end:]); ok {
+		dst = append(dst, ", 'Inputs': [["...)
+		dst = append(dst, digits...)
+		dst = append(dst, "]]"...)
 	}
 	return append(dst, '}')
 }

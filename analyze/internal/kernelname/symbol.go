@@ -193,7 +193,7 @@ func applied(s string, depth int) work {
 // trimImpl cuts the suffixes that ATen gives the host functions around lambdas.
 func trimImpl(s string) string {
 	for _, suffix := range []string{"_kernel_cuda", "_kernel_impl", "CUDAKernelImpl", "_cuda_out", "_kernel", "_cuda"} {
-		if t := strings.TrimSuffix(s, suffix); t != s && t != "" {
+		if t, ok := strings.CutSuffix(s, suffix); ok && t != "" {
 			return t
 		}
 	}
@@ -207,10 +207,7 @@ func lastLambda(s string) (params, nth string, ok bool) {
 	if i < 0 {
 		return "", "", false
 	}
-	params, rest, ok := strings.Cut(s[i+len(head):], ")#")
-	if !ok {
-		return "", "", false
-	}
+	params, rest, _ := strings.Cut(s[i+len(head):], ")#")
 	nth, _, ok = strings.Cut(rest, "}")
 	return params, nth, ok
 }
