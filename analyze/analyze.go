@@ -150,8 +150,8 @@ func recovered(err *error) {
 // openTrace opens a capture that can be analysed.
 func openTrace(ctx context.Context, path string, opt *Options, tags *tagger) (*trace.Trace, error) {
 	t, err := trace.Open(ctx, path, trace.Options{
-		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys,
-		Getenv: opt.Getenv,
+		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory,
+		FileOptions: trace.FileOptions{Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv},
 	})
 	if err != nil {
 		return nil, err

@@ -24,7 +24,10 @@ import (
 // reference opens a capture through SQLite alone.
 func reference(tb testing.TB, path string, opt Options) (*Trace, error) {
 	tb.Helper()
-	in := source.NewInput(context.Background(), path, opt.input())
+	in := source.NewInput(context.Background(), path, opt.FileOptions)
+	if err := in.Resolve(); err != nil {
+		return nil, err
+	}
 	src, err := in.Open()
 	if err != nil {
 		in.Cleanup()

@@ -19,9 +19,12 @@ type UsedTable struct {
 }
 
 // Describe opens a file like Open and describes what it holds.
-func Describe(ctx context.Context, path string, opt Options) (*Description, error) {
-	in := source.NewInput(ctx, path, opt.input())
+func Describe(ctx context.Context, path string, opt FileOptions) (*Description, error) {
+	in := source.NewInput(ctx, path, opt)
 	defer in.Cleanup()
+	if err := in.Resolve(); err != nil {
+		return nil, err
+	}
 	src, err := in.Open()
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/kineto"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
@@ -52,23 +53,22 @@ type texts map[int64]string
 // damaged, SQLite reads them only if its own check finds no fault. Else the error names the page.
 func load(ctx context.Context, src source.Source, in *source.Input, opt *Options) (*Trace, error) {
 	t, err := loadFrom(ctx, src, in, opt)
-	var page *pages.PageError
+	page, damaged := errors.AsType[*pages.PageError](err)
 	fast, ok := src.(*source.Paged)
-	if err == nil || !ok || ctx.Err() != nil || !errors.As(err, &page) && !errors.Is(err, pages.ErrUnusual) {
+	if err == nil || !ok || ctx.Err() != nil || !damaged && !errors.Is(err, pages.ErrUnusual) {
 		return t, err
 	}
 	slow := fast.GiveUp()
-	if page != nil {
+	if damaged {
 		if wrong := slow.Check(ctx); wrong != nil && ctx.Err() == nil {
-			var input *source.InputError
-			if errors.As(err, &input) {
+			if input, ok := errors.AsType[*InputError](err); ok {
 				err = tableOf(input.Err, page)
 			}
 			return nil, in.Fail("is damaged: "+page.Error(), "export it again", err)
 		}
 	}
 	t, sqlErr := loadFrom(ctx, slow, in, opt)
-	if sqlErr == nil || ctx.Err() != nil || page == nil {
+	if sqlErr == nil || ctx.Err() != nil || !damaged {
 		return t, sqlErr
 	}
 	return nil, err
@@ -211,7 +211,7 @@ const readRows = 256
 func (l *loader) readSQL(r *reading) error {
 	sink := r.sink()
 	piece := func(int) (leaf, slot int) { return r.grow(readRows) }
-	held, known := l.src.(rowsHeld)
+	held, known := l.src.(*kineto.Source)
 	if known {
 		leaves := (held.Rows(r.info.Name) + readRows - 1) / readRows
 		r.reserve(leaves, leaves*readRows)
@@ -231,12 +231,6 @@ func (l *loader) readSQL(r *reading) error {
 	return err
 }
 
-// rowsHeld is a source that holds its rows in memory, until they are released.
-type rowsHeld interface {
-	Rows(table string) int
-	Release(table string)
-}
-
 func (l *loader) readPages(src *source.Paged, list []*reading) error {
 	parts := lists.Map(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.found} })
 	scan, err := src.Prepare(parts)
@@ -251,11 +245,11 @@ func (l *loader) readPages(src *source.Paged, list []*reading) error {
 			sinks[i] = append(sinks[i], r.sink())
 		}
 	}
-	l.opt.progress("read", 0)
+	l.opt.Report("read", 0)
 	err = scan.Run(l.ctx, workers, func(part, worker int) pages.Sink { return sinks[part][worker] },
-		func(bytes int64) { l.opt.progress("read", bytes) })
+		func(bytes int64) { l.opt.Report("read", bytes) })
 	if err == nil {
-		l.opt.progress("read: done", scan.Bytes())
+		l.opt.Report("read: done", scan.Bytes())
 	}
 	return err
 }
@@ -295,7 +289,7 @@ func (l *scanner) scan(table source.Table, names []string, each func(row []cell)
 			if err := l.ctx.Err(); err != nil {
 				return err
 			}
-			l.opt.progress("read "+table.Name, rows)
+			l.opt.Report("read "+table.Name, rows)
 		}
 		if rows++; rows > l.maxRows {
 			return tooManyRows(l.maxRows)

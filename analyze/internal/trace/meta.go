@@ -97,6 +97,14 @@ func safeValue(v string) bool {
 	return true
 }
 
+// safe is a value that safeValue does not refuse, else empty.
+func safe(v string) string {
+	if !safeValue(v) {
+		return ""
+	}
+	return v
+}
+
 // driverVersion writes 5452906 as 545.29.06: some versions of nsys leave the dots out. The branch has three digits and
 // the last part two. Any other text stays as it is.
 func driverVersion(v string) string {
@@ -211,13 +219,7 @@ func (l *descriptions) loadGPUs() error {
 		}
 		name, _ := l.text(&row[2])
 		chip, _ := l.text(&row[3])
-		if !safeValue(name) {
-			name = ""
-		}
-		if !safeValue(chip) {
-			chip = ""
-		}
-		l.trace.GPUs = append(l.trace.GPUs, GPUInfo{ID: n[0], CUDADevice: n[1], Name: name, Chip: chip, SMs: n[4],
+		l.trace.GPUs = append(l.trace.GPUs, GPUInfo{ID: n[0], CUDADevice: n[1], Name: safe(name), Chip: safe(chip), SMs: n[4],
 			MemoryBytes: n[5], MemoryBandwidth: n[6], ClockHz: n[7], CapMajor: n[8], CapMin: n[9],
 			Fingerprint: fingerprint(textOf(&row[10]))})
 		return nil

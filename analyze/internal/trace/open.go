@@ -22,33 +22,20 @@ type Options struct {
 	// MaxMemory is how many bytes the process should hold at most. A capture that would not fit keeps the rest of
 	// its columns in a temporary file. 0 means no bound.
 	MaxMemory int64
-	// Progress is called while the file is read: for the stages "read" and "unpack" with the bytes done so far, and at
-	// their end once more as "read: done" and "unpack: done"; for "read TABLE" with the rows. It may be nil, and is
-	// called from several goroutines.
-	Progress func(stage string, done int64)
-	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.
-	Nsys string
-	// Getenv reads the environment. Nil: os.Getenv.
-	Getenv func(string) string
+	// FileOptions are about the file, other than its content. Progress also gets "read" with the bytes done so far, and
+	// at its end "read: done", and "read TABLE" with the rows; it is called from several goroutines.
+	FileOptions
 }
 
-// input are the options of a file, other than those about its content.
-func (o *Options) input() source.Options {
-	return source.Options{Progress: o.Progress, Nsys: o.Nsys, Getenv: o.Getenv}
-}
-
-func (o *Options) progress(stage string, done int64) {
-	if o.Progress != nil {
-		o.Progress(stage, done)
-	}
-}
+// FileOptions say how a file is opened.
+type FileOptions = source.Options
 
 // Open loads the capture in path: an Nsight Systems SQLite export or a JSON trace of the PyTorch profiler, the same
 // compressed with gzip or zstd, or a report (.nsys-rep, .qdrep) if nsys is installed. The file is never changed and
 // nothing is created beside it; a scratch copy, if needed, is in the temporary folder and removed by Close. A file that
 // cannot be analysed is an *InputError.
 func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
-	in := source.NewInput(ctx, path, opt.input())
+	in := source.NewInput(ctx, path, opt.FileOptions)
 	defer in.Cleanup()
 	src, facts, err := rows(in)
 	if err != nil {

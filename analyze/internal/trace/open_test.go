@@ -186,7 +186,7 @@ func TestBadInputSaysWhatItIsAndWhatToDo(t *testing.T) {
 			writeFile(t, path, c.content)
 		}
 		before := folderState(t, dir)
-		_, err := Open(context.Background(), path, Options{Getenv: func(string) string { return "" }})
+		_, err := Open(context.Background(), path, Options{FileOptions: FileOptions{Getenv: func(string) string { return "" }}})
 		var input *InputError
 		if !errors.As(err, &input) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one sentence without a path that says %q", c.name, err, c.want)
@@ -219,7 +219,7 @@ func TestReportIsExportedByNsys(t *testing.T) {
 	args := filepath.Join(t.TempDir(), "args")
 	nsys := fakeNsys(t, `for a in "$@"; do echo "$a" >>`+args+`; done; cp `+sqlite+` "$7"`+"\n")
 	before := folderState(t, dir)
-	tr := openPath(t, path, Options{Getenv: func(k string) string { return map[string]string{"NSYS": nsys}[k] }})
+	tr := openPath(t, path, Options{FileOptions: FileOptions{Getenv: func(k string) string { return map[string]string{"NSYS": nsys}[k] }}})
 	if tr.Kernels.Len() != 3 || tr.File.Kind != "nsys-rep" {
 		t.Errorf("%d kernels, kind %s", tr.Kernels.Len(), tr.File.Kind)
 	}
@@ -230,7 +230,7 @@ func TestReportIsExportedByNsys(t *testing.T) {
 	sameState(t, before, folderState(t, dir))
 
 	failing := fakeNsys(t, "echo loading; echo 'Importer error: wrong version' >&2; exit 1\n")
-	_, err := Open(context.Background(), path, Options{Nsys: failing})
+	_, err := Open(context.Background(), path, Options{FileOptions: FileOptions{Nsys: failing}})
 	if err == nil || !strings.Contains(err.Error(), "Importer error: wrong version") {
 		t.Errorf("error = %v, want what nsys said", err)
 	}
@@ -240,7 +240,7 @@ func TestReportWithoutNsysNamesTheCommand(t *testing.T) {
 	emptyTemp(t)
 	t.Setenv("PATH", t.TempDir())
 	path := writeFile(t, filepath.Join(t.TempDir(), "it's.nsys-rep"), []byte("opaque"))
-	_, err := Open(context.Background(), path, Options{Getenv: func(string) string { return "" }})
+	_, err := Open(context.Background(), path, Options{FileOptions: FileOptions{Getenv: func(string) string { return "" }}})
 	want := `nsys export --type sqlite --lazy=false --force-overwrite=true --output 'it'\''s.sqlite' 'it'\''s.nsys-rep'`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error = %v, want the command %s", err, want)
@@ -268,7 +268,7 @@ func (e *endless) Scan(_ string, _ []string, each func([]cell) error) error {
 }
 
 func TestDescribe(t *testing.T) {
-	d, err := Describe(context.Background(), threeKernels().WriteTB(t), Options{})
+	d, err := Describe(context.Background(), threeKernels().WriteTB(t), FileOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

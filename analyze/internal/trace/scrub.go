@@ -96,8 +96,8 @@ type Shown struct {
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
 // numbers, without what payloads and events of plugins say. Names lose what looks like a token, and are written as
 // shown says. out must not exist; if there is an error, what is there is no capture.
-func Scrub(ctx context.Context, path, out string, shown Shown, opt Options) (done Scrubbed, err error) {
-	in := source.NewInput(ctx, path, opt.input())
+func Scrub(ctx context.Context, path, out string, shown Shown, opt FileOptions) (done Scrubbed, err error) {
+	in := source.NewInput(ctx, path, opt)
 	defer in.Cleanup()
 	if err := in.Resolve(); err != nil {
 		return done, err
@@ -122,8 +122,7 @@ func Scrub(ctx context.Context, path, out string, shown Shown, opt Options) (don
 		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
 	s.done.LeftColumns, s.done.LeftRows = map[string][]string{}, map[string]int64{}
 	if err := s.write(out, found); err != nil {
-		var w *writeError
-		if errors.As(err, &w) {
+		if w, ok := errors.AsType[*writeError](err); ok {
 			return done, w.error
 		}
 		if ctx.Err() != nil {
@@ -154,13 +153,7 @@ func scrubProfile(in *source.Input, out string, shown Shown) (done Scrubbed, err
 	}
 	defer f.Close()
 	s := &scrubber{shown: shown, kinds: map[string]secret.Kind{}}
-	device := func(name string) string {
-		if !safeValue(name) {
-			return ""
-		}
-		return name
-	}
-	names := kineto.Names{Kernel: s.work, Work: s.redact, Personal: s.personal, Device: device}
+	names := kineto.Names{Kernel: s.work, Work: s.redact, Personal: s.personal, Device: safe}
 	left := int64(0)
 	if s.done.Rows, left, err = kineto.Scrub(rd, f, names); err != nil {
 		if errors.Is(err, kineto.ErrForeign) {

@@ -211,22 +211,20 @@ func orNone(c *cell) int64 {
 	return int64(None)
 }
 
-// orNobody is orNone of an id that CUPTI writes as 2^32-1 if there is none.
-func orNobody(c *cell) int64 {
-	if v := orNone(c); v >= 0 && v < math.MaxUint32 {
-		return v
+// upTo is a number from 0 to most; anything else is None.
+func upTo(c *cell, most int64) int64 {
+	v, ok := c.Whole()
+	if !ok || v < 0 || v > most {
+		return int64(None)
 	}
-	return int64(None)
+	return v
 }
 
-// ident is a device, stream or context number; anything else is None.
-func ident(c *cell) int32 {
-	v, ok := c.Whole()
-	if !ok || v < 0 || v > math.MaxInt32 {
-		return None
-	}
-	return int32(v)
-}
+// orNobody is an id that CUPTI writes as 2^32-1 if there is none.
+func orNobody(c *cell) int64 { return upTo(c, math.MaxUint32-1) }
+
+// ident is a device, stream or context number.
+func ident(c *cell) int32 { return int32(upTo(c, math.MaxInt32)) }
 
 // extent is a size of a launch, never negative.
 func extent(c *cell) int32 {
@@ -258,22 +256,10 @@ func oddKind(kind *cell, n int64) bool {
 }
 
 // byteCount is the size of a copy or memset; what can be none counts as 0.
-func byteCount(c *cell) int64 {
-	v, _ := c.Whole()
-	if v < 0 || v > maxBytes {
-		return 0
-	}
-	return v
-}
+func byteCount(c *cell) int64 { return max(upTo(c, maxBytes), 0) }
 
 // small is a number from an enumeration.
-func small(c *cell) int16 {
-	v, ok := c.Whole()
-	if !ok || v < 0 || v > 1<<14 {
-		return -1
-	}
-	return int16(v)
-}
+func small(c *cell) int16 { return int16(upTo(c, 1<<14)) }
 
 // newEvents are the readers of the event tables, by role.
 func newEvents(l *loader) map[Role]*eventTable {

@@ -39,7 +39,7 @@ func TestIDsWrittenAsText(t *testing.T) {
 	}
 	wantStrings(t, "raw text", raw, "by id", "1")
 	safe := filepath.Join(t.TempDir(), "safe.sqlite")
-	if _, err := Scrub(context.Background(), path, safe, Shown{}, Options{}); err != nil {
+	if _, err := Scrub(context.Background(), path, safe, Shown{}, FileOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	wantStrings(t, "kernels of a scrubbed copy", kernelNames(openPath(t, safe, Options{})), "void first<int>(int)", "second", "third")

@@ -10,12 +10,12 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Facts are the properties of a trace file.
@@ -59,6 +59,7 @@ type exporter struct {
 	order  [][2]int64       // pid and tid of threads that are named, in the order of the file
 	pids   []int64          // of processes that called CUDA
 
+	messages lists.Numbering[message] // which stand for payloads until the rank of the program is known
 	memory   *spill.Arena
 	nameless map[moment]place   // rows without a correlation id
 	recorded map[int64]recorded // CUDA events, by the correlation id of the call that recorded each
@@ -333,7 +334,7 @@ func (x *exporter) annotation(e *event) {
 	}
 	said := cell{}
 	if m, ok := e.args.message(); ok {
-		said = text(m.pack())
+		said = integer(int64(x.messages.Of(m)))
 	}
 	sizes := cell{}
 	if e.args.sizes != "" {
@@ -418,17 +419,8 @@ func (x *exporter) tie(e *event) {
 	p.table.late[p.row] = e.id
 }
 
-// pack keeps a message in a cell until the rank of the program is known.
-func (m *message) pack() string {
-	return strings.Join([]string{strconv.FormatInt(m.size, 10), strconv.FormatInt(m.bytes, 10), m.group, m.ranks}, "\x00")
-}
-
-// payloadOf is a packed message as NCCL of that rank writes it into the payloads of NVTX.
-func payloadOf(packed string, rank int64) cell {
-	parts := strings.SplitN(packed, "\x00", 4)
-	size, _ := strconv.ParseInt(parts[0], 10, 64)
-	bytes, _ := strconv.ParseInt(parts[1], 10, 64)
-	m := message{size: size, bytes: bytes, group: parts[2], ranks: parts[3]}
+// payload is a message as NCCL of that rank writes it into the payloads of NVTX.
+func (m *message) payload(rank int64) cell {
 	b := make([]byte, payload.Head, payload.Head+32)
 	binary.LittleEndian.PutUint32(b[payload.Schema:], 1)
 	for _, v := range []uint64{m.communicator(), uint64(m.rank(rank)), uint64(m.size), uint64(m.bytes)} {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -84,8 +85,8 @@ func (x *exporter) source(about *about) *Source {
 	if t := s.tables[ranges]; t != nil {
 		at := t.place("binaryData")
 		for i, shape := range t.shapes {
-			if packed := shape[at].S; packed != "" {
-				t.shapes[i][at] = payloadOf(packed, about.rank)
+			if said := shape[at]; said.Kind == pages.Int {
+				t.shapes[i][at] = x.messages.Keys[said.Bits].payload(about.rank)
 			}
 		}
 		for i, field := range []string{"NCCL communicator ID", "Rank", "No. of ranks", payload.MessageSize} {

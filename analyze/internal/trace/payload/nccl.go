@@ -51,18 +51,12 @@ type Fields map[[2]int64][]field
 // widths are the bytes of a number by its type in a schema.
 var widths = map[int64]int64{5: 4, 18: 8, 22: 8}
 
-// wanted reports whether payloads are read for a field of this name.
-func wanted(name string) bool {
-	switch name {
-	case fieldComm, fieldRank, fieldWorld, fieldRoot, fieldPeer, MessageSize:
-		return true
-	}
-	return false
-}
+// wanted are the fields that payloads are read for.
+var wanted = []string{fieldComm, fieldRank, fieldWorld, fieldRoot, fieldPeer, MessageSize}
 
 // Add notes where a schema has a field that is wanted.
 func (f Fields) Add(domain, schema, kind, offset int64, name string) {
-	if bytes := widths[kind]; wanted(name) && bytes > 0 && offset >= 0 && offset < 1<<16 {
+	if bytes := widths[kind]; slices.Contains(wanted, name) && bytes > 0 && offset >= 0 && offset < 1<<16 {
 		key := [2]int64{domain, schema}
 		if x := (field{strings.Clone(name), offset, bytes}); !slices.Contains(f[key], x) {
 			f[key] = append(f[key], x)

@@ -38,7 +38,7 @@ func (in *Input) export(name string) error {
 	if err != nil {
 		return err
 	}
-	in.opt.progress("export", 0)
+	in.opt.Report("export", 0)
 	abs, err := filepath.Abs(in.path)
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ type Options struct {
 	Getenv func(string) string
 }
 
-func (o *Options) progress(stage string, done int64) {
+// Report calls Progress, if there is one.
+func (o *Options) Report(stage string, done int64) {
 	if o.Progress != nil {
 		o.Progress(stage, done)
 	}
@@ -51,24 +52,20 @@ type Input struct {
 	opt  Options
 	temp string // scratch folder, if one was needed
 
-	alone    bool   // no log belongs to the file
-	packing  string // of JSON that is not unpacked: gzip or zstd
-	resolved bool
+	alone   bool   // no log belongs to the file
+	packing string // of JSON that is not unpacked: gzip or zstd
 }
 
 // PyTorch is the kind of a file that the PyTorch profiler wrote.
 const PyTorch = "pytorch-profiler"
 
-// NewInput names a file; nothing is done with it until [Input.Open]. Cleanup must follow.
+// NewInput names a file; nothing is done with it until [Input.Resolve]. Cleanup must follow.
 func NewInput(ctx context.Context, path string, opt Options) *Input {
 	return &Input{ctx: ctx, path: path, opt: opt, File: File{Name: filepath.Base(path), Kind: "nsys-sqlite"}}
 }
 
-// Open makes the input a plain SQLite file and opens it.
+// Open opens an input that is resolved.
 func (in *Input) Open() (*SQL, error) {
-	if err := in.Resolve(); err != nil {
-		return nil, err
-	}
 	if in.File.Kind == PyTorch {
 		return nil, in.Fail("is a trace of the PyTorch profiler, which this command does not take",
 			"name an export of Nsight Systems", nil)
@@ -86,15 +83,6 @@ func (in *Input) Open() (*SQL, error) {
 
 // Context is what reading the input stops with.
 func (in *Input) Context() context.Context { return in.ctx }
-
-// Resolve unpacks or exports the input, and finds out what it is: File.Kind.
-func (in *Input) Resolve() error {
-	if in.resolved {
-		return nil
-	}
-	in.resolved = true
-	return in.resolve()
-}
 
 // JSON opens an input that is JSON for reading; one that is packed is unpacked on the way. Size is then what was read.
 func (in *Input) JSON() (io.ReadCloser, error) {
@@ -203,13 +191,14 @@ func (in *Input) noScratch(err error) error {
 
 // unwritten tells an error of the scratch copy from one of the input.
 func unwritten(err error) bool {
-	var path *fs.PathError
-	return errors.As(err, &path) && path.Op != "read"
+	path, ok := errors.AsType[*fs.PathError](err)
+	return ok && path.Op != "read"
 }
 
 const sqliteMagic = "SQLite format 3\x00"
 
-func (in *Input) resolve() error {
+// Resolve makes the input a plain SQLite file, which it unpacks or exports, or leaves it JSON: File.Kind says which.
+func (in *Input) Resolve() error {
 	name := strings.ToLower(in.File.Name)
 	for depth := 0; ; depth++ {
 		info, err := os.Stat(in.path)
@@ -230,6 +219,8 @@ func (in *Input) resolve() error {
 		if err != nil {
 			return in.Fail("cannot be read", "", errors.Unwrap(err))
 		}
+		packer := packed(head)
+		ends, known := packedEnds[packer]
 		switch {
 		case len(head) == 0:
 			return in.Fail("is empty", "export the capture again", nil)
@@ -242,16 +233,14 @@ func (in *Input) resolve() error {
 			return in.checkHeader(head, info.Size())
 		case bytes.HasPrefix([]byte(sqliteMagic), head):
 			return in.Fail("is a truncated SQLite file", "copy or export it again", nil)
-		case bytes.HasPrefix(head, []byte{0x1f, 0x8b}) && in.holdsJSON("gzip"):
-			in.File.Kind, in.packing = PyTorch, "gzip"
+		case known && in.holdsJSON(packer):
+			in.File.Kind, in.packing = PyTorch, packer
 			return nil
-		case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) && in.holdsJSON("zstd"):
-			in.File.Kind, in.packing = PyTorch, "zstd"
-			return nil
-		case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-			err, name = in.unpack("gzip"), strings.TrimSuffix(name, ".gz")
-		case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-			err, name = in.unpack("zstd"), strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".zstd")
+		case known:
+			err = in.unpack(packer)
+			for _, end := range ends {
+				name = strings.TrimSuffix(name, end)
+			}
 		case strings.HasSuffix(name, ".nsys-rep"), strings.HasSuffix(name, ".qdrep"):
 			err, name = in.export(name), "export.sqlite"
 		case strings.HasSuffix(name, ".qdstrm"):
@@ -267,9 +256,8 @@ func (in *Input) resolve() error {
 		case strings.HasSuffix(name, ".xplane.pb"):
 			return in.Fail("is a profile of XLA (xplane.pb), which explain does not read",
 				"capture the program with nsys, or a PyTorch program with torch.profiler and name its trace.json", nil)
-		case packed(head) != "":
-			return in.Fail("is packed with "+packed(head), "unpack it, and name the .sqlite or .nsys-rep that is in it",
-				nil)
+		case packer != "":
+			return in.Fail("is packed with "+packer, "unpack it, and name the .sqlite or .nsys-rep that is in it", nil)
 		default:
 			return in.Fail("is not an Nsight Systems export",
 				"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
@@ -280,11 +268,13 @@ func (in *Input) resolve() error {
 	}
 }
 
-// packed names the packer of a file that explain does not unpack, by its first bytes. Artifacts of a CI run come as
-// zip.
+// packedEnds are the ends of names of files that are unpacked here, by packer.
+var packedEnds = map[string][]string{"gzip": {".gz"}, "zstd": {".zst", ".zstd"}}
+
+// packed names the packer of a file by its first bytes. Artifacts of a CI run come as zip.
 func packed(head []byte) string {
-	for magic, name := range map[string]string{"PK\x03\x04": "zip", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
-		"7z\xbc\xaf\x27\x1c": "7-Zip"} {
+	for magic, name := range map[string]string{"\x1f\x8b": "gzip", "\x28\xb5\x2f\xfd": "zstd", "PK\x03\x04": "zip",
+		"BZh": "bzip2", "\xfd7zXZ\x00": "xz", "7z\xbc\xaf\x27\x1c": "7-Zip"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
 			return name
 		}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"os"
 	"strings"
 
@@ -41,11 +42,7 @@ func (s *Paged) GiveUp() *SQL {
 
 // Close ends reading.
 func (s *Paged) Close() error {
-	err := s.SQL.Close()
-	if e := s.f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(s.SQL.Close(), s.f.Close())
 }
 
 // Tables is that of SQLite.

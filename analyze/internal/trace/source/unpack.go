@@ -14,17 +14,14 @@ import (
 )
 
 // unpacker reads what a file packed with gzip or zstd holds.
-func (in *Input) unpacker(kind string, src io.Reader) (io.Reader, error) {
+func (in *Input) unpacker(kind string, src io.Reader) (z io.Reader, err error) {
 	if kind == "gzip" {
-		z, err := gzip.NewReader(src)
-		if err != nil {
-			return nil, in.Fail("is not valid gzip", "copy it again", err)
-		}
-		return z, nil
+		z, err = gzip.NewReader(src)
+	} else {
+		z, err = zstd.NewReader(src, zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderConcurrency(1))
 	}
-	z, err := zstd.NewReader(src, zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderConcurrency(1))
 	if err != nil {
-		return nil, in.Fail("is not valid zstd", "copy it again", err)
+		return nil, in.Fail("is not valid "+kind, "copy it again", err)
 	}
 	return z, nil
 }
@@ -64,9 +61,8 @@ func (in *Input) unpack(kind string) error {
 		if e := in.ctx.Err(); e != nil {
 			return e
 		}
-		var beyond *limit.Error
-		switch {
-		case errors.As(err, &beyond):
+		switch beyond, is := errors.AsType[*limit.Error](err); {
+		case is:
 			return in.Fail("is not unpacked: it is "+beyond.Error(),
 				"a capture of that size needs room in TMPDIR; unpack it yourself if it is one", nil)
 		case unwritten(err):
@@ -74,7 +70,7 @@ func (in *Input) unpack(kind string) error {
 		}
 		return in.Fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
 	}
-	in.opt.progress("unpack: done", done)
+	in.opt.Report("unpack: done", done)
 	in.path = path
 	return nil
 }
@@ -97,6 +93,6 @@ func (t *tracked) Read(b []byte) (int, error) {
 	if t.size != nil {
 		*t.size = t.done
 	}
-	t.in.opt.progress(t.stage, t.done)
+	t.in.opt.Report(t.stage, t.done)
 	return n, err
 }
