@@ -96,9 +96,8 @@ func (l Limit) ReadFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	b, err := io.ReadAll(l.Reader(f))
-	var beyond *Error
-	if errors.As(err, &beyond) {
-		return nil, fmt.Errorf("%s is %w", path, err)
+	if beyond, is := errors.AsType[*Error](err); is {
+		return nil, fmt.Errorf("%s is %w", path, beyond)
 	}
 	return b, err
 }

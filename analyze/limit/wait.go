@@ -33,6 +33,6 @@ func Late(who string, waited time.Duration) error { return &lateError{who, waite
 
 // IsLate reports whether an error is from [Late]. Nothing follows from it about what was asked.
 func IsLate(err error) bool {
-	var late *lateError
-	return errors.As(err, &late)
+	_, late := errors.AsType[*lateError](err)
+	return late
 }

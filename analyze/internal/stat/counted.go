@@ -63,12 +63,9 @@ func (c Counted) Sum() (sum int64) {
 }
 
 // Under is how many observations are less than limit.
-func (c Counted) Under(limit int64) (n int64) {
+func (c Counted) Under(limit int64) int64 {
 	at, _ := slices.BinarySearch(c.Values, limit)
-	for _, k := range c.Counts[:at] {
-		n += k
-	}
-	return n
+	return lists.Total(c.Counts[:at])
 }
 
 // Summary describes the observations exactly as [Summarize] does for the whole sample; nil if there are none.
@@ -88,7 +85,7 @@ func (c Counted) Summary() *report.Summary {
 		m.addTotal(low, high)
 		u := uint64(max(v, -v))
 		high, low = bits.Mul64(u, u)
-		m.addMany(low, high, n)
+		m.addSquares(low, high, n)
 	}
 	mean, sd := m.moments()
 	var ends []int64 // rank after the last observation of each value
@@ -107,17 +104,6 @@ func (c Counted) Summary() *report.Summary {
 	}
 	return &report.Summary{N: m.n, Min: float64(c.Values[0]), Max: float64(c.Values[len(c.Values)-1]),
 		P50: percentile(0.5), P90: percentile(0.9), P99: percentile(0.99), Mean: mean, Stddev: sd}
-}
-
-// addMany adds a square n times.
-func (m *sums) addMany(low, high, n uint64) {
-	h1, l1 := bits.Mul64(low, n)
-	h2, l2 := bits.Mul64(high, n)
-	middle, carry := bits.Add64(h1, l2, 0)
-	var c uint64
-	m.squares[0], c = bits.Add64(m.squares[0], l1, 0)
-	m.squares[1], c = bits.Add64(m.squares[1], middle, c)
-	m.squares[2] += h2 + carry + c
 }
 
 // Histogram counts the observations in log-spaced bins.

@@ -24,12 +24,12 @@ func (m *sums) add(s Sample) {
 		high += carry
 	}
 	m.addTotal(total, 0)
-	m.addSquares(low, high)
+	m.addSquares(low, high, 1)
 	for _, v := range s.wide {
 		m.addTotal(uint64(v), uint64(v>>63))
 		u := uint64(max(v, -v)) // also of the least int64
 		high, low := bits.Mul64(u, u)
-		m.addSquares(low, high)
+		m.addSquares(low, high, 1)
 	}
 }
 
@@ -39,11 +39,15 @@ func (m *sums) addTotal(low, high uint64) {
 	m.total[1] += high + carry
 }
 
-func (m *sums) addSquares(low, high uint64) {
-	var carry uint64
-	m.squares[0], carry = bits.Add64(m.squares[0], low, 0)
-	m.squares[1], carry = bits.Add64(m.squares[1], high, carry)
-	m.squares[2] += carry
+// addSquares adds a square, or a sum of squares, n times.
+func (m *sums) addSquares(low, high, n uint64) {
+	h1, l1 := bits.Mul64(low, n)
+	h2, l2 := bits.Mul64(high, n)
+	middle, carry := bits.Add64(h1, l2, 0)
+	var c uint64
+	m.squares[0], c = bits.Add64(m.squares[0], l1, 0)
+	m.squares[1], c = bits.Add64(m.squares[1], middle, c)
+	m.squares[2] += h2 + carry + c
 }
 
 // moments are the mean, total over count, and the population standard deviation around it: the root of n times the sum

@@ -76,32 +76,24 @@ func (in *Input) Open() (io.ReadCloser, error) {
 		f.Close()
 		return nil, err
 	}
-	most := limit.Evidence.Unpacked(in.Bytes)
+	var z io.Reader
 	switch {
 	case bytes.HasPrefix(magic[:n], []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			f.Close()
-			return nil, err
-		}
-		return unpacked{most.Reader(z), func() error { return errors.Join(z.Close(), f.Close()) }}, nil
+		z, err = gzip.NewReader(f)
 	case bytes.Equal(magic[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
-		if err != nil {
-			f.Close()
-			return nil, err
-		}
-		return unpacked{most.Reader(z), func() error { z.Close(); return f.Close() }}, nil
+		z, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	default:
+		return f, nil
 	}
-	return f, nil
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{limit.Evidence.Unpacked(in.Bytes).Reader(z), f}, nil
 }
-
-type unpacked struct {
-	io.Reader
-	close func() error
-}
-
-func (u unpacked) Close() error { return u.close() }
 
 // Each opens the files one after the other and calls read with each. An error names its file.
 func Each(ctx context.Context, files []Input, read func(in *Input, r io.Reader) error) error {

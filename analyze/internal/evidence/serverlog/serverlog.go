@@ -192,12 +192,6 @@ func (d *Data) differ() string {
 			}
 		}
 	}
-	number := func(v int64) string {
-		if v == 0 {
-			return ""
-		}
-		return fmt.Sprint(v)
-	}
 	text("engine", func(s *Start) string { return s.Engine })
 	text("version", func(s *Start) string { return s.Version })
 	text("model", func(s *Start) string { return s.Model })

@@ -121,14 +121,16 @@ func newStart() *Start {
 		WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock, ranks: map[string]*rankSums{}}
 }
 
+// number is a number that the log states; empty if it states none.
+func number(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 // settings are the switches of the server, as one text; empty if the log states none.
 func (s *Start) settings() string {
-	number := func(n int64) string {
-		if n <= 0 {
-			return ""
-		}
-		return strconv.FormatInt(n, 10)
-	}
 	var parts []string
 	for _, x := range [][2]string{{"attention", s.AttentionBackend}, {"chunked prefill", s.ChunkedPrefill}, {"prefix caching", s.PrefixCaching},
 		{"eager", s.Eager}, {"graphs", s.GraphMode}, {"KV cache", s.KVDType}, {"batched tokens", number(s.MaxBatchedTokens)},
