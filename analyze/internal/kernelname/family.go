@@ -111,31 +111,12 @@ func isTile(part string) bool {
 	return crosses > 0
 }
 
-// Libraries a kernel can come from.
+// Libraries whose kernels are read in a way of their own.
 const (
-	libNCCL       = "nccl"
-	libNVSHMEM    = "nvshmem"
-	libDeepEP     = "deepep"
-	libCUBLAS     = "cublas"
-	libCUTLASS    = "cutlass"
-	libCUDNN      = "cudnn"
-	libFlashInfer = "flashinfer"
-	libFlashAttn  = "flash-attention"
-	libFlashMLA   = "flash-mla"
-	libDeepGEMM   = "deepgemm"
-	libMarlin     = "marlin"
-	libTRTLLM     = "tensorrt-llm"
-	libVLLM       = "vllm"
-	libSGLang     = "sglang"
-	libATen       = "aten"
-	libCUB        = "cub"
-	libNVFuser    = "nvfuser"
-	libCuPy       = "cupy"
-	libInductor   = "triton-inductor"
-	libTritonJIT  = "triton-jit" // a bare lower_snake name: most likely @triton.jit
-	libTensile    = "tensile"
-	libCUDA       = "cuda" // copies and sets of the driver itself
-	libUnknown    = "unknown"
+	libNCCL      = "nccl"
+	libInductor  = "triton-inductor"
+	libTritonJIT = "triton-jit" // a bare lower_snake name: most likely @triton.jit
+	libATen      = "aten"
 )
 
 // libraries in order: the first that matches wins. A library inside another's wrapper comes before the wrapper:
@@ -146,28 +127,28 @@ var libraries = []struct {
 	any patterns
 }{
 	{libNCCL, parsePatterns("^nccl ~rccl")},
-	{libCUDA, parsePatterns("[cuda ^memcpy ^memset __amd_rocclr_")},
+	{"cuda", parsePatterns("[cuda ^memcpy ^memset __amd_rocclr_")},
 	{libInductor,
 		parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_split_scan ^triton__ ^triton_#")},
 	{libTritonJIT, parsePatterns("matmul_ogs")},
-	{libNVFuser, parsePatterns("~nvfuser_")},
-	{libCuPy, parsePatterns("^cupy_")},
-	{libDeepEP, parsePatterns("deep_ep:: deepep")},
-	{libNVSHMEM, parsePatterns("nvshmem")},
-	{libFlashInfer, parsePatterns("flashinfer")},
-	{libTRTLLM, parsePatterns("tensorrt_llm trtllm fmhasm fmha_v2_ ^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx moe::dev:: xqa mmha userbuffers")},
-	{libVLLM, parsePatterns("~vllm")},
-	{libMarlin, parsePatterns("marlin")},
-	{libDeepGEMM, parsePatterns("deep_gemm deepgemm")},
-	{libFlashMLA, parsePatterns("flash_mla flash_fwd_splitkv_mla flash_fwd_mla splitkv_mla")},
-	{libFlashAttn, parsePatterns("~flash:: ~flash_fwd flash_bwd flashattn flashattention flash_attn")},
-	{libSGLang, parsePatterns("~sgl ~sglang")},
-	{libCUDNN, parsePatterns("cudnn xmma_fprop implicit_convolve xmma_dgrad xmma_wgrad")},
-	{libCUBLAS, parsePatterns("nvjet cublas gemvx:: gemv2 gemvnsp gemvt ~gemmsn_ ^ampere_ ^volta_ ^turing_ ^maxwell_ ^hopper_ xmma_gemm splitkreduce_kernel dot_kernel reduce_1block_kernel")},
+	{"nvfuser", parsePatterns("~nvfuser_")},
+	{"cupy", parsePatterns("^cupy_")},
+	{"deepep", parsePatterns("deep_ep:: deepep")},
+	{"nvshmem", parsePatterns("nvshmem")},
+	{"flashinfer", parsePatterns("flashinfer")},
+	{"tensorrt-llm", parsePatterns("tensorrt_llm trtllm fmhasm fmha_v2_ ^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx moe::dev:: xqa mmha userbuffers")},
+	{"vllm", parsePatterns("~vllm")},
+	{"marlin", parsePatterns("marlin")},
+	{"deepgemm", parsePatterns("deep_gemm deepgemm")},
+	{"flash-mla", parsePatterns("flash_mla flash_fwd_splitkv_mla flash_fwd_mla splitkv_mla")},
+	{"flash-attention", parsePatterns("~flash:: ~flash_fwd flash_bwd flashattn flashattention flash_attn")},
+	{"sglang", parsePatterns("~sgl ~sglang")},
+	{"cudnn", parsePatterns("cudnn xmma_fprop implicit_convolve xmma_dgrad xmma_wgrad")},
+	{"cublas", parsePatterns("nvjet cublas gemvx:: gemv2 gemvnsp gemvt ~gemmsn_ ^ampere_ ^volta_ ^turing_ ^maxwell_ ^hopper_ xmma_gemm splitkreduce_kernel dot_kernel reduce_1block_kernel")},
 	{libATen, parsePatterns("at::native at_cuda_detail at::cuda ~aten cunn_ vectorized_elementwise_kernel unrolled_elementwise_kernel elementwise_kernel ^reduce_kernel catarraybatchedcopy softmax_warp_ distribution_elementwise multi_tensor_apply indexing_backward")},
-	{libCUTLASS, parsePatterns("cutlass cute::")},
-	{libCUB, parsePatterns("~cub:: thrust:: deviceradixsort devicescan devicereduce")},
-	{libTensile, parsePatterns("~cijk_")},
+	{"cutlass", parsePatterns("cutlass cute::")},
+	{"cub", parsePatterns("~cub:: thrust:: deviceradixsort devicescan devicereduce")},
+	{"tensile", parsePatterns("~cijk_")},
 }
 
 // library returns the author of the kernel, as far as the name tells.
@@ -180,7 +161,7 @@ func (v view) library() string {
 	if isJITName(v.name) {
 		return libTritonJIT
 	}
-	return libUnknown
+	return "unknown"
 }
 
 // Collectives that communication kernels perform.

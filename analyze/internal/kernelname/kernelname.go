@@ -70,7 +70,7 @@ const (
 type Info struct {
 	Category   Category
 	Weak       bool   // Category comes only from a word that other kernels also have
-	Library    string // who wrote it: a Lib constant
+	Library    string // who wrote it, see libraries
 	Component  string // a Comp constant; a kernel fused of several parts has its first
 	Comm       bool   // Category is Comm
 	Collective string // AllReduce, AllGather, …: a Coll constant; "" unless Comm

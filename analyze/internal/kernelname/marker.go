@@ -43,32 +43,17 @@ func mayMark(text string) bool {
 	if len(text) < len("LLM@x") {
 		return false
 	}
-	switch text[0] {
-	case 'e':
-		return text[1] == 'x' && text[2] == 'e' && text[3] == 'c' || text[1] == 'a' && text[2] == 'g'
-	case 's':
-		return text[1] == 't' && text[2] == 'e' && text[3] == 'p' && text[4] == '['
-	case 'p':
-		return text[1] == 'r' && text[2] == 'e' && text[3] == 'f'
-	case 'd':
-		return text[1] == 'e' && text[2] == 'c' && text[3] == 'o' ||
-			text[1] == 'u' && text[2] == 'm' && text[3] == 'm' ||
-			text[1] == 'r' && text[2] == 'a' && text[3] == 'f' || text[1] == 's' && text[2] == 'p' && text[3] == 'a'
-	case 'L':
-		return text[1] == 'L' && text[2] == 'M' && text[3] == '@'
-	case 'P':
-		return text[1] == 'r' && text[2] == 'o' && text[3] == 'f'
-	case '[':
-		return text[1] == 'E' && text[2] == 'x'
-	case '_':
-		return text[1] == 'f' && text[2] == 'o' && text[3] == 'r'
-	case 'B':
-		return len(text) > 5 && text[:5] == "Batch" && strings.IndexByte("DJPV", text[5]) >= 0
-	case '{':
-		return text[1] == '\'' && text[2] == 'M' && text[3] == 'o'
+	for _, begin := range markers[text[0]] {
+		if strings.HasPrefix(text, begin) {
+			return true
+		}
 	}
 	return false
 }
+
+// markers are how markers begin, by their first byte.
+var markers = [256][]string{'e': {"exec", "eag"}, 's': {"step["}, 'p': {"pref"}, 'd': {"deco", "dumm", "draf", "dspa"},
+	'L': {"LLM@"}, 'P': {"Prof"}, '[': {"[Ex"}, '_': {"_for"}, 'B': {"BatchD", "BatchJ", "BatchP", "BatchV"}, '{': {"{'Mo"}}
 
 // ParseMarker reads the step markers that engines emit:
 //

@@ -6,7 +6,7 @@ import (
 )
 
 func (r *rule) matches(v *view) bool {
-	words := func(p wordPattern) bool { return p.in(v) }
+	words := func(p pattern) bool { return p.inWords(v) }
 	return (r.any.in(v.text) || slices.ContainsFunc(r.words, words)) && !r.not.in(v.text) && (r.raw == nil || r.raw.in(v.raw))
 }
 
@@ -127,10 +127,10 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 // parseWords reads patterns of whole words: "mega_moe" matches these words in sequence, "attn*" a word that begins so,
 // "*attn" a word that ends so, and "chunk&fwd" a name with both. "^" binds to the first word of the function's own
 // name.
-func parseWords(s string) []wordPattern {
-	var out []wordPattern
+func parseWords(s string) patterns {
+	var out patterns
 	for field := range strings.FieldsSeq(s) {
-		var p wordPattern
+		var p pattern
 		for lit := range strings.SplitSeq(field, "&") {
 			lit, first := strings.CutPrefix(lit, "^")
 			lit, begins := strings.CutSuffix(lit, "*")
@@ -141,24 +141,21 @@ func parseWords(s string) []wordPattern {
 			if !ends {
 				lit = "_" + lit
 			}
-			p = append(p, wordPart{lit: lit, first: first})
+			p = append(p, part{lit: lit, start: first})
 		}
 		out = append(out, p)
 	}
 	return out
 }
 
-// wordPattern matches if all its parts are found, in any order.
-type wordPattern []wordPart
-
-type wordPart struct {
-	lit   string
-	first bool // at the start of the function's own name
-}
-
-func (p wordPattern) in(v *view) bool {
+// inWords reports whether a pattern of parseWords matches.
+func (p pattern) inWords(v *view) bool {
 	for _, q := range p {
-		if q.first && !strings.HasPrefix(v.base, q.lit) || !q.first && !strings.Contains(v.words, q.lit) {
+		text := v.words
+		if q.start {
+			text = v.base
+		}
+		if !q.in(text) {
 			return false
 		}
 	}

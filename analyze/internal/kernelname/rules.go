@@ -11,9 +11,9 @@ type rule struct {
 	cat      Category
 	comp     string // component, if it is not the category's own
 	any, not patterns
-	raw      patterns      // of the original name, before casts were dropped; nil: any name
-	words    []wordPattern // of whole words of the kernel's own name, in either spelling
-	weak     bool          // of words that other kernels have too
+	raw      patterns // of the original name, before casts were dropped; nil: any name
+	words    patterns // of whole words of the kernel's own name, in either spelling
+	weak     bool     // of words that other kernels have too
 }
 
 // The rules in order: the first that matches wins. Order and exceptions avoid mistakes of the engines' own classifiers.

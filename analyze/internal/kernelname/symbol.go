@@ -112,14 +112,8 @@ func (y symbol) unwrap() symbol {
 // ownName returns the kernel's name with its namespaces but without template arguments, and the name alone. For a
 // generic entry point they are those of the kernel that it runs.
 func ownName(s string) (head, base string) {
-	y := parseSymbol(s)
-	for range 3 {
-		if len(y.args) == 0 || !isWrapper(y.base) || y.args[0] == "" || isDigit(y.args[0][0]) {
-			break
-		}
-		s = y.args[0]
-		y = parseSymbol(s)
-	}
+	y := parseSymbol(s).unwrap()
+	s = y.text
 	if i := lambdaAt(s); i >= 0 {
 		s = s[:i]
 	}

@@ -54,6 +54,14 @@ func listed(list []string, s string) string {
 	return ""
 }
 
+// listedOrOther is a word if a list has it, "other" if not; empty for the word that says none.
+func listedOrOther(list []string, s, none string) string {
+	if s == "" || s == none {
+		return ""
+	}
+	return cmp.Or(listed(list, s), "other")
+}
+
 var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc",
 	"float8_e4m3fn", "float8_e5m2", "uint8", "int8", "fp4_e2m1", "nvfp4"}
 
@@ -66,12 +74,7 @@ var quantizations = []string{"aqlm", "awq", "deepspeedfp", "tpu_int8", "fp8", "p
 	"quark", "moe_wna16", "torchao", "auto-round", "rtn", "inc", "mxfp4", "mxfp8", "petit_nvfp4", "nvfp4", "w8a8_fp8",
 	"w8a8_int8", "w4afp8", "qoq", "blockwise_int8", "squeezellm", "cpu_awq", "cpu_gptq"}
 
-func quantization(s string) string {
-	if s == "" || s == "None" {
-		return ""
-	}
-	return cmp.Or(listed(quantizations, s), "other")
-}
+func quantization(s string) string { return listedOrOther(quantizations, s, "None") }
 
 var attentionBackends = []string{"FLASH_ATTN", "FLASHINFER", "XFORMERS", "TRITON_ATTN", "TRITON_ATTN_VLLM_V1",
 	"FLASH_ATTN_VLLM_V1", "FLEX_ATTENTION", "FLASHMLA", "FLASHMLA_SPARSE", "CUTLASS_MLA",
@@ -110,11 +113,7 @@ var specMethods = []string{"ngram", "eagle", "eagle3", "mtp", "deepseek_mtp", "m
 	"glm4_moe_mtp", "longcat_flash_mtp"}
 
 func specMethod(s string) string {
-	s = strings.ToLower(s)
-	if s == "" || s == "none" {
-		return ""
-	}
-	return cmp.Or(listed(specMethods, s), "other")
+	return listedOrOther(specMethods, strings.ToLower(s), "none")
 }
 
 var architectureEnds = []string{"ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification",

@@ -6,6 +6,7 @@
 package kineto
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -233,7 +234,7 @@ func (x *exporter) span(e *event) {
 		x.work(e, kernels, integer(x.textID(e.name)),
 			integer(e.args.grid[0]), integer(e.args.grid[1]), integer(e.args.grid[2]),
 			integer(e.args.block[0]), integer(e.args.block[1]), integer(e.args.block[2]),
-			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)), numbered(e.args.graph),
+			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)), known(cmp.Or(e.args.graph, -1)),
 			known(e.args.occupancy))
 	case memcpy:
 		kind, from, to := copyOf(e.name)
@@ -426,5 +427,5 @@ func (m *message) payload(rank int64) cell {
 	for _, v := range []uint64{m.communicator(), uint64(m.rank(rank)), uint64(m.size), uint64(m.bytes)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	return cell{Kind: blobKind, S: string(b)}
+	return cell{Kind: pages.Blob, S: string(b)}
 }

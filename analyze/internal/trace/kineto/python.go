@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -100,7 +101,7 @@ func (x *pythonSampler) sample(thread int64, calls []pythonCall, first, every in
 		for i := len(open) - 1; i >= 0; i-- {
 			frames = append(frames, x.frame(open[i].function))
 		}
-		x.mark(at, thread, cell{}, cell{Kind: blobKind, S: string(payload.OfPython(frames))}, mark)
+		x.mark(at, thread, cell{}, cell{Kind: pages.Blob, S: string(payload.OfPython(frames))}, mark)
 	}
 }
 

@@ -13,22 +13,12 @@ import (
 
 type cell = pages.Cell
 
-const blobKind = pages.Blob
-
 func integer(v int64) cell { return pages.IntCell(v) }
 func text(s string) cell   { return pages.TextCell(s) }
 
 // known is NULL for -1.
 func known(v int64) cell {
 	if v < 0 {
-		return cell{}
-	}
-	return integer(v)
-}
-
-// numbered is NULL for a thing without a number from 1 on.
-func numbered(v int64) cell {
-	if v < 1 {
 		return cell{}
 	}
 	return integer(v)
