@@ -33,9 +33,6 @@ const maxPasses = 4
 // returned unchanged, without the white space around it.
 func Canonical(name string) string {
 	prev := strings.TrimSpace(name)
-	if !mayChange(prev) {
-		return prev
-	}
 	for range maxPasses {
 		next := strings.TrimSpace(canonicalPass(prev))
 		if next == prev {
@@ -47,18 +44,6 @@ func Canonical(name string) string {
 		prev = next
 	}
 	return strings.TrimSpace(name)
-}
-
-// mayChange reports whether a pass can change s: plain identifiers that
-// end in no digit and hold no address are canonical already.
-func mayChange(s string) bool {
-	for i := range len(s) {
-		if !isWord(s[i]) {
-			return true
-		}
-	}
-	return strings.Contains(s, "0x") || strings.Contains(s, "0X") || s == "const" || s == "void" ||
-		s != "" && strings.IndexByte("0123456789cde", s[len(s)-1]) >= 0
 }
 
 // canonicalPass writes name once from left to right, in time linear in its length.

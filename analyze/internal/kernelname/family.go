@@ -81,9 +81,6 @@ func fmhaType(name string) string {
 
 // trimTiles drops the parts of a flat name that give a tile's shape.
 func trimTiles(name string) string {
-	if !strings.Contains(name, "x") {
-		return name
-	}
 	kept := make([]string, 0, 8)
 	for part := range strings.SplitSeq(name, "_") {
 		if !isTile(part) {

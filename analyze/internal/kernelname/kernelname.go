@@ -136,9 +136,6 @@ func told(canonical string) string {
 	if i := strings.Index(canonical, "_object_at_"); i > 0 {
 		canonical = canonical[:i]
 	}
-	if !strings.Contains(canonical, "emma") {
-		return canonical
-	}
 	return gemma.Replace(canonical)
 }
 

@@ -96,9 +96,6 @@ func tagLen(s string) int {
 
 // stripTags removes what tagLen finds.
 func stripTags(s string) string {
-	if !strings.Contains(s, seq) && !strings.Contains(s, opID) {
-		return s
-	}
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		if n := tagLen(s[i:]); n > 0 {

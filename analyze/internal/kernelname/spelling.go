@@ -39,12 +39,7 @@ func isCast(s string, open, end int) bool {
 	if inner == "" || isDigit(inner[0]) {
 		return false
 	}
-	for i := range len(inner) {
-		if c := inner[i]; !isWord(c) && strings.IndexByte(": <>*&,", c) < 0 {
-			return false
-		}
-	}
-	return true
+	return run(inner, func(c byte) bool { return isWord(c) || strings.IndexByte(": <>*&,", c) >= 0 }) == len(inner)
 }
 
 // instanceNumber returns N of a leading "(instance N)".
@@ -65,9 +60,6 @@ func trimNumber(w string) string {
 
 // trimAddresses replaces each 0x… that starts a part of w by "#".
 func trimAddresses(w string) string {
-	if !strings.Contains(w, "0x") && !strings.Contains(w, "0X") {
-		return w
-	}
 	var b strings.Builder
 	for i := 0; i < len(w); {
 		n := addressLen(w[i:])
@@ -169,9 +161,6 @@ func Unqualified(name string) string { return unqualify(Canonical(name)) }
 // unqualify drops each "ident::" and "<unnamed>::" that qualifies an
 // identifier. A function that encloses a lambda is not a qualifier.
 func unqualify(c string) string {
-	if !strings.Contains(c, "::") {
-		return c
-	}
 	out := make([]byte, 0, len(c))
 	for i := 0; i < len(c); {
 		if strings.HasPrefix(c[i:], anonymous+"::") && !isWordAt(c, i-1) {
@@ -198,9 +187,6 @@ func unqualify(c string) string {
 // Uncast drops only the casts that older demanglers print before template arguments that are numbers:
 // "f<(int)128>(int)" becomes "f<128>(int)". Names of a current nsys or ncu stay unchanged.
 func Uncast(name string) string {
-	if !strings.Contains(name, "(") {
-		return name
-	}
 	out := make([]byte, 0, len(name))
 	for i := 0; i < len(name); i++ {
 		if name[i] == '(' && !(i > 0 && (isWord(name[i-1]) || name[i-1] == '>')) {

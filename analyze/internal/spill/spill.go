@@ -43,9 +43,9 @@ type Arena struct {
 
 // block is all of a mapping.
 type block struct {
-	bytes  []byte
-	held   int64 // bytes of it in memory, if it is not of the file
-	onDisk bool
+	bytes []byte
+	held  int64 // bytes of it in memory, if it is not of the file
+	at    int64 // in the file; -1: in memory
 }
 
 // New returns an arena in memory, without a limit.
@@ -151,19 +151,17 @@ func (a *Arena) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.hold(-a.held.Load())
-	var first error
+	var failed error
 	for at, b := range a.blocks {
-		if err := unmap(b.bytes); err != nil && first == nil {
-			first = fmt.Errorf("giving memory back: %w", err)
+		if err := unmap(b.bytes); err != nil {
+			failed = fmt.Errorf("giving memory back: %w", err)
 		}
 		delete(a.blocks, at)
 	}
 	if a.disk != nil {
-		if err := a.disk.close(); err != nil && first == nil {
-			first = err
-		}
+		failed = errors.Join(failed, a.disk.close())
 	}
-	return first
+	return failed
 }
 
 func (a *Arena) take(bytes int64) []byte {
@@ -172,13 +170,13 @@ func (a *Arena) take(bytes int64) []byte {
 	if a.closed {
 		return nil
 	}
-	var b block
+	b := block{at: -1}
 	if a.held.Load()+bytes <= a.room {
 		b.bytes = anonymous(bytes)
 		b.held = int64(len(b.bytes))
 		a.hold(b.held)
 	} else {
-		b.bytes, b.onDisk = a.disk.take(bytes), true
+		b.bytes, b.at = a.disk.take(bytes)
 	}
 	if b.bytes != nil {
 		a.blocks[unsafe.SliceData(b.bytes)] = b
@@ -201,8 +199,8 @@ func (a *Arena) give(at *byte) {
 	if b, ok := a.blocks[at]; ok {
 		delete(a.blocks, at)
 		a.hold(-b.held)
-		if b.onDisk {
-			a.disk.give(b.bytes)
+		if b.at >= 0 {
+			a.disk.give(b.at, int64(len(b.bytes)))
 		}
 		unmap(b.bytes) //nolint:errcheck // the address was mapped before
 	}

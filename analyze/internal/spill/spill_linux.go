@@ -1,11 +1,9 @@
 package spill
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +38,6 @@ type disk struct {
 	f        *os.File
 	reserved int64 // bytes that are there
 	used     int64 // bytes given out
-	at       map[*byte]int64
 }
 
 // newDisk makes the file in dir. A temporary folder that is itself in memory would not help: unless TMPDIR names one,
@@ -60,7 +57,7 @@ func newDisk(dir string, expect int64) (*disk, error) {
 		f.Close()
 		return nil, fmt.Errorf("the temporary folder cannot free blocks of a file: %w", errors.Unwrap(err))
 	}
-	d := &disk{f: f, at: map[*byte]int64{}}
+	d := &disk{f: f}
 	if err := d.reserve(round(expect)); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("the temporary folder cannot take %d MB of columns: %w", expect>>20, err)
@@ -106,29 +103,23 @@ func (d *disk) fill(size int64) error {
 	return nil
 }
 
-// take returns a stretch of the file, mapped, or nil if the disk is full.
-func (d *disk) take(size int64) []byte {
+// take returns a stretch of the file, mapped, and where it begins, or nil if the disk is full.
+func (d *disk) take(size int64) (b []byte, at int64) {
 	size = round(size)
 	if err := d.reserve(d.used + size); err != nil {
-		return nil
+		return nil, 0
 	}
 	b, err := unix.Mmap(int(d.f.Fd()), d.used, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil
+		return nil, 0
 	}
-	d.at[&b[0]] = d.used
-	d.used += size
-	return b
+	at, d.used = d.used, d.used+size
+	return b, at
 }
 
 // give returns a stretch's blocks to the disk, if the file system supports it.
-func (d *disk) give(b []byte) {
-	at, ok := d.at[&b[0]]
-	if !ok {
-		return
-	}
-	delete(d.at, &b[0])
-	_ = unix.Fallocate(int(d.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, int64(len(b)))
+func (d *disk) give(at, size int64) {
+	_ = unix.Fallocate(int(d.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, size)
 }
 
 func (d *disk) close() error { return d.f.Close() }
@@ -156,7 +147,7 @@ func (a *Arena) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, b := range a.blocks {
-		if b.onDisk {
+		if b.at >= 0 {
 			drop(b.bytes)
 		}
 	}
@@ -168,16 +159,9 @@ var releases atomic.Int64
 
 // resident is the memory of the process, in bytes; 0 if the system does not say.
 func resident() int64 {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(b)
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
+	var size, pages int64
+	b, _ := os.ReadFile("/proc/self/statm")
+	if _, err := fmt.Sscan(string(b), &size, &pages); err != nil {
 		return 0
 	}
 	return pages * pageSize

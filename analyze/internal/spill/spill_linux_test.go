@@ -15,7 +15,7 @@ func TestTheFirstArraysStayInMemory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector sees only the Go heap: no array is in memory of the arena")
 	}
-	onDisk := func(x []byte) bool { return a.blocks[&x[0]].onDisk }
+	onDisk := func(x []byte) bool { return a.blocks[&x[0]].at >= 0 }
 	if onDisk(first) || !onDisk(second) || onDisk(third) || a.held.Load() != 6*mb {
 		t.Errorf("on disk: %v, %v, %v, want the second; %d bytes held",
 			onDisk(first), onDisk(second), onDisk(third), a.held.Load())

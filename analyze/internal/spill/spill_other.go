@@ -16,9 +16,9 @@ type disk struct{}
 
 func newDisk(string, int64) (*disk, error) { return nil, ErrUnsupported }
 
-func (*disk) take(int64) []byte { return nil }
+func (*disk) take(int64) ([]byte, int64) { return nil, 0 }
 
-func (*disk) give([]byte) {}
+func (*disk) give(_, _ int64) {}
 
 func (*disk) close() error { return nil }
 

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,14 +145,8 @@ func (l *descriptions) working() []int64 {
 }
 
 // MPIProcesses are the processes that call MPI, by their number.
-func (t *Trace) MPIProcesses() (list []int64) {
-	for _, c := range t.MPI {
-		if p := c.Thread &^ tidBits; len(list) == 0 || list[len(list)-1] != p {
-			list = append(list, p)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
+func (t *Trace) MPIProcesses() []int64 {
+	return slices.Sorted(maps.Keys(lists.Set(t.MPI, func(c MPICall) int64 { return c.Thread &^ tidBits })))
 }
 
 // rankKeys are the variables that launchers set, with those of the number of ranks. SLURM_PROCID comes last: it is 0

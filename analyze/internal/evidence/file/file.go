@@ -135,13 +135,12 @@ func (in *Input) Head() ([]byte, error) {
 }
 
 // Any reports whether a line of the file is of a kind, as far as a search goes.
-func (in *Input) Any(is func(line []byte) bool) bool {
-	r, err := in.Open()
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	return AnyLine(limit.Search.Reader(r), is)
+func (in *Input) Any(is func(line []byte) bool) (found bool) {
+	_ = in.read(func(_ *Input, r io.Reader) error { // what cannot be read has none
+		found = AnyLine(limit.Search.Reader(r), is)
+		return nil
+	})
+	return found
 }
 
 // AnyLine reports whether a line of a text is of a kind.

@@ -71,9 +71,15 @@ var (
 	parts  = map[string]int{"": 9, "m": 6, "u": 3, "µ": 3, "μ": 3, "n": 0, "p": -3} // to ns
 )
 
-// things that are counted.
-var things = []string{"inst", "cycle", "register", "block", "thread", "warp", "sector", "request", "pass", "op", "flop",
-	"sm", "cluster", "wavefront", "bank", "bit", "access", "transaction", "1"}
+// units that may have a prefix, but for times.
+var units = []struct {
+	dim   dim
+	names string
+}{
+	{frequency, "hz"}, {byteCount, "bytes byte b"},
+	{thing, "inst insts cycle cycles register registers block blocks thread threads warp warps sector sectors request requests " +
+		"pass op ops flop flops sm sms cluster clusters wavefront wavefronts bank banks bit bits access transaction transactions 1"},
+}
 
 // atom reads a unit without "/".
 func atom(s string) scale {
@@ -84,22 +90,10 @@ func atom(s string) scale {
 			}
 		}
 	}
-	if p, ok := strings.CutSuffix(s, "hz"); ok {
-		if s, ok := prefix(p, frequency); ok {
-			return s
-		}
-	}
-	for _, name := range []string{"bytes", "byte", "b"} {
-		if p, ok := strings.CutSuffix(s, name); ok {
-			if s, ok := prefix(p, byteCount); ok {
-				return s
-			}
-		}
-	}
-	for _, name := range things {
-		for _, text := range []string{name, name + "s"} {
-			if p, ok := strings.CutSuffix(s, text); ok {
-				if s, ok := prefix(p, thing); ok {
+	for _, u := range units {
+		for name := range strings.FieldsSeq(u.names) {
+			if p, ok := strings.CutSuffix(s, name); ok {
+				if s, ok := prefix(p, u.dim); ok {
 					return s
 				}
 			}

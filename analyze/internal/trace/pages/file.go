@@ -9,7 +9,6 @@
 //	        size rowid   header                        body
 //
 // That is row 7 of a table (id integer primary key, start, end, device). The header is 5 bytes long and gives a type
-// That is row 7 of a table (id integer primary key, start, end, device). The header is 5 bytes long and gives a type
 // for each column: 0 is NULL (the rowid is the id), 6 an integer of 8 bytes, 1 one of 1 byte. Every record that begins
 // with 05 00 06 06 01 has its start at byte 5, its end at byte 13 and its device at byte 21. A plan records this; if
 // the next record has the same header, its columns are read from the same offsets. A table of an Nsight export has a

@@ -208,11 +208,7 @@ func (s *SQL) query(text string, each func(row []pages.Cell) error) error {
 	}
 	defer conn.Close()
 	return conn.Raw(func(c any) error {
-		q, ok := c.(driver.QueryerContext)
-		if !ok {
-			return errors.New("sqlite driver has no direct query")
-		}
-		rows, err := q.QueryContext(ctx, text, nil)
+		rows, err := c.(driver.QueryerContext).QueryContext(ctx, text, nil)
 		if err != nil {
 			return err
 		}
