@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -66,10 +65,6 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 		looked = func(files int64) { opt.Progress("read evidence", files) }
 	}
 	set, err := evidence.Read(ctx, named, looked, compat.Readers...)
-	var wrong *evidence.InputError
-	if errors.As(err, &wrong) {
-		err = (*InputError)(wrong)
-	}
 	return set, path, err
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -155,15 +156,6 @@ type Named struct {
 	Pattern string // that the file was found by; empty if the user named it
 }
 
-// InputError says what is wrong with a file of evidence, and what to do, with the fields of package trace's InputError,
-// as which package analyze returns it.
-type InputError struct {
-	File, What, Do string
-	Err            error
-}
-
-func (e *InputError) Error() string { return e.File + " " + e.What }
-
 // maxFiles bounds the files that a folder may hold.
 const maxFiles = 5_000
 
@@ -178,7 +170,7 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 		}
 		last := i+1 == len(named) || named[i+1].Pattern != n.Pattern || named[i+1].Kind != n.Kind
 		if n.Pattern != "" && last && !s.Has(n.Kind) && (n.Kind != "" || len(s.Files) == 0) {
-			return nil, &InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" +
+			return nil, &source.InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" +
 				s.wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
 		}
 	}
@@ -203,9 +195,9 @@ func (s *Set) find(ctx context.Context, n Named, seen map[string]bool) error {
 	info, err := os.Stat(n.Path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return &InputError{File: base, What: "does not exist", Do: "check the path"}
+		return &source.InputError{File: base, What: "does not exist", Do: "check the path"}
 	case err != nil:
-		return &InputError{File: base, What: "cannot be read", Err: errors.Unwrap(err)}
+		return &source.InputError{File: base, What: "cannot be read", Err: errors.Unwrap(err)}
 	case !info.IsDir():
 		return s.add(n, base, seen, n.Pattern != "")
 	}
@@ -215,7 +207,7 @@ func (s *Set) find(ctx context.Context, n Named, seen map[string]bool) error {
 	}
 	files, all := regular(n.Path)
 	if !all {
-		return &InputError{File: base, What: fmt.Sprintf("holds more than %d files", maxFiles),
+		return &source.InputError{File: base, What: fmt.Sprintf("holds more than %d files", maxFiles),
 			Do: "name the folder of one run"}
 	}
 	for _, path := range files {
@@ -231,7 +223,7 @@ func (s *Set) find(ctx context.Context, n Named, seen map[string]bool) error {
 		}
 	}
 	if len(s.Files) == found && n.Pattern == "" {
-		return &InputError{File: base, What: "is a folder without evidence that explain knows" + s.wanted(n.Kind),
+		return &source.InputError{File: base, What: "is a folder without evidence that explain knows" + s.wanted(n.Kind),
 			Do: "name a .sqlite or .nsys-rep file in it; explain doc evidence lists what is evidence"}
 	}
 	return nil
@@ -250,7 +242,7 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	}
 	in, err := file.New(n.Path, name)
 	if err != nil {
-		return &InputError{File: name, What: "cannot be read", Err: err}
+		return &source.InputError{File: name, What: "cannot be read", Err: err}
 	}
 	kind, err := kindOf(s.readers, &in)
 	if n.Kind == file.NCU && kind != file.NCU && err == nil && ncu.Within(&in) {
@@ -264,14 +256,14 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 		s.Skipped = append(s.Skipped, in.Name)
 		return nil
 	case err != nil:
-		return &InputError{File: name, What: "cannot be read", Err: err}
+		return &source.InputError{File: name, What: "cannot be read", Err: err}
 	case kind == "" && in.Bytes == 0:
-		return &InputError{File: name, What: "is empty"}
+		return &source.InputError{File: name, What: "is empty"}
 	case kind == "":
-		return &InputError{File: name, What: "is not evidence that explain knows" + s.wanted(n.Kind),
+		return &source.InputError{File: name, What: "is not evidence that explain knows" + s.wanted(n.Kind),
 			Do: "explain doc evidence lists what it reads"}
 	case n.Kind != "" && kind != n.Kind:
-		return &InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind),
+		return &source.InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind),
 			Do: "give it with --evidence, which takes any kind"}
 	}
 	in.Kind = kind

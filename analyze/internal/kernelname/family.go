@@ -2,6 +2,7 @@ package kernelname
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -95,17 +96,8 @@ func trimTiles(name string) string {
 
 // isTile reports whether part reads 64x64, 128x128x8 and the like.
 func isTile(part string) bool {
-	crosses := 0
-	for i := range len(part) {
-		switch c := part[i]; {
-		case isDigit(c):
-		case c == 'x' && i > 0 && isDigit(part[i-1]) && i+1 < len(part):
-			crosses++
-		default:
-			return false
-		}
-	}
-	return crosses > 0
+	sizes := strings.Split(part, "x")
+	return len(sizes) > 1 && !slices.ContainsFunc(sizes, func(s string) bool { return s == "" || run(s, isDigit) < len(s) })
 }
 
 // Libraries whose kernels are read in a way of their own.

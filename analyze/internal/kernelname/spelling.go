@@ -136,21 +136,8 @@ func isCounter(part string) bool {
 
 // isSignature reports whether part reads 0d1d2de…: at least two arguments, since "2d" alone is a word.
 func isSignature(part string) bool {
-	if len(part) < 3 || part[0] != '0' || part[1] != 'd' {
-		return false
-	}
-	args := 0
-	for i := range len(part) {
-		switch c := part[i]; {
-		case isDigit(c):
-			if i == 0 || !isDigit(part[i-1]) {
-				args++
-			}
-		case c != 'd' && c != 'e' && c != 'c':
-			return false
-		}
-	}
-	return args >= 2
+	others, ok := strings.CutPrefix(part, "0d")
+	return ok && strings.ContainsAny(others, "0123456789") && strings.Trim(others, "0123456789dec") == ""
 }
 
 // Unqualified returns the canonical name without namespaces, as an ncu that

@@ -76,11 +76,9 @@ func (c Counted) Summary() *report.Summary {
 	m := sums{n: c.Len()}
 	for i, v := range c.Values {
 		n := uint64(c.Counts[i])
-		high, low := bits.Mul64(uint64(max(v, -v)), n)
+		high, low := bits.Mul64(uint64(v), n)
 		if v < 0 {
-			var borrow uint64
-			low, borrow = bits.Sub64(0, low, 0)
-			high, _ = bits.Sub64(0, high, borrow)
+			high -= n // v was taken as v + 2^64
 		}
 		m.addTotal(low, high)
 		u := uint64(max(v, -v))

@@ -43,14 +43,14 @@ type store struct {
 	pieces []piece
 	off    []uint32 // start minus that of the piece
 	dur    []uint32
-	extra  []*[]uint32 // the table's other columns of numbers
-	coded  []*[]uint16 // and of codes
+	wide   []*[]uint32 // the columns of numbers: these and the table's others
+	coded  []*[]uint16 // those of codes
 }
 
 // reserve makes room for a table of known size.
 func (s *store) reserve(leaves, slots int) {
 	s.pieces = spill.Make[piece](s.arena, leaves)
-	for _, c := range s.numeric() {
+	for _, c := range s.wide {
 		*c = spill.Make[uint32](s.arena, slots)
 	}
 	for _, c := range s.coded {
@@ -58,15 +58,13 @@ func (s *store) reserve(leaves, slots int) {
 	}
 }
 
-func (s *store) numeric() []*[]uint32 { return append([]*[]uint32{&s.off, &s.dur}, s.extra...) }
-
 // grow makes room for another piece of n rows of a table of unknown size.
 func (s *store) grow(n int) (leaf, slot int) {
 	leaf = len(s.pieces)
 	slot = leaf * n
 	s.pieces = append(s.pieces, piece{})
 	if slot+n > len(s.off) {
-		for _, c := range s.numeric() {
+		for _, c := range s.wide {
 			*c = append(*c, make([]uint32, max(n, len(*c)))...)
 		}
 		for _, c := range s.coded {

@@ -118,7 +118,7 @@ type numberColumn struct {
 // number adds a column of numbers to the table.
 func (t *eventTable) number(out *numbers) *numberColumn {
 	c := &numberColumn{numbers: out}
-	t.extra, t.columns = append(t.extra, &c.slots), append(t.columns, c)
+	t.wide, t.columns = append(t.wide, &c.slots), append(t.columns, c)
 	return c
 }
 

@@ -67,6 +67,7 @@ type roleSpec struct {
 	hints      []string
 }
 
+// roles in the order in which tables are shown, the strings first.
 var roles = []roleSpec{
 	{RoleStrings, []string{"StringIds", "Strings", "StringIdsV2", "StringTable"}, []string{"id", "value"}, nil},
 	{RoleKernel, []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUDA_GPU_KERNEL",

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,36 +203,13 @@ func rankIn(name, value, key string) (int64, bool) {
 	if name != "DeviceEnvironment" {
 		return 0, false
 	}
-	for rest := value; ; {
-		at := strings.Index(rest, key)
-		if at < 0 {
-			return 0, false
-		}
-		before, after := rest[:at], rest[at+len(key):]
-		rest = after
-		if before != "" && partOfName(before[len(before)-1]) {
-			continue
-		}
-		after = strings.TrimLeft(after, `"' `)
-		if after == "" || after[0] != '=' && after[0] != ':' {
-			continue
-		}
-		after = strings.TrimLeft(after[1:], `"' `)
-		end := 0
-		for end < len(after) && after[end] >= '0' && after[end] <= '9' {
-			end++
-		}
-		if end == 0 || end < len(after) && partOfName(after[end]) {
-			continue
-		}
-		if v, err := strconv.ParseInt(after[:end], 10, 64); err == nil && validRank(v) {
+	form := regexp.MustCompile(`\b` + key + `["' ]*[=:]["' ]*([0-9]+)\b`) // in Python's, JSON's or a shell's words
+	for _, m := range form.FindAllStringSubmatch(value, -1) {
+		if v, err := strconv.ParseInt(m[1], 10, 64); err == nil && validRank(v) {
 			return v, true
 		}
 	}
-}
-
-func partOfName(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	return 0, false
 }
 
 // namedRank is the rank in the name that an MPI library gives its thread: MPI Rank 3.

@@ -60,6 +60,7 @@ var kept = map[Role][]string{
 
 	RoleMPI: mpiKept, RoleMPICollective: mpiKept, RoleMPIP2P: mpiKept, RoleMPIWait: mpiKept,
 	RoleMPIRanks: {"globalPid", "rank"}, RoleMPIComm: mpiCommKept,
+	RoleStrings: {"id", "value"},
 }
 
 var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id",
@@ -287,16 +288,11 @@ func (s *scrubber) write(name string, found map[Role]source.Table) (err error) {
 			return err
 		}
 	}
-	for _, spec := range roles {
-		if t, ok := found[spec.role]; ok && spec.role != RoleStrings {
+	for _, spec := range slices.Concat(roles[1:], roles[:1]) { // strings last, when it is known which are needed
+		if t, ok := found[spec.role]; ok {
 			if err := s.copy(spec.role, t, kept[spec.role]); err != nil {
 				return err
 			}
-		}
-	}
-	if t, ok := found[RoleStrings]; ok { // last, when it is known which are needed
-		if err := s.copy(RoleStrings, t, []string{"id", "value"}); err != nil {
-			return err
 		}
 	}
 	if err := s.tx.Commit(); err != nil {

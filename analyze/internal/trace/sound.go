@@ -70,7 +70,9 @@ type eventTable struct {
 }
 
 func newTable(l *loader, span *Span) *eventTable {
-	return &eventTable{store: store{arena: l.arena}, span: span}
+	t := &eventTable{store: store{arena: l.arena}, span: span}
+	t.wide = []*[]uint32{&t.off, &t.dur}
+	return t
 }
 
 // sink returns what takes the rows that one goroutine reads.
