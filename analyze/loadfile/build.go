@@ -31,7 +31,6 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 	r := &Result{Schema: SchemaID, Workload: workload, SLO: slo, Complete: true, Failures: []Failure{},
 		Requests: []Request{}, Every: 1}
 	var ttft, tpot, e2e, delay []int64
-	failures := map[string]int64{}
 	var good int64
 	var byUsage, byEvents bool
 	var input, output int64
@@ -51,7 +50,7 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 			continue
 		default:
 			r.Counts.Failed++
-			failures[c.Failed]++
+			r.Failures = append(r.Failures, Failure{c.Failed, 1})
 			continue
 		}
 		e2e = append(e2e, c.End-c.Due)
@@ -74,9 +73,6 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 		outputKnown = outputKnown && c.Output >= 0
 		byUsage = byUsage || c.Output >= 0 && c.ByUsage
 		byEvents = byEvents || c.Output >= 0 && !c.ByUsage
-	}
-	for kind, n := range failures {
-		r.Failures = append(r.Failures, Failure{kind, n})
 	}
 	r.Failures = merged(r.Failures)
 	if r.Counts.Succeeded > 0 && inputKnown {

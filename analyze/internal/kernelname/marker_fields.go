@@ -49,22 +49,22 @@ func parseSGLang(text string) (Marker, bool) {
 	body, ok := bracketed(text, "step[")
 	mode, fields, _ := strings.Cut(body, " ")
 	m.Phase = sglangPhases[mode]
-	bs, sized := field(fields, "bs")
-	if !ok || m.Phase == "" || !sized && m.Phase != phaseIdle {
+	bs := field(fields, "bs", Unknown)
+	if !ok || m.Phase == "" || bs == Unknown && m.Phase != phaseIdle {
 		return m, false
 	}
 	m.Batch = bs
-	toks := orElse(fields, "toks", Unknown)
+	toks := field(fields, "toks", Unknown)
 	switch m.Phase {
 	case phasePrefill:
 		m.PrefillRequests, m.DecodeRequests, m.DecodeTokens = bs, 0, 0
-		m.PrefillTokens = orElse(fields, "c_sq", toks)
+		m.PrefillTokens = field(fields, "c_sq", toks)
 	case PhaseDecode:
 		m.DecodeRequests, m.PrefillRequests, m.PrefillTokens = bs, 0, 0
-		m.DecodeTokens = orElse(fields, "g_sq", toks)
+		m.DecodeTokens = field(fields, "g_sq", toks)
 	case phaseMixed:
-		m.PrefillRequests, m.DecodeRequests = orElse(fields, "c", Unknown), orElse(fields, "g", Unknown)
-		m.PrefillTokens, m.DecodeTokens = orElse(fields, "c_sq", Unknown), orElse(fields, "g_sq", Unknown)
+		m.PrefillRequests, m.DecodeRequests = field(fields, "c", Unknown), field(fields, "g", Unknown)
+		m.PrefillTokens, m.DecodeTokens = field(fields, "c_sq", Unknown), field(fields, "g_sq", Unknown)
 	}
 	return m, true
 }
@@ -82,12 +82,12 @@ func parseATOM(text string) (Marker, bool) {
 	name, dummy := strings.CutPrefix(text, "dummy_")
 	word, _, _ := strings.Cut(name, "[")
 	body, ok := bracketed(name, word+"[")
-	bs, known := field(body, "bs")
-	if !ok || !known {
+	bs := field(body, "bs", Unknown)
+	if !ok || bs == Unknown {
 		return m, false
 	}
 	m.Batch = bs
-	tok := orElse(body, "tok", Unknown)
+	tok := field(body, "tok", Unknown)
 	switch word {
 	case "prefill":
 		m.Phase = phasePrefill
@@ -95,7 +95,7 @@ func parseATOM(text string) (Marker, bool) {
 	case "decode", "eager_decode":
 		m.Phase = PhaseDecode
 		m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
-		if p, d := orElse(body, "p", 0), orElse(body, "d", 0); p > 0 && d > 0 {
+		if p, d := field(body, "p", 0), field(body, "d", 0); p > 0 && d > 0 {
 			m.Phase = phaseMixed
 			m.PrefillRequests, m.DecodeRequests, m.PrefillTokens, m.DecodeTokens = p, d, Unknown, Unknown
 		}
@@ -134,31 +134,23 @@ func closing(s string) int {
 	return -1
 }
 
-// field returns the number of "key=N" among s's fields, which are outside of its lists.
-func field(s, key string) (int64, bool) {
+// field returns the number of "key=N" among s's fields, which are outside of its lists; other if there is none.
+func field(s, key string, other int64) int64 {
 	for at := 0; ; {
 		i := strings.Index(s[at:], key)
 		if i < 0 {
-			return Unknown, false
+			return other
 		}
 		i += at
 		at = i + len(key)
 		inList := strings.Count(s[:i], "[") > strings.Count(s[:i], "]")
 		if (i == 0 || s[i-1] == ' ') && at < len(s) && s[at] == '=' && !inList {
-			n, _, ok := leadingNumber(s[at+1:])
-			if !ok {
-				return Unknown, false
+			if n, _, ok := leadingNumber(s[at+1:]); ok {
+				return n
 			}
-			return n, true
+			return other
 		}
 	}
-}
-
-func orElse(s, key string, other int64) int64 {
-	if n, ok := field(s, key); ok {
-		return n
-	}
-	return other
 }
 
 // runningSums are the numbers in a detailed marker that differ at every step.

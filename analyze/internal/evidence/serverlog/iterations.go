@@ -166,7 +166,7 @@ func (d *Data) Units() (groups []UnitGroup, other int64) {
 		t             Type
 		batch, tokens int64
 	}
-	index := map[key]int{}
+	var kinds lists.Numbering[key]
 	for i := range d.Iterations.Len() {
 		it := d.Iterations.At(i)
 		k := key{it.Type(), -1, -1}
@@ -178,10 +178,8 @@ func (d *Data) Units() (groups []UnitGroup, other int64) {
 		default:
 			continue
 		}
-		g, ok := index[k]
-		if !ok {
-			g = len(groups)
-			index[k] = g
+		g := int(kinds.Of(k))
+		if g == len(groups) {
 			groups = append(groups, UnitGroup{Type: k.t, Batch: k.batch, Tokens: k.tokens})
 		}
 		groups[g].Kept = append(groups[g].Kept, int32(i))

@@ -48,8 +48,8 @@ const (
 	nullColumn  = -2
 )
 
-// find returns the indexes of columns by name, as SQLite finds them: ignoring the case of ASCII letters, with "rowid"
-// for the rowid if no column has that name. An empty name means no column, which reads as NULL.
+// find returns the indexes of columns by name, as SQLite finds them: ignoring case, with "rowid" for the rowid if no
+// column has that name. An empty name means no column, which reads as NULL.
 func (t *Table) find(names []string) ([]int, error) {
 	list := make([]int, len(names))
 	for i, name := range names {
@@ -57,24 +57,15 @@ func (t *Table) find(names []string) ([]int, error) {
 		if name == "" {
 			continue
 		}
-		at := slices.IndexFunc(t.Columns, func(c Column) bool { return asciiFold(c.Name) == asciiFold(name) })
+		at := slices.IndexFunc(t.Columns, func(c Column) bool { return strings.EqualFold(c.Name, name) })
 		switch {
 		case at >= 0 && !t.Columns[at].RowID:
 			list[i] = at
-		case at >= 0 || asciiFold(name) == "rowid":
+		case at >= 0 || strings.EqualFold(name, "rowid"):
 			list[i] = rowidColumn
 		default:
 			return nil, fmt.Errorf("table %s has no column %s", t.Name, name)
 		}
 	}
 	return list, nil
-}
-
-func asciiFold(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
 }

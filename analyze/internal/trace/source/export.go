@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -20,19 +21,15 @@ func (in *Input) export(name string) error {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	nsys := in.opt.Nsys
+	nsys := cmp.Or(in.opt.Nsys, getenv("NSYS"))
 	if nsys == "" {
-		nsys = getenv("NSYS")
-	}
-	if nsys == "" {
-		found, err := exec.LookPath("nsys")
-		if err != nil {
+		var err error
+		if nsys, err = exec.LookPath("nsys"); err != nil {
 			base := strings.TrimSuffix(strings.TrimSuffix(in.File.Name, filepath.Ext(in.File.Name)), ".nsys-rep")
 			return in.Fail("is an Nsight Systems report, and nsys is not installed here to export it",
 				fmt.Sprintf("where nsys is installed run `nsys export --type sqlite --lazy=false --force-overwrite=true --output %s %s` and give explain the .sqlite, or set $NSYS",
 					wording.ShellWord(base+".sqlite"), wording.ShellWord(in.File.Name)), nil)
 		}
-		nsys = found
 	}
 	out, err := in.scratch("export.sqlite")
 	if err != nil {
