@@ -19,15 +19,12 @@ func newAPITable(l *loader) *eventTable {
 	place.owner = func(p *callPlace) *owner { return &p.thread }
 	pid := "" // the column of the process, if the thread has none
 	t.names = func(info source.Table) []string {
-		tid := info.First("globalTid", "global_tid")
+		tid := info.First(tidColumns...)
 		if tid == "" {
-			pid = info.First("globalPid", "pid", "processId")
+			pid = info.First(pidColumns...)
 			t.plain = isPlain(pid)
 		}
-		corr := info.First("correlationId", "correlation_id")
-		has := &l.trace.Has
-		has.APIThread, has.APICorrelation, has.APIReturn = tid != "", corr != "", info.Column("returnValue") != ""
-		return []string{"start", "end", tid + pid, corr, info.First("nameId", "name"), "returnValue"}
+		return []string{"start", "end", tid + pid, info.First(corrColumns...), info.First("nameId", "name"), "returnValue"}
 	}
 	t.row = func(s *sink, row []cell) {
 		if !s.times(&row[0], &row[1]) {
@@ -82,7 +79,7 @@ func newSyncTable(l *loader) *eventTable {
 	place.owner = func(p *syncPlace) *owner { return &p.proc }
 	pid := ""
 	t.names = func(info source.Table) []string {
-		pid = info.First("globalPid", "pid", "processId")
+		pid = info.First(pidColumns...)
 		t.plain = isPlain(pid)
 		return []string{"start", "end", "syncType", pid, "correlationId", "deviceId", "streamId", "eventId", "eventSyncId"}
 	}

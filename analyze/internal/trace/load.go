@@ -95,7 +95,7 @@ func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Opt
 	}
 	scan := &scanner{ctx: ctx, src: src, opt: opt, tables: probe(tables), maxRows: max(in.Size, 1)}
 	l := &loader{common: common{scan, texts{}, &Trace{File: in.File, arena: arena}}, arena: arena}
-	l.trace.Meta.Source, l.trace.Has.EveryLaunch = "nsys", true
+	l.trace.Meta.Source, l.trace.Has = "nsys", columnsIn(l.tables)
 	if in.File.Kind == source.PyTorch { // which knows some of the driver's launches
 		l.trace.Meta.Source, l.trace.Has.EveryLaunch = "pytorch", false
 	}

@@ -162,6 +162,25 @@ func probe(tables []source.Table) map[Role]source.Table {
 	return found
 }
 
+// Names of columns in exports of different versions, the usual one first.
+var (
+	pidColumns  = []string{"globalPid", "pid", "processId"}
+	tidColumns  = []string{"globalTid", "global_tid"}
+	corrColumns = []string{"correlationId", "correlation_id"}
+)
+
+// columnsIn says which optional columns the tables have.
+func columnsIn(tables map[Role]source.Table) Columns {
+	has := func(role Role, names ...string) bool { return tables[role].First(names...) != "" }
+	return Columns{
+		KernelPID: has(RoleKernel, pidColumns...), KernelCorrelation: has(RoleKernel, corrColumns...),
+		KernelDevice: has(RoleKernel, "deviceId"), KernelGraphNode: has(RoleKernel, graphNode),
+		APIThread: has(RoleAPI, tidColumns...), APICorrelation: has(RoleAPI, corrColumns...), APIReturn: has(RoleAPI, "returnValue"),
+		RangeEnd: has(RoleNVTX, "end"), RangeThread: has(RoleNVTX, tidColumns...), RangeType: has(RoleNVTX, "eventType"),
+		CopyKinds: has(RoleMemcpy, "srcKind") && has(RoleMemcpy, "dstKind"), EveryLaunch: true,
+	}
+}
+
 // named reports whether a list holds a table's name, in any case.
 func named(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })

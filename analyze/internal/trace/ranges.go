@@ -77,15 +77,12 @@ func newRangeTable(l *loader) *eventTable {
 }
 
 func (t *rangeTable) asks(info source.Table) []string {
-	tid := info.First("globalTid", "global_tid")
-	has := &t.l.trace.Has
-	has.RangeEnd, has.RangeThread, has.RangeType = info.Column("end") != "", tid != "", info.Column("eventType") != ""
 	t.l.trace.raw = rangeText{info, t.l.texts}
 	rowid := "rowid"
 	if info.Rowless {
 		rowid = ""
 	}
-	names := []string{"start", "end", "eventType", tid, "text", "textId", rowid, "sequenceNumber", "sizesId", "isBackward"}
+	names := []string{"start", "end", "eventType", info.First(tidColumns...), "text", "textId", rowid, "sequenceNumber", "sizesId", "isBackward"}
 	if info.Column("sequenceNumber") != "" {
 		t.sequence = t.number(&t.l.trace.Ranges.number)
 	}

@@ -84,7 +84,7 @@ func (l *shortTables) loadAllocs() error {
 // recorded them.
 func (l *shortTables) loadEvents() error {
 	table := l.tables[RoleEvent]
-	pid := table.First("globalPid", "pid", "processId")
+	pid := table.First(pidColumns...)
 	columns := []string{"correlationId", "eventId", "eventSyncId", "streamId", "deviceId", pid}
 	return l.count(RoleEvent, columns, func(row []cell) bool {
 		e := Event{Corr: orNobody(&row[0]), Event: orNobody(&row[1]), Epoch: orNobody(&row[2]),

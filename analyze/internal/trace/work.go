@@ -20,10 +20,9 @@ func newWork(l *loader, w *Work, take func(s *sink, own []cell), own ...string) 
 	place.owner = func(p *workPlace) *owner { return &p.proc }
 	pid := "" // the column of the process, which differs between exports
 	t.names = func(info source.Table) []string {
-		pid = info.First("globalPid", "pid", "processId")
+		pid = info.First(pidColumns...)
 		t.plain = isPlain(pid)
-		shared := []string{"start", "end", "deviceId", "streamId", "contextId",
-			info.First("correlationId", "correlation_id"), pid}
+		shared := []string{"start", "end", "deviceId", "streamId", "contextId", info.First(corrColumns...), pid}
 		return append(shared, own...)
 	}
 	node, graph := slices.Index(own, graphNode), slices.Index(own, "graphId") // of kernels
@@ -69,13 +68,6 @@ func newKernelTable(l *loader) *eventTable {
 	name, config = coded(t, &k.name, &k.Names), coded(t, &k.config, &k.Configs)
 	// The short name that counts is that of the first row with the name.
 	name.group = func(n KernelName) KernelName { return KernelName{Name: n.Name} }
-	names := t.names
-	t.names = func(info source.Table) []string {
-		list, has := names(info), &l.trace.Has
-		has.KernelPID, has.KernelDevice = list[6] != "", info.Column("deviceId") != ""
-		has.KernelCorrelation, has.KernelGraphNode = list[5] != "", info.Column(graphNode) != ""
-		return list
-	}
 	return t
 }
 
@@ -136,11 +128,6 @@ func newCopyTable(l *loader) *eventTable {
 		shapes.put(s, uint64(shape.kind)<<8^uint64(shape.src)<<4^uint64(shape.dst), shape)
 	}, "bytes", "copyKind", "srcKind", "dstKind")
 	bytes, shapes = t.number(&c.bytes), coded(t, &c.shape, &c.shapes)
-	names := t.names
-	t.names = func(info source.Table) []string {
-		l.trace.Has.CopyKinds = info.Column("srcKind") != "" && info.Column("dstKind") != ""
-		return names(info)
-	}
 	return t
 }
 

@@ -17,8 +17,8 @@ const (
 	comma style = ','
 )
 
-// votes counts the cells of a file that can be read in only one way.
-type votes struct{ point, comma int64 }
+// votes counts the cells of a file that can be read in only one way, by style.
+type votes [256]int64
 
 // add looks at one cell. A whole quantity has no decimals, which decides cells that are ambiguous alone.
 func (v *votes) add(cell string, whole bool) {
@@ -29,21 +29,17 @@ func (v *votes) add(cell string, whole bool) {
 			s, ok = other(style(cell[i])), true
 		}
 	}
-	switch {
-	case !ok:
-	case s == comma:
-		v.comma++
-	default:
-		v.point++
+	if ok {
+		v[s]++
 	}
 }
 
 // style is the notation of most cells, and how many cells differ. Without any such cell the file is read as English.
 func (v *votes) style() (s style, against int64) {
-	if v.comma > v.point {
-		return comma, v.point
+	if v[comma] > v[point] {
+		return comma, v[point]
 	}
-	return point, v.comma
+	return point, v[comma]
 }
 
 func other(s style) style {
