@@ -83,43 +83,30 @@ func (r *Result) validate() error {
 			return fmt.Errorf("load result: %s is not one of %s", word.field, strings.Join(word.of, ", "))
 		}
 	}
-	if r.Schema != SchemaID || r.Every < 1 || r.Window < 0 || r.Complete != (r.Stopped == "") {
-		return errors.New("load result: schema, every, window or stopped cannot be")
-	}
-	if len(w.Fingerprint) > 64 || strings.Trim(w.Fingerprint, "0123456789abcdef") != "" {
-		return errors.New("load result: fingerprint is not a hash")
-	}
-	if c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent ||
-		c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled {
-		return errors.New("load result: the counts of requests do not add up")
-	}
-	var failed int64
-	for i, f := range r.Failures {
-		if f.Count < 1 || f.Count > c.Failed {
-			return errors.New("load result: a count of failures cannot be")
+	g := r.Goodput
+	for _, x := range []struct {
+		wrong bool
+		what  string
+	}{
+		{r.Schema != SchemaID || r.Every < 1 || r.Window < 0 || r.Complete != (r.Stopped == ""),
+			"schema, every, window or stopped cannot be"},
+		{len(w.Fingerprint) > 64 || strings.Trim(w.Fingerprint, "0123456789abcdef") != "", "fingerprint is not a hash"},
+		{c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent ||
+			c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled, "the counts of requests do not add up"},
+		{slices.ContainsFunc(r.Failures, func(f Failure) bool { return f.Count < 1 || f.Count > c.Failed }),
+			"a count of failures cannot be"},
+		{lists.Sum(r.Failures, func(f Failure) int64 { return f.Count }) != c.Failed,
+			"failures do not add up to those counted"},
+		{negative(r.Tokens.Input, r.Tokens.Output, r.SLO.TTFT, r.SLO.TPOT, r.SLO.E2E, w.Concurrency, w.Requests, w.Duration,
+			w.PromptTokens, w.OutputTokens), "a count or time is negative"},
+		{negative(r.Rates.Requests, r.Rates.InputTokens, r.Rates.OutputTokens, w.Rate), "a rate is negative"},
+		{g != nil && (g.Good < 0 || g.Good > c.Succeeded || g.Ratio != nil && !(*g.Ratio >= 0 && *g.Ratio <= 1) ||
+			negative(g.Rate)), "goodput cannot be"},
+		{int64(len(r.Requests)) > c.Sent, "more requests are listed than were sent"},
+	} {
+		if x.wrong {
+			return errors.New("load result: " + x.what)
 		}
-		failed += f.Count
-		if i > 0 && r.Failures[i-1].Kind >= f.Kind {
-			return errors.New("load result: failures are out of order")
-		}
-	}
-	if failed != c.Failed {
-		return errors.New("load result: failures do not add up to those counted")
-	}
-	for _, p := range []*int64{r.Tokens.Input, r.Tokens.Output, r.SLO.TTFT, r.SLO.TPOT, r.SLO.E2E, w.Concurrency,
-		w.Requests, w.Duration, w.PromptTokens, w.OutputTokens} {
-		if p != nil && *p < 0 {
-			return errors.New("load result: a count or time is negative")
-		}
-	}
-	for _, p := range []*float64{r.Rates.Requests, r.Rates.InputTokens, r.Rates.OutputTokens, w.Rate} {
-		if p != nil && *p < 0 {
-			return errors.New("load result: a rate is negative")
-		}
-	}
-	if g := r.Goodput; g != nil && (g.Good < 0 || g.Good > c.Succeeded || g.Ratio != nil &&
-		!(*g.Ratio >= 0 && *g.Ratio <= 1) || g.Rate != nil && *g.Rate < 0) {
-		return errors.New("load result: goodput cannot be")
 	}
 	l := &r.Latency
 	for _, d := range []struct {
@@ -130,10 +117,12 @@ func (r *Result) validate() error {
 			return fmt.Errorf("load result: %s: %w", d.name, err)
 		}
 	}
-	if int64(len(r.Requests)) > c.Sent {
-		return errors.New("load result: more requests are listed than were sent")
-	}
 	return nil
+}
+
+// negative reports whether a number that is known is below zero.
+func negative[N int64 | float64](numbers ...*N) bool {
+	return slices.ContainsFunc(numbers, func(n *N) bool { return n != nil && *n < 0 })
 }
 
 // validate reports a distribution whose numbers contradict each other.
