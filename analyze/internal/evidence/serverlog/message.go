@@ -137,29 +137,6 @@ func aborted(r *reader, m message) bool {
 	return r.d.Requests.finished(requestID(m.rest), r.last, true)
 }
 
-func stats(r *reader, m message) bool {
-	s, preempted, ok := parseStats(m.text)
-	if !ok {
-		return r.broken()
-	}
-	setFirst(&r.start.Engine, "vLLM") // its own words, and no other engine's
-	r.sample(s, m.engine)
-	if preempted >= 0 {
-		r.d.preempt(preempted)
-	}
-	return true
-}
-
-func batch(r *reader, m message, prefill bool) bool {
-	s, ok := parseBatch(m.rest, prefill)
-	if !ok {
-		return r.broken()
-	}
-	setFirst(&r.start.Engine, "SGLang")
-	r.sample(s, m.engine)
-	return true
-}
-
 // sample keeps one line of statistics.
 func (r *reader) sample(s Sample, engine int32) {
 	r.origins.wrote(r, false, engine)
@@ -200,17 +177,6 @@ func mfu(r *reader, m message) bool {
 	s := newSample()
 	s.Flops, s.Bytes = flops, bytes
 	r.sample(s, m.engine)
-	return true
-}
-
-func spec(r *reader, m message) bool {
-	s, ok := parseSpec(m.text)
-	if !ok {
-		return r.broken()
-	}
-	if !keep(&r.d.Specs, s, maxSpecs) {
-		r.d.DroppedSamples++
-	}
 	return true
 }
 

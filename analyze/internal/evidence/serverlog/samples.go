@@ -80,15 +80,15 @@ func take(b []byte, list []stated, other func(name string, v float64, text []byt
 	}
 }
 
-// parseStats reads vLLM's line of statistics, of all versions:
+// stats takes vLLM's line of statistics, of all versions:
 //
 //	Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 15.5 tokens/s, Running: 1 reqs, Swapped: 0 reqs,
 //	Pending: 0 reqs, GPU KV cache usage: 0.0%, CPU KV cache usage: 0.1%.
 //	Avg prompt throughput: …, Running: 50 reqs, Waiting: 206 reqs, Preemptions: 3, GPU KV cache usage: 9.1%, Prefix cache
 //	hit rate: 0.0%, External prefix cache hit rate: 1.2%, MFU: 405.0 TF/s/GPU 269.3 GB/s/GPU
-func parseStats(b []byte) (s Sample, preempted int64, ok bool) {
-	s, preempted = newSample(), -1
-	take(b, []stated{
+func stats(r *reader, m message) bool {
+	s, preempted := newSample(), int64(-1)
+	take(m.text, []stated{
 		{"Avg prompt throughput", &s.Prompt, 1}, {"Avg generation throughput", &s.Generation, 1},
 		{"Running", &s.Running, 1}, {"Waiting", &s.Waiting, 1}, {"Pending", &s.Waiting, 1}, {"Deferred", &s.Deferred, 1},
 		{"GPU KV cache usage", &s.Usage, share}, {"CPU KV cache usage", &s.CPUUsage, share},
@@ -102,7 +102,15 @@ func parseStats(b []byte) (s Sample, preempted int64, ok bool) {
 			s.Flops, s.Bytes, _ = parseMFU(text)
 		}
 	})
-	return s, preempted, !math.IsNaN(s.Prompt) && !math.IsNaN(s.Generation)
+	if math.IsNaN(s.Prompt) || math.IsNaN(s.Generation) {
+		return r.broken()
+	}
+	setFirst(&r.start.Engine, "vLLM") // its own words, and no other engine's
+	r.sample(s, m.engine)
+	if preempted >= 0 {
+		r.d.preempt(preempted)
+	}
+	return true
 }
 
 // parseMFU reads "405.0 TF/s/GPU 269.3 GB/s/GPU".
@@ -123,17 +131,16 @@ func parseMFU(b []byte) (flops, bytes float64, ok bool) {
 	return f * 1e12, v * 1e9, true
 }
 
-// parseBatch reads what follows SGLang's "Prefill batch" or "Decode batch":
+// batch takes what follows SGLang's "Prefill batch" or "Decode batch":
 //
 //	, #new-seq: 1, #new-token: 7, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: 0, …
 //	, #running-req: 1, #token: 40, token usage: 0.00, cuda graph: True, gen throughput (token/s): 5.23, #queue-req: 0
 //
 // If the KV cache has several pools, as for models with a sliding window, the fullest counts.
-func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
-	s = newSample()
+func batch(r *reader, m message, prefill bool) bool {
+	s, written := newSample(), math.NaN()
 	s.Prefilling = prefill
-	written := math.NaN()
-	take(bytes.TrimLeft(b, "., "), []stated{
+	take(bytes.TrimLeft(m.rest, "., "), []stated{
 		{"#running-req", &s.Running, 1}, {"#queue-req", &s.Waiting, 1}, {"#new-token", &s.NewTokens, 1},
 		{"#cached-token", &s.CachedTokens, 1}, {"cache hit rate", &s.PrefixHits, share},
 		{"gen throughput (token/s)", &s.Generation, 1}, {"input throughput (token/s)", &s.Prompt, 1},
@@ -158,8 +165,12 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 	if !math.IsNaN(written) {
 		s.Bytes += written
 	}
-	// Servers of prefill alone do not state what runs
-	return s, !math.IsNaN(s.Running) || prefill && !math.IsNaN(s.NewTokens)
+	if math.IsNaN(s.Running) && !(prefill && !math.IsNaN(s.NewTokens)) { // servers of prefill alone do not state what runs
+		return r.broken()
+	}
+	setFirst(&r.start.Engine, "SGLang")
+	r.sample(s, m.engine)
+	return true
 }
 
 // Spec is the speculative decoding between two lines of statistics.
@@ -176,7 +187,7 @@ const (
 	maxPositions = 64
 )
 
-// parseSpec reads vLLM's lines of all versions:
+// spec takes vLLM's lines on speculative decoding, of all versions:
 //
 //	SpecDecoding metrics: Mean acceptance length: 2.67, Accepted throughput: 3.44 tokens/s, Drafted throughput: 6.18
 //	tokens/s, Accepted: 97 tokens, Drafted: 174 tokens, Per-position acceptance rate: 0.879, 0.500, 0.293, Avg Draft
@@ -184,17 +195,17 @@ const (
 //	SpecDecoding metrics: Draft acceptance rate: 45.9%, Mean acceptance length: 1.92, Accepted: 234 tokens, Drafted: 510 tokens
 //	Speculative metrics: Draft acceptance rate: 0.750, System efficiency: 0.600, Number of speculative tokens: 5, Number of
 //	accepted tokens: 100, Number of draft tokens: 200, Number of emitted tokens: 120
-func parseSpec(m []byte) (s Spec, ok bool) {
-	s.Length = numberOf(m, "Mean acceptance length: ")
+func spec(r *reader, m message) bool {
+	s, counted := Spec{Length: numberOf(m.text, "Mean acceptance length: ")}, false
 	for _, keys := range [][2]string{{" Accepted: ", " Drafted: "}, {"accepted tokens: ", "draft tokens: "}} {
-		a, ok1 := wholeAfter(m, keys[0])
-		d, ok2 := wholeAfter(m, keys[1])
+		a, ok1 := wholeAfter(m.text, keys[0])
+		d, ok2 := wholeAfter(m.text, keys[1])
 		if ok1 && ok2 {
-			s.Accepted, s.Drafted, ok = a, d, true
+			s.Accepted, s.Drafted, counted = a, d, true
 			break
 		}
 	}
-	if rest, found := after(m, "Per-position acceptance rate: "); found {
+	if rest, found := after(m.text, "Per-position acceptance rate: "); found {
 		for len(s.Positions) < maxPositions {
 			v, more, good := decimal(rest)
 			if !good {
@@ -207,7 +218,13 @@ func parseSpec(m []byte) (s Spec, ok bool) {
 			rest = bytes.TrimLeft(rest, " ")
 		}
 	}
-	return s, ok || !math.IsNaN(s.Length)
+	if !counted && math.IsNaN(s.Length) {
+		return r.broken()
+	}
+	if !keep(&r.d.Specs, s, maxSpecs) {
+		r.d.DroppedSamples++
+	}
+	return true
 }
 
 // Batch is how full one step of the scheduler was: tokens, and their maximum.
