@@ -103,11 +103,7 @@ func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Opt
 	if err == nil {
 		l.trace.LeftOut = l.leftOut(tables)
 		if err = l.run(); err != nil {
-			if e := ctx.Err(); e != nil {
-				err = e
-			} else {
-				err = in.Fail("cannot be read to its end: it is damaged", "copy or export it again", err)
-			}
+			err = cmp.Or(ctx.Err(), in.Fail("cannot be read to its end: it is damaged", "copy or export it again", err))
 		}
 	}
 	if err != nil {
@@ -233,7 +229,7 @@ func (l *loader) readSQL(r *reading) error {
 
 func (l *loader) readPages(src *source.Paged, list []*reading) error {
 	parts := lists.Map(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.found} })
-	scan, err := src.Prepare(parts)
+	scan, err := src.Pages.Prepare(parts)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -54,7 +55,7 @@ func (l *descriptions) loadRanks(short *shortTables) error {
 			t.Ranks[proc] = r
 		}
 	}
-	err := l.scanRole(RoleMPIComm, mpiCommKept, func(row []cell) error {
+	err := errors.Join(l.scanRole(RoleMPIComm, mpiCommKept, func(row []cell) error {
 		var v [6]int64
 		for i := range v {
 			v[i] = orNone(&row[i])
@@ -63,18 +64,14 @@ func (l *descriptions) loadRanks(short *shortTables) error {
 			t.MPIComms = append(t.MPIComms, c)
 		}
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = l.scanRole(RoleMPIRanks, []string{"globalPid", "rank"}, func(row []cell) error {
+	}), l.scanRole(RoleMPIRanks, []string{"globalPid", "rank"}, func(row []cell) error {
 		proc, ok1 := row[0].Whole()
 		rank, ok2 := row[1].Whole()
 		if ok1 && ok2 && validRank(rank) {
 			set(proc&^tidBits, Rank{rank, -1, "mpi_ranks"})
 		}
 		return nil
-	})
+	}))
 	if err != nil {
 		return err
 	}

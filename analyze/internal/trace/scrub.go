@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -126,10 +127,7 @@ func Scrub(ctx context.Context, path, out string, shown Shown, opt FileOptions) 
 		if w, ok := errors.AsType[*writeError](err); ok {
 			return done, w.error
 		}
-		if ctx.Err() != nil {
-			return done, ctx.Err()
-		}
-		return done, in.Damaged(err)
+		return done, cmp.Or(ctx.Err(), in.Damaged(err))
 	}
 	for _, t := range all {
 		if !slices.Contains(s.copied, t.Name) {

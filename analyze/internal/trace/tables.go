@@ -1,6 +1,10 @@
 package trace
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
+)
 
 // Tables are the tables of a capture that were read.
 type Tables []TableStat
@@ -20,10 +24,5 @@ func (list Tables) Name(role Role) string {
 
 // UsualTable is the name that the table with that role usually has.
 func UsualTable(role Role) string {
-	for _, spec := range roles {
-		if spec.role == role {
-			return spec.candidates[0]
-		}
-	}
-	return ""
+	return lists.Find(roles, func(s *roleSpec) bool { return s.role == role }).candidates[0]
 }

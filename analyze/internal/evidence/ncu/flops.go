@@ -65,16 +65,10 @@ func (f *Flops) Total(tensorRatio *float64, usesTensor bool) *float64 {
 	t, counted := f.tensor()
 	p, plain := f.plain()
 	idle := tensorRatio != nil && *tensorRatio == 0
-	v := t + p
-	switch {
-	case counted && t > 0:
-	case !plain:
-		return nil
-	case counted, idle, tensorRatio == nil && !usesTensor:
-	default:
-		return nil
+	if counted && t > 0 || plain && (counted || idle || tensorRatio == nil && !usesTensor) {
+		return new(t + p)
 	}
-	return &v
+	return nil
 }
 
 // counters are the metrics that count operations, in instructions or operations.
@@ -156,12 +150,12 @@ func (c counters) flops(l *Launch) Flops {
 	}
 	var paths []path
 	for k := range c {
-		p, ok := parsePath(k.name)
-		if !ok || slices.ContainsFunc(paths, func(q path) bool { return q.counter == p.counter }) {
+		m := tensorPath().FindStringSubmatch(k.name)
+		if m == nil || slices.ContainsFunc(paths, func(q path) bool { return q.counter == k.name }) {
 			continue
 		}
-		if p.n, ok = c.count(k.name, l); ok {
-			paths = append(paths, p)
+		if n, ok := c.count(k.name, l); ok {
+			paths = append(paths, path{k.name, m[1], m[3], m[4], strings.Split(m[2], "_"), n})
 		}
 	}
 	lists.Sort(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
@@ -180,14 +174,6 @@ type path struct {
 	counter, op, to, sparsity string
 	from                      []string
 	n                         float64
-}
-
-func parsePath(counter string) (path, bool) {
-	m := tensorPath().FindStringSubmatch(counter)
-	if m == nil {
-		return path{}, false
-	}
-	return path{counter: counter, op: m[1], from: strings.Split(m[2], "_"), to: m[3], sparsity: m[4]}, true
 }
 
 // isPartOf reports whether everything that p counts is in q as well.

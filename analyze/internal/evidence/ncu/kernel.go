@@ -227,7 +227,7 @@ func (k *Kernel) aggregate() {
 			k.mean[f] = fields[f].largest()
 		case DRAMRead, DRAMWrite, DRAMBytes:
 			fields[f].weight = 0
-			k.mean[f] = fields[f].mean()
+			fallthrough
 		default:
 			k.mean[f] = fields[f].mean()
 		}
@@ -314,18 +314,15 @@ func (w *weighted) add(v, weight *float64) {
 }
 
 func (w *weighted) mean() *float64 {
-	v := 0.0
 	switch {
 	case w.n == 0:
 		return nil
 	case w.least == w.most:
-		v = w.most // without rounding
+		return new(w.most) // without rounding
 	case w.weight > 0:
-		v = w.sum / w.weight
-	default:
-		v = w.plain / w.n
+		return new(w.sum / w.weight)
 	}
-	return &v
+	return new(w.plain / w.n)
 }
 
 func (w *weighted) largest() *float64 {

@@ -83,9 +83,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		d.warn(in.Name, odd, r.header != nil, p.page != nil)
 	}
 	d.Launches, d.Pages = m.finish()
-	for _, id := range slices.Sorted(maps.Keys(gpus)) {
-		d.Devices = append(d.Devices, gpus[id])
-	}
+	d.Devices = lists.Map(slices.Sorted(maps.Keys(gpus)), func(id int) *Device { return gpus[id] })
 	d.group()
 	return d, nil
 }

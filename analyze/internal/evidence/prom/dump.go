@@ -121,8 +121,7 @@ func (x *dump) finish(t *file.Tally) {
 
 // isOurs reports whether values are taken from the samples of a name.
 func isOurs(name string) bool {
-	own := isOwn(name)
-	return own || name == processStart || isPower(name)
+	return isOwn(name) || name == processStart || isPower(name)
 }
 
 // rankLabels tell apart the processes of one engine of SGLang, which state the same requests. Engines of their own

@@ -12,8 +12,8 @@ import (
 // made in an unusual way.
 type Paged struct {
 	*SQL
+	Pages *pages.File
 	f     *os.File
-	pages *pages.File
 	plain map[string]*pages.Table
 }
 
@@ -27,7 +27,7 @@ func openPages(path string, sql *SQL) (*Paged, error) {
 	if err == nil {
 		var p *pages.File
 		if p, err = pages.Open(f, info.Size()); err == nil {
-			return &Paged{SQL: sql, f: f, pages: p, plain: map[string]*pages.Table{}}, nil
+			return &Paged{SQL: sql, Pages: p, f: f, plain: map[string]*pages.Table{}}, nil
 		}
 	}
 	f.Close()
@@ -57,7 +57,7 @@ func (s *Paged) Tables() ([]Table, error) {
 // Scan reads a plain table from its pages.
 func (s *Paged) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
 	if t := s.plain[table]; t != nil {
-		return s.pages.Rows(t, columns, func(row []pages.Cell) error { return each(own(row)) })
+		return s.Pages.Rows(t, columns, func(row []pages.Cell) error { return each(own(row)) })
 	}
 	return s.SQL.Scan(table, columns, each)
 }
@@ -66,7 +66,7 @@ func (s *Paged) Scan(table string, columns []string, each func(row []pages.Cell)
 func (s *Paged) Fetch(table string, columns []string, rows []int64,
 	each func(row int64, cells []pages.Cell) error) error {
 	if t := s.plain[table]; t != nil {
-		return s.pages.Fetch(t, columns, rows, func(id int64, row []pages.Cell) error { return each(id, own(row)) })
+		return s.Pages.Fetch(t, columns, rows, func(id int64, row []pages.Cell) error { return each(id, own(row)) })
 	}
 	return s.SQL.Fetch(table, columns, rows, each)
 }
@@ -78,9 +78,6 @@ func own(row []pages.Cell) []pages.Cell {
 	}
 	return row
 }
-
-// Prepare plans to read plain tables together, in the order of the file.
-func (s *Paged) Prepare(parts []*pages.Part) (*pages.Scan, error) { return s.pages.Prepare(parts) }
 
 // shape is what SQLite says of how a table is made.
 type shape struct {

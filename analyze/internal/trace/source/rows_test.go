@@ -65,7 +65,7 @@ func sameRows(tb testing.TB, path string) (byPages int) {
 		if err := ref.Scan(t.Name, columns, keep(&want)); err != nil {
 			tb.Fatalf("table %s: %v", t.Name, err)
 		}
-		err := fast.pages.Rows(t.Plain, columns, keep(&got))
+		err := fast.Pages.Rows(t.Plain, columns, keep(&got))
 		if err != nil {
 			tb.Errorf("%s, table %s: %v", filepath.Base(path), t.Name, err)
 		}
@@ -313,7 +313,7 @@ func inPieces(t *testing.T, path string, src *Paged, table Table) {
 		t.Fatal(err)
 	}
 	part := &pages.Part{Table: table.Plain, Columns: table.Columns}
-	scan, err := src.pages.Prepare([]*pages.Part{part})
+	scan, err := src.Pages.Prepare([]*pages.Part{part})
 	if err != nil {
 		if len(want) > 0 && strings.Contains(err.Error(), "rowids") {
 			return
