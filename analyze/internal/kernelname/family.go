@@ -111,10 +111,7 @@ const (
 // libraries in order: the first that matches wins. A library inside another's wrapper comes before the wrapper:
 // cutlass::device_kernel<flash::…> is flash-attention's, cutlass::Kernel2<cutlass_80_…> is CUTLASS although cuBLAS
 // ships many of those.
-var libraries = []struct {
-	lib string
-	any patterns
-}{
+var libraries = []named{
 	{libNCCL, parsePatterns("^nccl ~rccl")},
 	{"cuda", parsePatterns("[cuda ^memcpy ^memset __amd_rocclr_")},
 	{libInductor,
@@ -142,15 +139,11 @@ var libraries = []struct {
 
 // library returns the author of the kernel, as far as the name tells.
 func (v view) library() string {
-	for i := range libraries {
-		if libraries[i].any.in(v.text) {
-			return libraries[i].lib
-		}
-	}
-	if isJITName(v.name) {
+	lib := firstOf(libraries, v.text)
+	if lib == "" && isJITName(v.name) {
 		return libTritonJIT
 	}
-	return "unknown"
+	return cmp.Or(lib, "unknown")
 }
 
 // Collectives that communication kernels perform.
@@ -167,10 +160,7 @@ const (
 )
 
 // collectives in order: ReduceScatter and AllReduce before the Reduce they hold.
-var collectives = []struct {
-	name string
-	any  patterns
-}{
+var collectives = []named{
 	{CollReduceScatter, parsePatterns("reducescatter reduce_scatter")},
 	{CollAllReduce, parsePatterns("allreduce all_reduce cross_device_reduce quick_reduce quickreduce oneshot twoshot")},
 	{CollAllGather, parsePatterns("allgather all_gather")},
@@ -181,11 +171,18 @@ var collectives = []struct {
 	{CollReduce, parsePatterns("reduce")},
 }
 
-func collective(text string) string {
-	for i := range collectives {
-		if collectives[i].any.in(text) {
-			return collectives[i].name
+// named is what names that match are of.
+type named struct {
+	name string
+	any  patterns
+}
+
+// firstOf is the first of a list that a text matches, or empty.
+func firstOf(list []named, text string) string {
+	for i := range list {
+		if list[i].any.in(text) {
+			return list[i].name
 		}
 	}
-	return CollOther
+	return ""
 }

@@ -7,6 +7,7 @@
 package kernelname
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -98,7 +99,7 @@ func classify(name string, ruleOf func(*view) *rule) Info {
 	info.Library = v.library()
 	if info.Category == Comm {
 		info.Comm = true
-		info.Collective = collective(v.text)
+		info.Collective = cmp.Or(firstOf(collectives, v.text), CollOther)
 	}
 	info.Family = v.family(info)
 	info.Display = v.display(info.Canonical)

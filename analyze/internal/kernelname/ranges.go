@@ -151,13 +151,7 @@ const longNumber = 4
 
 // isValuePlace reports whether a number after c, or at the start (0), is a value
 // and not part of a name.
-func isValuePlace(c byte) bool {
-	switch c {
-	case 0, ' ', '=', '#', ':', '[', '(', ',', '@', '/', '-', '+', '<', '{', '\'', '"':
-		return true
-	}
-	return false
-}
+func isValuePlace(c byte) bool { return c == 0 || strings.IndexByte(" =#:[(,@/-+<{'\"", c) >= 0 }
 
 // decimals returns the length of a leading ".5" or ".5.1" of s that no letter follows.
 func decimals(s string) int {
@@ -193,15 +187,10 @@ func atEnd(s string) bool {
 // after the name of a number type.
 func gluedShort(text string, i, end int) bool {
 	w := wordBefore(text[:i])
-	if w == "" || end-i > 2 {
-		return false
-	}
-	switch w {
-	case "int", "uint", "float", "nvfp", "mxfp":
-		return true
-	}
-	return len(w) <= 2
+	return w != "" && end-i <= 2 && (len(w) <= 2 || slices.Contains(numberTypes, w))
 }
+
+var numberTypes = []string{"int", "uint", "float", "nvfp", "mxfp"}
 
 // wordBefore returns the letters that s ends in, at most eleven.
 func wordBefore(s string) string {

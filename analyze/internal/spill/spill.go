@@ -38,7 +38,7 @@ type Arena struct {
 	disk   *disk           // nil: in memory
 	stop   chan struct{}   // ends the governor
 	ended  sync.WaitGroup
-	closed bool
+	closed atomic.Bool
 }
 
 // block is all of a mapping.
@@ -134,16 +134,9 @@ func Cut[T any](a *Arena, s []T, n int) []T {
 
 // Close releases all arrays.
 func (a *Arena) Close() error {
-	if a == nil {
+	if a == nil || a.closed.Swap(true) {
 		return nil
 	}
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
-		return nil
-	}
-	a.closed = true
-	a.mu.Unlock()
 	if a.stop != nil {
 		close(a.stop)
 		a.ended.Wait()
@@ -167,7 +160,7 @@ func (a *Arena) Close() error {
 func (a *Arena) take(bytes int64) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed {
+	if a.closed.Load() {
 		return nil
 	}
 	b := block{at: -1}

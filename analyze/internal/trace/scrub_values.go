@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -38,10 +39,7 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 			}
 		}
 	}
-	as := uses[role]
-	if as == 0 {
-		as = useName
-	}
+	as := cmp.Or(uses[role], useName)
 	for i, name := range names {
 		id, ok := row[i].Bits, row[i].Kind == pages.Int
 		if !ok && (role == RoleKernel || role == RoleAPI || role == RoleNVTX) { // whose ids may be written as text

@@ -171,9 +171,7 @@ func (s *Scan) Run(ctx context.Context, workers int, sink func(part, worker int)
 	failedAt := int64(len(s.blocks))
 	var wg sync.WaitGroup
 	for worker := range workers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			w := &reader{s: s, worker: worker, sink: sink, parts: make([]*partReader, len(s.parts))}
 			w.buf = make([]byte, max(blockBytes, s.f.page)+slack)
 			for {
@@ -197,7 +195,7 @@ func (s *Scan) Run(ctx context.Context, workers int, sink func(part, worker int)
 				}
 				progress(done.Add(int64(b.last-b.first+1) * int64(s.f.page)))
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	return failed
