@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
@@ -122,11 +125,7 @@ func isInductor(name string) bool {
 		return true
 	}
 	kind, _, _ := strings.Cut(rest, "_")
-	switch kind {
-	case "poi", "red", "per", "tem", "for", "mm", "bmm", "split", "unk":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"poi", "red", "per", "tem", "for", "mm", "bmm", "split", "unk"}, kind)
 }
 
 // isCounter reports whether part is a number, or the # that replaced one.

@@ -27,7 +27,7 @@ type rawPython struct {
 	at     int64
 	thread int64
 	domain [2]int64 // process and number
-	frames []uint32 // by the sink's dictionary
+	frames []int32  // by the sink's dictionary, and once settled by that of the trace
 	row    int64
 }
 
@@ -65,13 +65,13 @@ func (s *rangeSink) withText(row []cell) bool {
 }
 
 // pythonStack are the frames of a payload; none if it is not as expected.
-func (s *rangeSink) pythonStack(b []byte) (frames []uint32) {
+func (s *rangeSink) pythonStack(b []byte) (frames []int32) {
 	for _, f := range payload.Python(b) {
 		_, known := s.t.l.texts[int64(f.Function)]
 		if _, too := s.t.l.texts[int64(f.File)]; !known || !too {
 			return nil
 		}
-		frames = append(frames, s.pythonFrames.code(f.Function^f.File<<20^f.Line<<40, f))
+		frames = append(frames, int32(s.pythonFrames.code(f.Function^f.File<<20^f.Line<<40, f)))
 	}
 	return frames
 }
@@ -96,7 +96,7 @@ func (t *rangeTable) settlePython() {
 				continue
 			}
 			for i, code := range m.frames {
-				m.frames[i] = uint32(frames.Of(s.pythonFrames.keys[code]))
+				m.frames[i] = frames.Of(s.pythonFrames.keys[code])
 			}
 			all = append(all, m)
 		}
@@ -108,17 +108,14 @@ func (t *rangeTable) settlePython() {
 	t.python = all
 	for _, m := range all {
 		t.ids = append(t.ids, m.thread)
+		tr.Python = append(tr.Python, PythonSample{At: m.at, Frames: m.frames})
 	}
 }
 
 // adoptPython gives the samples their threads.
 func (t *rangeTable) adoptPython(ids *idents) {
-	for _, m := range t.python {
-		p := PythonSample{At: m.at, Thread: ids.thread(m.thread, true)}
-		for _, f := range m.frames {
-			p.Frames = append(p.Frames, int32(f))
-		}
-		t.l.trace.Python = append(t.l.trace.Python, p)
+	for i, m := range t.python {
+		t.l.trace.Python[i].Thread = ids.thread(m.thread, true)
 	}
 	t.python = nil
 }

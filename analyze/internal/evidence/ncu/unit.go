@@ -1,6 +1,9 @@
 package ncu
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // dim is the quantity that a unit measures.
 type dim byte
@@ -121,9 +124,5 @@ func prefix(p string, d dim) (scale, bool) {
 
 // counts reports whether the unit is one of counted things, over the launch, per cycle or per second.
 func (s scale) counts() bool {
-	switch s.dim {
-	case none, thing, perCycle, perSecond, frequency:
-		return true
-	}
-	return false
+	return slices.Contains([]dim{none, thing, perCycle, perSecond, frequency}, s.dim)
 }
