@@ -215,9 +215,7 @@ func (p *speller) unnamed() {
 
 // isReturnType reports whether the "void" just read is followed by a name.
 func (p *speller) isReturnType() bool {
-	switch p.lastByte() {
-	case 0, '<', ',', '(':
-	default:
+	if last := p.lastByte(); last != 0 && strings.IndexByte("<,(", last) < 0 {
 		return false
 	}
 	rest := strings.TrimLeft(p.src[p.i:], " \t")

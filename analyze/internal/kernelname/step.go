@@ -137,17 +137,14 @@ func sizes(fields string) (batch, tokens int64) {
 func parseMLC(text string) (Marker, bool) {
 	m := unknownMarker(EngineMLC)
 	word, fields, _ := strings.Cut(text, " ")
-	switch word {
-	case "BatchPrefill":
-		m.Phase = phasePrefill
-	case "BatchDecode", "BatchVerify", "BatchJumpForward":
-		m.Phase = PhaseDecode
-	case "BatchDraft":
-		m.Phase = phaseDraft
-	}
+	m.Phase = mlcPhases[word]
 	m.Batch, m.PrefillTokens = sizes(fields)
 	return m, m.Phase != "" && (fields == "" || strings.Contains(fields, "="))
 }
+
+// mlcPhases maps the words of MLC-LLM.
+var mlcPhases = map[string]string{"BatchPrefill": phasePrefill, "BatchDecode": PhaseDecode, "BatchVerify": PhaseDecode,
+	"BatchJumpForward": PhaseDecode, "BatchDraft": phaseDraft}
 
 // parseLayers reads {'Module': 'Qwen3ForCausalLM', …, 'Inputs': [[512], …]…}, which hooks print around every module.
 // The outermost module has no dot in its name. The first number of its inputs is the tokens of the step, of prompts or

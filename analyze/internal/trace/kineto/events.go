@@ -376,21 +376,17 @@ var (
 // copyOf reads a name such as "Memcpy HtoD (Pageable -> Device)". ROCm's tracer says Host, which leaves the kind of
 // memory unknown. Unknown is -1.
 func copyOf(name string) (kind, from, to int64) {
-	kind, from, to = -1, -1, -1
 	rest, ok := strings.CutPrefix(name, "Memcpy ")
 	if !ok {
-		return kind, from, to
+		return -1, -1, -1
 	}
 	direction, memory, _ := strings.Cut(rest, " ")
-	if v, ok := copyKinds[direction]; ok {
-		kind = v
-	}
 	a, b, _ := strings.Cut(strings.Trim(memory, "()"), " -> ")
-	if v, ok := memoryKinds[a]; ok {
-		from = v
+	number := func(of map[string]int64, word string) int64 {
+		if v, ok := of[word]; ok {
+			return v
+		}
+		return -1
 	}
-	if v, ok := memoryKinds[b]; ok {
-		to = v
-	}
-	return kind, from, to
+	return number(copyKinds, direction), number(memoryKinds, a), number(memoryKinds, b)
 }

@@ -58,14 +58,6 @@ var columns = map[string][]string{
 		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"},
 }
 
-// column is the columns of a table of events; for a table that is only counted, the times.
-func columnsOf(name string) []string {
-	if c := columns[name]; c != nil {
-		return c
-	}
-	return []string{"start", "end", "", ""}
-}
-
 // payloadDomain is the NVTX domain of all payloads but Python's.
 const payloadDomain = 1
 
