@@ -85,12 +85,9 @@ func classifyAPI(name string) APIName {
 		n.Poll = true
 	case strings.HasPrefix(base, "ThreadSynchronize"):
 		n.OldSync = true
-	default:
-		for _, kind := range []string{"Device", "Stream", "Event", "Ctx"} {
-			if rest, ok := strings.CutPrefix(base, kind); ok && strings.HasPrefix(rest, "Synchronize") {
-				n.Sync = true
-			}
-		}
+	case strings.HasPrefix(base, "DeviceSynchronize"), strings.HasPrefix(base, "StreamSynchronize"),
+		strings.HasPrefix(base, "EventSynchronize"), strings.HasPrefix(base, "CtxSynchronize"):
+		n.Sync = true
 	}
 	return n
 }

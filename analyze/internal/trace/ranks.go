@@ -161,10 +161,7 @@ func (l *descriptions) environmentRank() (*Rank, error) {
 		name, value := textOf(&row[0]), textOf(&row[1])
 		for _, pair := range rankKeys {
 			for _, key := range pair {
-				if key == "" {
-					continue
-				}
-				if v, ok := rankIn(name, value, key); ok {
+				if v, ok := rankIn(name, value, key); ok && key != "" {
 					found[key] = v
 				}
 			}
