@@ -201,11 +201,11 @@ const (
 
 // namingCalls finds the strings that are names of calls whose threads a report names: of those that block or launch.
 func (s *scrubber) namingCalls(t source.Table) error {
-	return s.src.Scan(t.Name, []string{t.Column("id"), t.Column("value")}, func(row []cell) error {
+	return s.scan(t.Name, []string{t.Column("id"), t.Column("value")}, func(row []cell) error {
 		if id, ok := row[0].Whole(); ok && namingCall(textOf(&row[1])) {
 			s.naming[id] = true
 		}
-		return s.ctx.Err()
+		return nil
 	})
 }
 
@@ -314,7 +314,7 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 		return nil
 	}
 	if t.View { // one without end is found sooner if nothing is written
-		if err := s.bounded(t.Name, names[:1]); err != nil {
+		if err := s.scan(t.Name, names[:1], func([]cell) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -336,14 +336,7 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	}
 	s.copied = append(s.copied, t.Name)
 	values := make([]any, len(names))
-	var scanned int64
-	return s.src.Scan(t.Name, names, func(row []cell) error {
-		if err := s.ctx.Err(); err != nil {
-			return err
-		}
-		if scanned++; scanned > s.maxRows {
-			return tooManyRows(s.maxRows)
-		}
+	return s.scan(t.Name, names, func(row []cell) error {
 		if !s.keeps(role, names, row) {
 			s.done.LeftRows[t.Name]++
 			return nil
@@ -359,13 +352,16 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	})
 }
 
-// bounded refuses a view of more rows than the file can hold.
-func (s *scrubber) bounded(view string, columns []string) error {
+// scan reads a table, and refuses one of more rows than the file can hold.
+func (s *scrubber) scan(table string, columns []string, each func(row []cell) error) error {
 	var rows int64
-	return s.src.Scan(view, columns, func([]cell) error {
+	return s.src.Scan(table, columns, func(row []cell) error {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
 		if rows++; rows > s.maxRows {
 			return tooManyRows(s.maxRows)
 		}
-		return s.ctx.Err()
+		return each(row)
 	})
 }
