@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/kineto"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
@@ -24,7 +23,6 @@ import (
 // loader builds a trace from the tables of events.
 type loader struct {
 	common
-	arena      *spill.Arena
 	tagging    sync.Mutex
 	payloads   payload.Fields  // of ranges
 	rangeRanks map[int64]int64 // by global pid, from names that MPI gives its threads
@@ -94,7 +92,7 @@ func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Opt
 		return nil, err
 	}
 	scan := &scanner{ctx: ctx, src: src, opt: opt, tables: probe(tables), maxRows: max(in.Size, 1)}
-	l := &loader{common: common{scan, texts{}, &Trace{File: in.File, arena: arena}}, arena: arena}
+	l := &loader{common: common{scan, texts{}, &Trace{File: in.File, arena: arena}}}
 	l.trace.Meta.Source, l.trace.Has = "nsys", columnsIn(l.tables)
 	if in.File.Kind == source.PyTorch { // which knows some of the driver's launches
 		l.trace.Meta.Source, l.trace.Has.EveryLaunch = "pytorch", false

@@ -35,7 +35,6 @@ func isRange(kind int64) bool {
 type rangeTable struct {
 	*eventTable
 	l        *loader
-	payloads payload.Fields
 	place    *codeColumn[rangePlace]
 	name     *codeColumn[RangeName]
 	rowids   *rowColumn
@@ -47,7 +46,6 @@ type rangeTable struct {
 type rangeSink struct {
 	*sink
 	t     *rangeTable
-	line  int64 // rows so far, for a table without rowids
 	name  rangeNames
 	next  int64 // the rowid that would follow that of the slot before
 	calls []ncclRow
@@ -61,7 +59,7 @@ type rangeSink struct {
 func newRangeTable(l *loader) *eventTable {
 	r := &l.trace.Ranges
 	e := newTable(l, &r.Span)
-	t := &rangeTable{eventTable: e, l: l, payloads: l.payloads, place: coded(e, &r.place, &r.places),
+	t := &rangeTable{eventTable: e, l: l, place: coded(e, &r.place, &r.places),
 		name: coded(e, &r.name, &r.Names), rowids: &rowColumn{steps: &r.row}}
 	t.columns = append(t.columns, t.rowids)
 	t.place.owner = func(p *rangePlace) *owner { return &p.thread }
@@ -114,14 +112,13 @@ func (s *rangeSink) Leaf(leaf, slot int) {
 }
 
 func (s *rangeSink) Row(row []cell) error {
-	s.line++
-	id := s.line
+	id := s.rows + 1 // of a table without rowids
 	if v, ok := row[6].Whole(); ok {
 		id = v
 	}
 	own := row[rangeColumns:]
 	if len(own) > 0 && own[1].Kind != pages.Null { // few ranges have a payload
-		if c, ok := s.t.l.ncclCall(s.t.payloads, row, own); ok {
+		if c, ok := s.t.l.ncclCall(s.t.l.payloads, row, own); ok {
 			s.calls = append(s.calls, ncclRow{c, id})
 		}
 	}

@@ -70,7 +70,7 @@ type eventTable struct {
 }
 
 func newTable(l *loader, span *Span) *eventTable {
-	t := &eventTable{store: store{arena: l.arena}, span: span}
+	t := &eventTable{store: store{arena: l.trace.arena}, span: span}
 	t.wide = []*[]uint32{&t.off, &t.dur}
 	return t
 }
