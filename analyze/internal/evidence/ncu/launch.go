@@ -3,6 +3,7 @@ package ncu
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -222,25 +223,18 @@ func (m *merger) add(launches []*Launch) {
 			m.canonical[l.name] = name
 		}
 		k := key{l.ID, l.PID, name}
-		if h := m.find(k, l); h != nil {
+		met := m.at[k]
+		same := func(h *Launch) bool { return h.page != l.page && h.agrees(l) }
+		if i := slices.IndexFunc(met[:min(len(met), maxSame)], same); i >= 0 {
+			h := met[i]
 			h.merge(l)
 			h.page = l.page
 			m.pages++
 			continue
 		}
 		m.launches = append(m.launches, l)
-		m.at[k] = append(m.at[k], l)
+		m.at[k] = append(met, l)
 	}
-}
-
-func (m *merger) find(k key, l *Launch) *Launch {
-	list := m.at[k]
-	for _, h := range list[:min(len(list), maxSame)] {
-		if h.page != l.page && h.agrees(l) {
-			return h
-		}
-	}
-	return nil
 }
 
 // finish computes the values that need all pages of a launch.
