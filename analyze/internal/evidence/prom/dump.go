@@ -50,9 +50,7 @@ func newDump(name string) *dump {
 // read reads the dumps of one file: usually one, several where somebody appended them.
 func (d *Data) read(in *file.Input, r io.Reader) []*dump {
 	body, err := io.ReadAll(io.LimitReader(file.UTF8(r), maxBytes+1))
-	if err != nil {
-		d.warn("prometheus_damaged", "%s was read up to where its data ends or is damaged", in.Name)
-	}
+	d.warnings.If(err != nil, "prometheus_damaged", "%s was read up to where its data ends or is damaged", in.Name)
 	if len(body) > maxBytes {
 		d.warn("prometheus_long", "%s is larger than %d MB: only its beginning was read", in.Name, maxBytes>>20)
 		body = body[:bytes.LastIndexByte(body[:maxBytes], '\n')+1]
@@ -78,10 +76,9 @@ func (d *Data) read(in *file.Input, r io.Reader) []*dump {
 	}
 	x.finish(t)
 	t.Format = x.Engine
-	if t.Unknown += bad; bad > 0 {
-		d.warn("prometheus_malformed", "%s: left out, because not samples of Prometheus' text format: %s", in.Name,
-			wording.Count(bad, "line"))
-	}
+	t.Unknown += bad
+	d.warnings.If(bad > 0, "prometheus_malformed", "%s: left out, because not samples of Prometheus' text format: %s", in.Name,
+		wording.Count(bad, "line"))
 	if len(list) > 1 {
 		t.Format += fmt.Sprintf(" (%d dumps)", len(list))
 	}

@@ -4,7 +4,6 @@ package prom
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 
@@ -22,7 +21,7 @@ type Data struct {
 	Series int    // lines that a number was taken from
 	Power  Power
 
-	warnings []report.Warning
+	warnings report.Warnings
 }
 
 // Numbers are what the metrics of an engine state, by the names of this package. Values that a dump lacks are missing.
@@ -82,10 +81,8 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	triton := slices.ContainsFunc(dumps, func(x *dump) bool { return x.triton })
 	dumps = slices.DeleteFunc(dumps, func(x *dump) bool { return x.Engine == "" }) // of another program
 	if len(dumps) == 0 {
-		if triton {
-			d.warn("prometheus_triton", "Triton adds up the times of its requests and states no distribution: no "+
-				"latencies are given. Measure them with explain load, or give the log of the engine (--server-log)")
-		}
+		d.warnings.If(triton, "prometheus_triton", "Triton adds up the times of its requests and states no distribution: no "+
+			"latencies are given. Measure them with explain load, or give the log of the engine (--server-log)")
 		dumps = append(dumps, newDump(""))
 	}
 	if n := len(dumps); n > 2 {
@@ -106,20 +103,14 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			d.Model = serverlog.ModelID(m)
 		}
 	}
-	if d.Models > 1 {
-		d.warn("prometheus_models", "The dump has metrics of %d models; numbers are over all of them", d.Models)
-	}
-	if last.mixed > 0 {
-		d.warn("prometheus_buckets",
-			"%d histograms have different buckets for different engines or models; only the first of each is used",
-			last.mixed)
-	}
+	d.warnings.If(d.Models > 1, "prometheus_models", "The dump has metrics of %d models; numbers are over all of them",
+		d.Models)
+	d.warnings.If(last.mixed > 0, "prometheus_buckets",
+		"%d histograms have different buckets for different engines or models; only the first of each is used", last.mixed)
 	return d, nil
 }
 
-func (d *Data) warn(code, format string, args ...any) {
-	d.warnings = append(d.warnings, report.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
-}
+func (d *Data) warn(code, format string, args ...any) { d.warnings.If(true, code, format, args...) }
 
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning { return d.warnings }
