@@ -80,8 +80,9 @@ var units = []struct {
 	names string
 }{
 	{frequency, "hz"}, {byteCount, "bytes byte b"},
-	{thing, "inst insts cycle cycles register registers block blocks thread threads warp warps sector sectors request requests " +
-		"pass op ops flop flops sm sms cluster clusters wavefront wavefronts bank banks bit bits access transaction transactions 1"},
+	{thing, "inst insts cycle cycles register registers block blocks thread threads warp warps sector sectors request " +
+		"requests pass op ops flop flops sm sms cluster clusters wavefront wavefronts bank banks bit bits access " +
+		"transaction transactions 1"},
 }
 
 // atom reads a unit without "/".
