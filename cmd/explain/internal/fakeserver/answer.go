@@ -16,7 +16,6 @@ type answer struct {
 	plan    Plan
 	arrived time.Time
 	chat    bool
-	timer   *time.Timer
 }
 
 // Parts of the events, in the form in which vLLM writes them.
@@ -30,26 +29,26 @@ const (
 	chatFinish = `"},"logprobs":null,"finish_reason":"length"}]}` + "\n\n"
 )
 
-// events are the texts of events: of a completion and of a chat, in the middle and at the end, with and without text.
-var events [2][2][2]string
-
-func init() {
-	for i, text := range []string{"", " token"} {
-		events[0][0][i], events[0][1][i] = head+text+tail, head+text+lastTail
-		events[1][0][i], events[1][1][i] = chatHead+text+chatTail, chatHead+text+chatFinish
+// text is what each token reads.
+func (a *answer) text() string {
+	if a.plan.Fault == Empty {
+		return ""
 	}
+	return " token"
 }
 
 // event is the text of one event.
 func (a *answer) event(last bool) string {
-	return events[bit(a.chat)][bit(last)][bit(a.plan.Fault != Empty)]
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
+	text := a.text()
+	switch {
+	case a.chat && last:
+		return chatHead + text + chatFinish
+	case a.chat:
+		return chatHead + text + chatTail
+	case last:
+		return head + text + lastTail
 	}
-	return 0
+	return head + text + tail
 }
 
 // wait until a moment after the request came in; false: the client is gone.
@@ -58,15 +57,10 @@ func (a *answer) wait(d time.Duration) bool {
 	if left <= 0 {
 		return a.r.Context().Err() == nil
 	}
-	if a.timer == nil {
-		a.timer = time.NewTimer(left)
-	} else {
-		a.timer.Reset(left)
-	}
 	select {
 	case <-a.r.Context().Done():
 		return false
-	case <-a.timer.C:
+	case <-time.After(left):
 		return true
 	}
 }
@@ -92,10 +86,8 @@ func (a *answer) stream() {
 		a.write(a.event(k == n-1))
 		_ = rc.Flush()
 	}
-	tokens := n * max(1, a.s.script.PerEvent)
-	a.count(tokens)
-	if a.asked.Options.IncludeUsage && !a.s.script.NoUsage {
-		a.write(fmt.Sprintf(`data: {"id":"cmpl-standin","object":"text_completion","created":1700000000,"model":"m","choices":[],"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}}`+"\n\n", a.input(), a.input()+tokens, tokens))
+	if usage := a.count(); usage != "" && a.asked.Options.IncludeUsage {
+		a.write(`data: {"id":"cmpl-standin","object":"text_completion","created":1700000000,"model":"m","choices":[]` + usage + "}\n\n")
 	}
 	if !a.s.script.NoDone {
 		a.write("data: [DONE]\n\n")
@@ -133,16 +125,7 @@ func (a *answer) whole() {
 	if !a.wait(at) {
 		return
 	}
-	tokens := (len(a.plan.Gaps) + 1) * max(1, a.s.script.PerEvent)
-	a.count(tokens)
-	text, usage := " token", ""
-	if a.plan.Fault == Empty {
-		text = ""
-	}
-	if !a.s.script.NoUsage {
-		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, a.input(),
-			a.input()+tokens, tokens)
-	}
+	text, usage := a.text(), a.count()
 	a.w.Header().Set("Content-Type", "application/json")
 	if a.chat {
 		fmt.Fprintf(a.w,
@@ -154,10 +137,16 @@ func (a *answer) whole() {
 		text, usage)
 }
 
-func (a *answer) count(tokens int) {
+// count counts the tokens of an answer; usage is what the answer says of them, empty if the server does not count.
+func (a *answer) count() (usage string) {
+	input, tokens := a.input(), (len(a.plan.Gaps)+1)*max(1, a.s.script.PerEvent)
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
-	a.s.prompt += int64(a.input())
+	a.s.prompt += int64(input)
 	a.s.tokens += int64(tokens)
 	a.s.success++
+	if a.s.script.NoUsage {
+		return ""
+	}
+	return fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, input, input+tokens, tokens)
 }

@@ -122,8 +122,6 @@ type process struct {
 	slowStop   time.Duration // a stop takes that long
 }
 
-var errKey = errors.New("unknown key")
-
 // parseScript reads key=value pairs, separated by commas: ttft, gap, tokens, per_event, model, healthy_after (a
 // duration, or never), fault, every, after, die_after (completion requests before the process ends), start_fail (exit
 // code), orphan (seconds), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage,
@@ -131,59 +129,42 @@ var errKey = errors.New("unknown key")
 func parseScript(text string) (*process, error) {
 	p := &process{}
 	s := &p.script
+	places := map[string]any{
+		"ttft": &s.TTFT, "gap": &s.Gap, "tokens": &s.Tokens, "per_event": &s.PerEvent, "model": &s.Model,
+		"healthy_after": &s.HealthyAfter, "fault": &s.Fault, "every": &s.Every, "after": &s.After, "die_after": &s.After,
+		"start_fail": &p.startFail, "orphan": &p.orphan, "stop": &p.slowStop, "key": &s.Key,
+		"no_health": &s.NoHealth, "no_models": &s.NoModels, "no_metrics": &s.NoMetrics, "no_usage": &s.NoUsage,
+		"no_done": &s.NoDone,
+	}
 	for _, pair := range strings.Split(text, ",") {
 		key, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		var err error
-		switch key {
-		case "":
-		case "ttft":
-			s.TTFT, err = time.ParseDuration(value)
-		case "gap":
-			s.Gap, err = time.ParseDuration(value)
-		case "tokens":
-			s.Tokens, err = strconv.Atoi(value)
-		case "per_event":
-			s.PerEvent, err = strconv.Atoi(value)
-		case "model":
-			s.Model = value
-		case "healthy_after":
-			if s.HealthyAfter = -1; value != "never" {
-				s.HealthyAfter, err = time.ParseDuration(value)
+		switch to := places[key].(type) {
+		case *time.Duration:
+			switch value {
+			case "never":
+				*to = -1
+			case "ignore":
+				p.ignoreStop = true
+			default:
+				*to, err = time.ParseDuration(value)
 			}
-		case "fault":
-			s.Fault = value
-		case "every":
-			s.Every, err = strconv.Atoi(value)
-		case "after":
-			s.After, err = strconv.Atoi(value)
-		case "die_after":
-			s.Fault = Die
-			s.After, err = strconv.Atoi(value)
-		case "start_fail":
-			p.startFail, err = strconv.Atoi(value)
-		case "orphan":
-			p.orphan = value
-		case "stop":
-			if p.ignoreStop = value == "ignore"; !p.ignoreStop {
-				p.slowStop, err = time.ParseDuration(value)
-			}
-		case "key":
-			s.Key = value
-		case "no_health":
-			s.NoHealth = true
-		case "no_models":
-			s.NoModels = true
-		case "no_metrics":
-			s.NoMetrics = true
-		case "no_usage":
-			s.NoUsage = true
-		case "no_done":
-			s.NoDone = true
+		case *int:
+			*to, err = strconv.Atoi(value)
+		case *string:
+			*to = value
+		case *bool:
+			*to = true
 		default:
-			err = errKey
+			if key != "" {
+				err = errors.New("unknown key")
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		if key == "die_after" {
+			s.Fault = Die
 		}
 	}
 	return p, nil
