@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,20 +91,10 @@ func stepStarts(src string) ([]int64, error) {
 		return nil, err
 	}
 	var at []int64
-	for _, s := range res.Report.Sections {
-		for _, table := range s.Tables {
-			if table.ID != "units" {
-				continue
-			}
-			column := func(id string) int {
-				return slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.ID == id })
-			}
-			for _, row := range table.Rows {
-				start, _ := row[column("start")].Int()
-				if device, _ := row[column("device_id")].Int(); device == 0 {
-					at = append(at, start+1)
-				}
-			}
+	units := report.NewIndex(res.Report).Table("unit", "units")
+	for i := range units.Len() {
+		if units.Whole(i, "device_id") == 0 {
+			at = append(at, units.Whole(i, "start")+1)
 		}
 	}
 	return at, nil

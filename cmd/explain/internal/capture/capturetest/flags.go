@@ -1,6 +1,10 @@
 package capturetest
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
+)
 
 // What the versions of nsys accept, as their --help lists it: 2022.4.2 and 2023.4.4 word for word, 2024.2 and 2025.6
 // with what their user guides and release notes add. A name stands for --name.
@@ -59,11 +63,7 @@ func commands(version string) map[string]map[string]bool {
 }
 
 func set(names string) map[string]bool {
-	m := map[string]bool{}
-	for _, n := range strings.Fields(names) {
-		m[n] = true
-	}
-	return m
+	return lists.Set(strings.Fields(names), func(name string) string { return name })
 }
 
 // values that flags take, where nsys refuses others.

@@ -4,9 +4,11 @@
 package capturetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -54,9 +56,7 @@ func Nsys(args []string, getenv func(string) string, out, errs io.Writer) int {
 			s.slow, _ = time.ParseDuration(value)
 		}
 	}
-	if s.dir = getenv("TMPDIR"); s.dir == "" {
-		s.dir = os.TempDir()
-	}
+	s.dir = cmp.Or(getenv("TMPDIR"), os.TempDir())
 	if len(args) == 0 {
 		return s.fail("usage: nsys")
 	}
@@ -85,12 +85,7 @@ func (s *standin) command(name string, args []string) int {
 		if s.fault == "no_help" {
 			return s.fail("no help")
 		}
-		var list []string
-		for f := range known {
-			list = append(list, f)
-		}
-		slices.Sort(list)
-		for _, f := range list {
+		for _, f := range slices.Sorted(maps.Keys(known)) {
 			more := ""
 			if f == "trace" && s.version >= "2026" {
 				more = "'cuda', 'cuda-hw', 'cuda-sw', "
@@ -274,11 +269,7 @@ type state struct {
 }
 
 func (s *standin) file(flags map[string]string) string {
-	name := flags["session"]
-	if name == "" {
-		name = flags["session-new"]
-	}
-	return filepath.Join(s.dir, "nsys-"+name+".json")
+	return filepath.Join(s.dir, "nsys-"+cmp.Or(flags["session"], flags["session-new"])+".json")
 }
 
 func (s *standin) launch(flags map[string]string, program []string) int {
