@@ -124,17 +124,13 @@ type Summaries struct {
 	Lifetime, Age Sample
 }
 
-type timing struct {
-	Count *float64 `json:"count"`
-	Mean  *float64 `json:"mean_ms"`
-}
-
-// sane reports whether a number of a summary is finite and within bounds.
-func sane(v *float64) bool { return v != nil && *v >= 0 && *v <= maxNs && !math.IsInf(*v, 0) }
-
-// sane reports whether the timing states a number and a mean that can be.
-func (t *timing) sane() bool {
-	return sane(t.Count) && sane(t.Mean) && *t.Count <= maxCount && *t.Count == math.Trunc(*t.Count)
+// number is the number under a key of an object; nil if there is none, or none within bounds.
+func number(of map[string]json.RawMessage, key string) *float64 {
+	var v *float64
+	if field(of, key, &v); v == nil || *v < 0 || *v > maxNs {
+		return nil
+	}
+	return v
 }
 
 // readSummary reads one file that kindOf knows.
@@ -174,40 +170,35 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 		return d.takeMoESummary(top)
 	case forwardSummary, cpuSummary:
 		for _, name := range slices.Sorted(maps.Keys(top)) { // sorted, since the order changes how sums round
-			var t timing
-			if json.Unmarshal(top[name], &t) != nil || !t.sane() {
+			t, _ := parse(top[name])
+			count, mean := number(t, "count"), number(t, "mean_ms")
+			if count == nil || mean == nil || *count > maxCount || *count != math.Trunc(*count) {
 				continue
 			}
 			to, words := &d.Summaries.Operations, operationWords
 			if k == forwardSummary {
 				to, words = &d.Summaries.Forward, phaseWords
 			}
-			entry(to, word(words, []byte(name))).state(int64(*t.Count), *t.Count**t.Mean*nsPerMs)
+			entry(to, word(words, []byte(name))).state(int64(*count), *count**mean*nsPerMs)
 			understood = true
 		}
 	case batchSummary:
 		return d.takeBatchSummary(top)
 	case preemptionSummary:
-		var total, requests, delay *float64
-		field(top, "total_preemptions", &total)
-		field(top, "total_requests", &requests)
-		field(top, "mean_resume_delay", &delay)
-		if understood = sane(total) && sane(requests); understood {
+		total, delay := number(top, "total_preemptions"), number(top, "mean_resume_delay")
+		if understood = total != nil && number(top, "total_requests") != nil; understood {
 			s := &d.Summaries
 			s.Preempted = true
 			s.Preemptions += int64(*total)
-			if sane(delay) && *delay > 0 { // 0 also stands for none
+			if delay != nil && *delay > 0 { // 0 also stands for none
 				s.Delay.state(1, *delay*nsPerS)
 			}
 		}
 	case componentSummary:
 		for _, name := range componentWords {
-			var c struct {
-				Count *float64 `json:"count"`
-				Total *float64 `json:"total_ms"`
-			}
-			if raw, ok := top[name]; ok && json.Unmarshal(raw, &c) == nil && sane(c.Count) && sane(c.Total) {
-				entry(&d.Summaries.Components, name).state(int64(*c.Count), *c.Total*nsPerMs)
+			c, _ := parse(top[name])
+			if count, total := number(c, "count"), number(c, "total_ms"); count != nil && total != nil {
+				entry(&d.Summaries.Components, name).state(int64(*count), *total*nsPerMs)
 				understood = true
 			}
 		}
@@ -232,24 +223,19 @@ func field[T any](top map[string]json.RawMessage, key string, to *T) {
 }
 
 func (d *Data) takeBatchSummary(top map[string]json.RawMessage) bool {
-	var samples, seqs, tokens, under, most *float64
-	field(top, "total_samples", &samples)
-	field(top, "mean_seq_utilization_pct", &seqs)
-	field(top, "mean_token_utilization_pct", &tokens)
-	field(top, "underutilization_events", &under)
-	field(top, "max_num_seqs", &most)
-	if !sane(samples) || !sane(tokens) || *samples > maxCount {
+	samples, tokens := number(top, "total_samples"), number(top, "mean_token_utilization_pct")
+	if samples == nil || tokens == nil || *samples > maxCount {
 		return false
 	}
 	s, n := &d.Summaries, int64(*samples)
 	s.Tokens.state(n, *samples**tokens/100)
-	if sane(seqs) {
+	if seqs := number(top, "mean_seq_utilization_pct"); seqs != nil {
 		s.Seqs.state(n, *samples**seqs/100)
 	}
-	if sane(under) {
+	if under := number(top, "underutilization_events"); under != nil {
 		s.Under += int64(*under)
 	}
-	if sane(most) && *most >= 1 && *most <= maxCount {
+	if most := number(top, "max_num_seqs"); most != nil && *most >= 1 && *most <= maxCount {
 		s.MaxSeqs.add(int64(*most))
 	}
 	return true
@@ -258,15 +244,9 @@ func (d *Data) takeBatchSummary(top map[string]json.RawMessage) bool {
 func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) {
 	for _, key := range slices.Sorted(maps.Keys(top)) { // sorted, since only a bounded number is kept
 		name := layerKey.FindStringSubmatch(key)
-		var s struct {
-			Experts *float64 `json:"num_experts"`
-			TopK    *float64 `json:"top_k"`
-			Total   *float64 `json:"total_activations"`
-			Hit     *float64 `json:"unique_experts_activated"`
-			Min     *float64 `json:"min_activations"`
-			Max     *float64 `json:"max_activations"`
-		}
-		if name == nil || json.Unmarshal(top[key], &s) != nil || !sane(s.Experts) {
+		s, _ := parse(top[key])
+		experts := number(s, "num_experts")
+		if name == nil || experts == nil {
 			continue
 		}
 		index, err := strconv.Atoi(name[1])
@@ -275,17 +255,19 @@ func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) 
 			continue
 		}
 		understood = true
-		e := int64(*s.Experts)
+		e := int64(*experts)
 		if e < 1 || e > maxExperts || l.stated > 0 && l.stated != e {
 			l.contradicts = true
 		}
 		l.stated = e
-		if sane(s.TopK) {
-			l.TopK = int64(*s.TopK)
+		if topK := number(s, "top_k"); topK != nil {
+			l.TopK = int64(*topK)
 		}
-		if sane(s.Total) && sane(s.Hit) && sane(s.Min) && sane(s.Max) && *s.Total <= maxCount && *s.Hit <= maxExperts &&
-			*s.Min <= *s.Max && *s.Max <= *s.Total {
-			l.summary = append(l.summary, layerSummary{int64(*s.Total), int64(*s.Hit), int64(*s.Min), int64(*s.Max)})
+		total, hit := number(s, "total_activations"), number(s, "unique_experts_activated")
+		least, most := number(s, "min_activations"), number(s, "max_activations")
+		if total != nil && hit != nil && least != nil && most != nil && *total <= maxCount && *hit <= maxExperts &&
+			*least <= *most && *most <= *total {
+			l.summary = append(l.summary, layerSummary{int64(*total), int64(*hit), int64(*least), int64(*most)})
 		}
 	}
 	return understood
