@@ -104,7 +104,7 @@ func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *fo
 		return cmp.Or(l.Err, io.EOF)
 	}
 	header = bytes.Clone(header)
-	names := split(nil, bytes.Clone(header))
+	names := split(nil, header)
 	at, _ := f.places(names)
 	r := row{at: at}
 	cut, tooLong := false, false // the last row lacks its end; some row was not looked at
@@ -151,37 +151,26 @@ func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *fo
 }
 
 // split cuts a line into its fields, which it appends to list. A quoted field may contain commas, and doubled quotes;
-// the fields point into the line, which is changed.
+// the text between its end and the next comma is dropped.
 func split(list [][]byte, line []byte) [][]byte {
-	for {
-		if len(line) == 0 || line[0] != '"' {
-			i := bytes.IndexByte(line, ',')
-			if i < 0 {
-				return append(list, line)
-			}
-			list, line = append(list, line[:i]), line[i+1:]
-			continue
-		}
-		from, to := 1, 0 // copy line[from] to line[to], without the quotes
-		for from < len(line) {
-			if line[from] == '"' {
-				if from+1 == len(line) || line[from+1] != '"' {
-					break
+	for more := true; more; {
+		var field []byte
+		if text, quoted := bytes.CutPrefix(line, []byte(`"`)); quoted {
+			end := 0
+			for end < len(text) && (text[end] != '"' || bytes.HasPrefix(text[end:], []byte(`""`))) {
+				if text[end] == '"' {
+					end++
 				}
-				from++
+				end++
 			}
-			line[to] = line[from]
-			from, to = from+1, to+1
+			field = bytes.ReplaceAll(text[:end], []byte(`""`), []byte(`"`))
+			_, line, more = bytes.Cut(text[end:], []byte(","))
+		} else {
+			field, line, more = bytes.Cut(line, []byte(","))
 		}
-		field := line[:to]
-		line = line[min(from+1, len(line)):]
-		i := bytes.IndexByte(line, ',') // the text between the quote and the comma is dropped
 		list = append(list, field)
-		if i < 0 {
-			return list
-		}
-		line = line[i+1:]
 	}
+	return list
 }
 
 // form is one kind of CSV file: the columns that identify it, and the function that takes its rows.
@@ -248,7 +237,7 @@ func formOf(name string, head []byte) (f *form, missing []string) {
 	if line = bytes.TrimRight(line, "\r"); len(line) > maxHeader || bytes.IndexByte(line, ',') < 0 {
 		return nil, nil
 	}
-	header := split(nil, bytes.Clone(line))
+	header := split(nil, line)
 	for _, x := range forms {
 		at, lacks := x.places(header)
 		if len(lacks) == 0 {
