@@ -74,7 +74,7 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 		return
 	}
 	t := out.Table("batches")
-	for _, p := range append([]string{""}, sessionPhases...) {
+	for _, p := range append([]string{""}, session.Phases...) {
 		seqs, tokens := b.Seqs[p], b.Tokens[p]
 		if seqs == nil && tokens == nil {
 			continue

@@ -3,6 +3,7 @@ package compat
 import (
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/compat/session"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -55,7 +56,7 @@ func encoderDecoder(in *kit.Input, out *kit.Output) {
 		}
 	}
 	t := out.Table("encoder_decoder")
-	for _, c := range []string{"encoder", "decoder", "cross_attention", "other"} {
+	for _, c := range session.Components {
 		s := d.Components[c]
 		if s == nil {
 			continue

@@ -42,9 +42,6 @@ var ForwardPass = kit.Section{
 	Run: forwardPass,
 }
 
-// sessionPhases are the phases of a session in the order of reports.
-var sessionPhases = []string{"prefill", "decode", "mixed", "idle", session.Other}
-
 // forwardPrefill is profilemate's bound on the share of prefill.
 const forwardPrefill = 0.60
 
@@ -78,7 +75,7 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 		return row
 	}
 	emit(nil, all)
-	for _, p := range sessionPhases {
+	for _, p := range session.Phases {
 		f := d.Forward[p]
 		if f == nil {
 			continue

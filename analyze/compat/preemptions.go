@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"github.com/nsys-llm/explain/analyze/compat/session"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -45,9 +46,6 @@ const (
 	preemptionDelay = 1e9 // ns, of the mean
 )
 
-// sessionReasons are reasons in the order of reports.
-var sessionReasons = []string{"recompute", "swap", "kv_cache_full", "other"}
-
 func preemptions(in *kit.Input, out *kit.Output) {
 	const events, requests, summary = "preemption_events.csv", "request_lifecycle.csv", "preemption_summary.json"
 	d := sessionOf(in)
@@ -67,7 +65,7 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	fromSession(out, d.Rows[events], events, "event", "request_id", "reason")
 	out.Int("preemption.count", nil, q.Preempted)
 	t := out.Table("preemptions")
-	for _, reason := range sessionReasons {
+	for _, reason := range session.Reasons {
 		if n := q.Reasons[reason]; n != nil {
 			out.Int("preemption.count", kit.Labels("reason", reason), *n)
 			t.Row(kit.Text("why", reason), kit.Int("preemptions", *n), kit.Maybe("share", stat.Ratio(*n, q.Preempted)))

@@ -254,26 +254,27 @@ func formOf(name string, head []byte) (f *form, missing []string) {
 const maxHeader = 4 << 10
 
 // Files of a session hold text of the program: operation names, reasons, contexts, request ids. Only words of these
-// lists leave this package, anything else becomes Other, so that no text of a file reaches a report.
+// lists leave this package, anything else becomes other, so that no text of a file reaches a report.
 
-// Other stands for a word that is on no list.
-const Other = "other"
+// other stands for a word that is on no list.
+const other = "other"
 
+// Words in the order of reports.
 var (
-	phaseWords     = []string{"prefill", "decode", "mixed", "idle"}
-	operationWords = []string{"scheduling", "model_execution", "batch_preparation", "prepare_inputs", "sampling",
-		"tokenization", "detokenization", "output_processing"}
-	componentWords = []string{"encoder", "decoder", "cross_attention"}
-	reasonWords    = []string{"recompute", "swap", "kv_cache_full"}
-	modeWords      = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
-	typeWords      = []string{"encoder_decoder", "decoder_only", "unknown"}
+	Phases     = []string{"prefill", "decode", "mixed", "idle", other}
+	Components = []string{"encoder", "decoder", "cross_attention", other}
+	Reasons    = []string{"recompute", "swap", "kv_cache_full", other}
+	operations = []string{"scheduling", "model_execution", "batch_preparation", "prepare_inputs", "sampling",
+		"tokenization", "detokenization", "output_processing", other}
+	modes = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
+	types = []string{"encoder_decoder", "decoder_only", "unknown"}
 )
 
 func word(list []string, s []byte) string {
 	if i := slices.IndexFunc(list, func(w string) bool { return strings.EqualFold(w, string(s)) }); i >= 0 {
 		return list[i]
 	}
-	return Other
+	return other
 }
 
 // enumWord is the word of a Python enum member, which some versions write with its class: PreemptionMode.RECOMPUTE.
@@ -285,7 +286,7 @@ func enumWord(list []string, s []byte) string {
 // contextPhase finds the phase in the context of an operation: "phase=decode".
 func contextPhase(s []byte) string {
 	if p, ok := strings.CutPrefix(string(s), "phase="); ok {
-		if w := word(phaseWords, []byte(p)); w != Other {
+		if w := word(Phases, []byte(p)); w != other {
 			return w
 		}
 	}
@@ -294,7 +295,7 @@ func contextPhase(s []byte) string {
 
 // Batch describes the batch that a CUDA graph was captured for.
 type Batch struct {
-	Mode    string // of modeWords, or Other
+	Mode    string // of modes, or other
 	Tokens  int64  // -1: not known
 	Reqs    int64  // -1: any number
 	Uniform bool   // every request has the same number of tokens
@@ -308,7 +309,7 @@ func descriptor(s []byte) (Batch, bool) {
 	if !ok || tokens == nil {
 		return Batch{}, false
 	}
-	b := Batch{Mode: enumWord(modeWords, []byte(mode)), Tokens: whole(tokens[1]), Reqs: -1,
+	b := Batch{Mode: enumWord(modes, []byte(mode)), Tokens: whole(tokens[1]), Reqs: -1,
 		Uniform: strings.Contains(rest, "uniform=True"), LoRA: strings.Contains(rest, "has_lora=True")}
 	if reqs := reqsField.FindStringSubmatch(rest); reqs != nil {
 		b.Reqs = whole(reqs[1])

@@ -139,15 +139,15 @@ func (d *Data) disagreements() []string {
 		}
 	}
 	s := &d.Summaries
-	for _, phase := range append(slices.Clone(phaseWords), Other) {
+	for _, phase := range Phases {
 		if f := d.Forward[phase]; f != nil {
 			differ("forward passes ("+phase+")", &f.Time, s.Forward[phase])
 		}
 	}
-	for _, name := range append(slices.Clone(operationWords), Other) {
+	for _, name := range operations {
 		differ("CPU operations ("+name+")", d.Operations[Operation{Name: name}], s.Operations[name])
 	}
-	for _, name := range componentWords {
+	for _, name := range Components {
 		differ("parts of the model ("+name+")", d.Components[name], s.Components[name])
 	}
 	if n := d.Batches.Steps; n > 0 && s.Tokens.N() > 0 && n != s.Tokens.N() {

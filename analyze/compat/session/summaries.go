@@ -175,9 +175,9 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 			if count == nil || mean == nil || *count > maxCount || *count != math.Trunc(*count) {
 				continue
 			}
-			to, words := &d.Summaries.Operations, operationWords
+			to, words := &d.Summaries.Operations, operations
 			if k == forwardSummary {
-				to, words = &d.Summaries.Forward, phaseWords
+				to, words = &d.Summaries.Forward, Phases
 			}
 			entry(to, word(words, []byte(name))).state(int64(*count), *count**mean*nsPerMs)
 			understood = true
@@ -195,7 +195,7 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 			}
 		}
 	case componentSummary:
-		for _, name := range componentWords {
+		for _, name := range Components {
 			c, _ := parse(top[name])
 			if count, total := number(c, "count"), number(c, "total_ms"); count != nil && total != nil {
 				entry(&d.Summaries.Components, name).state(int64(*count), *total*nsPerMs)
@@ -204,7 +204,7 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 		}
 		var model string
 		field(top, "model_type", &model)
-		if w := word(typeWords, []byte(model)); w != Other {
+		if w := word(types, []byte(model)); w != other {
 			d.ModelType, understood = w, true
 		}
 	case metadata:

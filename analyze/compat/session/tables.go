@@ -26,7 +26,7 @@ type Steps struct {
 
 	Operations map[Operation]*Sample // ns
 	Components map[string]*Sample    // ns
-	ModelType  string                // of typeWords, empty if not stated
+	ModelType  string                // of types, empty if not stated
 	CUDAEvents *bool                 // whether forward times were taken with CUDA events, nil if not stated
 }
 
@@ -51,7 +51,7 @@ func takeForward(d *Data, r *row) {
 	if r.failed {
 		return
 	}
-	for _, f := range []*Forward{&d.AllForward, entry(&d.Forward, word(phaseWords, r.text(1)))} {
+	for _, f := range []*Forward{&d.AllForward, entry(&d.Forward, word(Phases, r.text(1)))} {
 		f.Time.add(ns)
 		f.Tokens += tokens
 	}
@@ -63,7 +63,7 @@ func takeOperation(d *Data, r *row) {
 	if r.failed {
 		return
 	}
-	name := word(operationWords, r.text(1))
+	name := word(operations, r.text(1))
 	entry(&d.Operations, Operation{Name: name}).add(ns)
 	if p := contextPhase(r.text(3)); p != "" {
 		entry(&d.Operations, Operation{name, p}).add(ns)
@@ -72,7 +72,7 @@ func takeOperation(d *Data, r *row) {
 
 func takeComponent(d *Data, r *row) {
 	if ns := r.duration(2, nsPerMs); !r.failed {
-		entry(&d.Components, word(componentWords, r.text(1))).add(ns)
+		entry(&d.Components, word(Components, r.text(1))).add(ns)
 	}
 }
 
@@ -119,7 +119,7 @@ func takeBatch(d *Data, r *row) {
 	}
 	b := &d.Batches
 	b.Steps++
-	phase := word(phaseWords, r.text(5))
+	phase := word(Phases, r.text(5))
 	use := func(by *map[string]*Sample, over *Series, limit *Limit, column int, n int64) (float64, bool) {
 		most, ok := r.knownCount(column)
 		if !ok || most == 0 { // the scheduler's limit was not found: unknown, not 0
@@ -211,7 +211,7 @@ func (g *Graphs) graph(b Batch) *Graph {
 
 // batch reads the columns that captures and usage share, from the third on the optional ones.
 func (r *row) batch() Batch {
-	b := Batch{Mode: enumWord(modeWords, r.text(0)), Tokens: whole(string(r.text(1))), Reqs: whole(string(r.text(3)))}
+	b := Batch{Mode: enumWord(modes, r.text(0)), Tokens: whole(string(r.text(1))), Reqs: whole(string(r.text(3)))}
 	b.Uniform, b.LoRA = string(r.text(4)) == "True", string(r.text(5)) == "True"
 	return b
 }
@@ -292,7 +292,7 @@ func takeEvent(d *Data, r *row) {
 	case "preempted":
 		q.Preempted++
 		if reason := r.text(3); len(reason) > 0 {
-			*entry(&q.Reasons, enumWord(reasonWords, reason))++
+			*entry(&q.Reasons, enumWord(Reasons, reason))++
 		}
 		if ns := r.duration(4, nsPerS); !r.failed && ns > 0 {
 			q.RunTime.add(ns)
