@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,8 +70,9 @@ func NewFolder(out string, force bool) (*Folder, error) {
 		return nil, f.fail(err)
 	}
 	defer lockFolder(parent)() // against others who rescue the same, or claim what is being rescued
-	stale, _ := filepath.Glob(filepath.Join(quoteGlob(parent), scratchPrefix+"*"))
-	for _, stage := range stale {
+	stale, _ := fs.Glob(os.DirFS(parent), scratchPrefix+"*")
+	for _, name := range stale {
+		stage := filepath.Join(parent, name)
 		if o, ok := ownerOf(stage); ok && !o.mayLive() {
 			if note := rescue(stage); note != "" {
 				f.Notes = append(f.Notes, note)
@@ -114,11 +116,6 @@ func rescue(stage string) (note string) {
 		note = fmt.Sprintf("the capture of %s was killed (pid %d); continue it with: explain capture resume %s", lost.out, o.PID, kept)
 	}
 	return note
-}
-
-// quoteGlob returns a glob pattern that matches only path.
-func quoteGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // Keep moves one of several captures into its place once it is complete.
@@ -241,19 +238,14 @@ func onlyLogs(dir string) bool {
 		if err != nil {
 			continue
 		}
-		here := 0
+		logs, _ := fs.Glob(os.DirFS(at), "logs/*.log")
 		for _, e := range entries {
-			if logs, _ := filepath.Glob(filepath.Join(quoteGlob(at), e.Name(), "*.log")); e.Name() == "logs" && len(logs) > 0 {
-				here++
-				continue
+			if keep := e.Name() == "logs" && len(logs) > 0 || sub == "." && captureName(e.Name()); !keep {
+				os.RemoveAll(filepath.Join(at, e.Name()))
 			}
-			if sub == "." && captureName(e.Name()) {
-				continue
-			}
-			os.RemoveAll(filepath.Join(at, e.Name()))
 		}
-		found = found || here > 0
-		if here == 0 && sub != "." {
+		found = found || len(logs) > 0
+		if len(logs) == 0 && sub != "." {
 			os.RemoveAll(at)
 		}
 	}
@@ -280,8 +272,7 @@ func captureName(name string) bool {
 // Recordings returns the captures in a folder that hold a recording: "." for the folder itself, or run-2, base-1.
 func Recordings(dir string) (subs []string) {
 	for _, sub := range append(captures(dir), ".") {
-		at := filepath.Join(dir, sub)
-		if info, err := os.Stat(base(at) + ".sqlite"); recorded(at) || err == nil && info.Size() > 0 {
+		if at := filepath.Join(dir, sub); recorded(at) || filled(base(at)+".sqlite") {
 			subs = append(subs, sub)
 		}
 	}

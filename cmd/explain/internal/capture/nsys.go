@@ -189,11 +189,11 @@ func findImporter(nsys string, getenv func(string) string) string {
 // captured returns what nsys left: the report, or a raw stream; both are empty if it left nothing.
 func captured(dir string) (report, stream string) {
 	for _, ext := range []string{".nsys-rep", ".qdrep"} {
-		if info, err := os.Stat(base(dir) + ext); err == nil && info.Size() > 0 {
+		if filled(base(dir) + ext) {
 			return base(dir) + ext, ""
 		}
 	}
-	if info, err := os.Stat(base(dir) + ".qdstrm"); err == nil && info.Size() > 0 {
+	if filled(base(dir) + ".qdstrm") {
 		return "", base(dir) + ".qdstrm"
 	}
 	// With several ranges or processes, nsys numbers the reports: trace.1.nsys-rep.
@@ -201,6 +201,12 @@ func captured(dir string) (report, stream string) {
 		return found[0], ""
 	}
 	return "", ""
+}
+
+// filled reports whether a file is there and not empty.
+func filled(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0
 }
 
 // recorded reports whether nsys left anything in a folder.

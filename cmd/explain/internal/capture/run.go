@@ -360,7 +360,7 @@ func (r *Run) export(n *Nsys) error {
 			}
 			return r.full(err)
 		}
-		if info, err := os.Stat(report); err != nil || info.Size() == 0 {
+		if !filled(report) {
 			return r.full(fmt.Errorf("%s wrote no report: see logs/importer.log", importerName))
 		}
 		if err := os.Remove(stream); err != nil {

@@ -236,22 +236,15 @@ func (s *Server) table(ctx context.Context, a arguments) (string, error) {
 }
 
 func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a arguments) (string, error) {
-	var columns []any
-	sortBy := -1
-	for i, c := range t.Columns {
-		columns = append(columns, map[string]any{"id": c.ID, "title": c.Title, "unit": c.Unit})
-		if c.ID == a.Sort {
-			sortBy = i
-		}
-	}
+	columns := lists.Map(t.Columns, func(c report.Column) any {
+		return map[string]any{"id": c.ID, "title": c.Title, "unit": c.Unit}
+	})
+	sortBy := t.Column(a.Sort)
 	var unknown []Unknown
 	if a.Sort != "" && sortBy < 0 {
 		unknown = append(unknown, Unknown{"column " + plain(a.Sort), "no_such_name", "the table has no such column", "choose one of columns"})
 	}
-	rows := slices.Clone(t.Rows)
-	if t.Others && len(rows) > 0 {
-		rows = rows[:len(rows)-1] // the row for those left out; added below
-	}
+	rows := slices.Clone(t.Rows[:t.Entries()])
 	if sortBy >= 0 {
 		lists.Sort(rows, func(x, y []report.Cell) int {
 			a, _ := x[sortBy].Num()
@@ -267,8 +260,8 @@ func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a argum
 	out.put("section", sec.ID)
 	out.put("total_rows", t.TotalRows)
 	out.put("columns", columns)
-	if t.Others && len(t.Rows) > 0 {
-		out.put("all_other_rows", visible(t.Rows[len(t.Rows)-1]))
+	if t.Len() > t.Entries() {
+		out.put("all_other_rows", visible(t.Rows[t.Entries()]))
 	}
 	addMatching(out, "rows", list, a, func(l line) string { return l.Key })
 	return out.text(unknown, []Next{{"doc", map[string]any{"name": sec.ID}, "how the table is computed"}}), nil

@@ -210,13 +210,9 @@ func proven(ctx context.Context, in, out string, shown analyze.Shown, opt analyz
 
 // compared counts the metrics of a capture that its copy has with the same value, and lists the ids of others.
 func compared(was, is *report.Report) (equal int, differ, lost []string) {
-	values := map[string]*report.Metric{}
-	for i := range is.Metrics {
-		m := &is.Metrics[i]
-		values[m.ID+m.Labels.String()] = m
-	}
+	values := report.NewIndex(is)
 	for _, m := range was.Metrics {
-		switch n := values[m.ID+m.Labels.String()]; {
+		switch n := values.Metric(m.ID, m.Labels); {
 		case n == nil:
 			lost = append(lost, m.ID)
 		case (m.Value == nil) != (n.Value == nil) || m.Value != nil && *m.Value != *n.Value:
