@@ -70,16 +70,15 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 	top := map[string][]regionKernel{}
 	for i := range k.Entries() {
 		region := k.Str(i, "region")
-		calls, _ := k.Int(i, "count")
-		top[region] = append(top[region], regionKernel{k.Str(i, "kernel"), shifted(k.Cell(i, "total"), -6), calls})
+		kernel := regionKernel{k.Str(i, "kernel"), shifted(k.Cell(i, "total"), -6), k.Whole(i, "count")}
+		top[region] = append(top[region], kernel)
 	}
 	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}, Selection: regionSelection{[]string{},
 		[]string{}}}
 	for i := range t.Entries() {
 		e := regionEntry{Name: t.Str(i, "region"), TotalMs: shifted(t.Cell(i, "total"), -6),
+			Depth: t.Whole(i, "depth"), Kernels: t.Whole(i, "kernels"),
 			Metrics: regionMetrics{shifted(t.Cell(i, "share"), 2)}}
-		e.Depth, _ = t.Int(i, "depth")
-		e.Kernels, _ = t.Int(i, "kernels")
 		if s, ok := t.Cell(i, "parent").Str(); ok {
 			e.Parent = &s
 		}
@@ -114,14 +113,12 @@ func RegionsMD(r *report.Report) doc.Document {
 	d.Add(doc.H(2, "list", "Regions"))
 	out := doc.Table{ID: "regions", Columns: doc.Cols("region", "parent", ">depth", ">total_ms", ">kernel_count")}
 	for i := range t.Entries() {
-		depth, _ := t.Int(i, "depth")
 		total, _ := t.Num(i, "total")
-		kernels, _ := t.Int(i, "kernels")
 		parent := doc.Cell{}
 		if s, ok := t.Cell(i, "parent").Str(); ok {
 			parent = doc.Cell{doc.Name(s)}
 		}
-		out.Row(doc.Name(t.Str(i, "region")), parent, strconv.FormatInt(depth, 10), fixed(total/1e6, 3), strconv.FormatInt(kernels, 10))
+		out.Row(doc.Name(t.Str(i, "region")), parent, digits(t, i, "depth"), fixed(total/1e6, 3), digits(t, i, "kernels"))
 	}
 	d.Add(out)
 	if more := t.TotalRows - int64(t.Entries()); more > 0 {

@@ -343,9 +343,7 @@ func operatorTable(v *present.View) doc.Table {
 		return present.Unknown
 	}
 	for i := range min(t.Entries(), legacyKernels) {
-		op := t.Str(i, "operator")
-		calls, _ := t.Int(i, "calls")
-		out.Row(doc.Name(op), ms(i, total, 3), ms(i, cuda, 3), strconv.FormatInt(calls, 10), ms(i, "mean", 6))
+		out.Row(doc.Name(t.Str(i, "operator")), ms(i, total, 3), ms(i, cuda, 3), digits(t, i, "calls"), ms(i, "mean", 6))
 	}
 	return out
 }
@@ -367,17 +365,17 @@ func legacyTable(t *report.Table, name, count string) doc.Table {
 	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms")}
 	for i := range min(t.Entries(), legacyKernels) {
 		total, _ := t.Num(i, "total")
-		calls, _ := t.Int(i, count)
-		mean, ok := t.Num(i, "mean")
-		if !ok && calls > 0 {
-			mean = total / float64(calls)
-		}
-		out.Row(doc.Name(t.Str(i, name)), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6))
+		mean, _ := t.Num(i, "mean")
+		out.Row(doc.Name(t.Str(i, name)), fixed(total/1e6, 3), digits(t, i, count), fixed(mean/1e6, 6))
 	}
 	return out
 }
 
 func fixed(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
+
+func digits(t *report.Table, row int, column string) string {
+	return strconv.FormatInt(t.Whole(row, column), 10)
+}
 
 // kernelDevices lists the devices on which each kernel ran.
 func kernelDevices(v *present.View) map[string][]string {
