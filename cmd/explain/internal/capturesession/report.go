@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,25 +22,18 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 )
 
-// besideTrace lists where a capture leaves evidence: patterns of files, their flag of explain report, and their kind.
-var besideTrace = []struct{ pattern, flag, kind string }{
-	{"ncu/raw.csv", "--ncu", analyze.EvidenceNCU},
-	{"logs/server.log", "--server-log", analyze.EvidenceServerLog},
-	{"evidence/*.prom", "--prometheus", analyze.EvidencePrometheus},
-	{"evidence/*.json", "--evidence", ""},
-	{"evidence/session", "--evidence", ""},
+// besideTrace lists where a capture leaves evidence: patterns of files and their kind. Server.evidence has their flags.
+var besideTrace = []struct{ pattern, kind string }{
+	{"ncu/raw.csv", analyze.EvidenceNCU},
+	{"logs/server.log", analyze.EvidenceServerLog},
+	{"evidence/*.prom", analyze.EvidencePrometheus},
+	{"evidence/*.json", ""},
+	{"evidence/session", ""},
 }
 
-// reportCommand returns the explain report command that does what analyse does, with these files of evidence.
+// reportCommand returns the explain report command that does what analyse does, with these flags for the evidence.
 func (r *Options) reportCommand(dir string, evidence []string) []string {
-	argv := []string{"explain", "report", filepath.Join(dir, "trace.sqlite")}
-	for _, b := range besideTrace {
-		for _, name := range evidence {
-			if ok, err := path.Match(b.pattern, name); ok && err == nil {
-				argv = append(argv, b.flag, filepath.Join(dir, filepath.FromSlash(name)))
-			}
-		}
-	}
+	argv := append([]string{"explain", "report", filepath.Join(dir, "trace.sqlite")}, evidence...)
 	argv = append(argv, given("--unit", r.Unit, "--phase-map", r.PhaseMap, "--kernel-map", r.KernelMap)...)
 	return append(argv, "--out", dir)
 }
@@ -218,7 +210,7 @@ func (r *Session) plan(programs [][]string) error {
 		var evidence []string
 		if r.Of != nil {
 			add(r.Of.plan(dir)...)
-			evidence = r.Of.evidence(len(r.Want.Window.Client) > 0)
+			evidence = r.Of.evidence(dir, len(r.Want.Window.Client) > 0)
 		}
 		if r.Want.NoReport {
 			continue

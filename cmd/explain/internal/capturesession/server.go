@@ -44,19 +44,20 @@ func (s *Server) plan(dir string) (lines []string) {
 	return lines
 }
 
-// evidence returns the files beside the trace that become evidence for its report, if the server provides them.
-func (s *Server) evidence(client bool) []string {
-	names := []string{"logs/server.log", "evidence/metrics_after.prom", "evidence/metrics_before.prom"}
-	if !client {
-		names = append(names, "evidence/load.json")
+// evidence returns the flags of explain report for the files that the server leaves beside the trace.
+func (s *Server) evidence(dir string, client bool) (flags []string) {
+	add := func(is bool, flag, sub, name string) {
+		if is {
+			flags = append(flags, flag, filepath.Join(dir, sub, name))
+		}
 	}
-	if s.Profiler != "" {
-		names = append(names, "evidence/session")
-	}
-	if s.Measure {
-		names = append(names, "ncu/raw.csv")
-	}
-	return names
+	add(s.Measure, "--ncu", "ncu", "raw.csv")
+	add(true, "--server-log", "logs", "server.log")
+	add(true, "--prometheus", "evidence", "metrics_after.prom")
+	add(true, "--prometheus", "evidence", "metrics_before.prom")
+	add(!client, "--evidence", "evidence", "load.json")
+	add(s.Profiler != "", "--evidence", "evidence", "session")
+	return flags
 }
 
 // markerPrefix matches the constant beginning of a unit's name; capital N and M stand for numbers.
