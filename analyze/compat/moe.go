@@ -102,14 +102,11 @@ const moeUneven = 2.0
 type moeLayer struct {
 	*session.Layer
 	session.Load
-	known        bool     // Load is
-	experts      int64    // 0: not known
-	coverage     *float64 // of experts
-	balance      *float64
-	peak         *float64 // to mean
-	decile       *float64
-	hottest      int // expert, -1 if there is only a summary
-	hottestCount int64
+	experts  int64    // 0: not known
+	coverage *float64 // of experts
+	balance  *float64
+	peak     *float64 // to mean
+	decile   *float64
 }
 
 func (l *moeLayer) label() report.Labels { return kit.Labels("layer", strconv.Itoa(l.Index)) }
@@ -138,27 +135,13 @@ func moe(in *kit.Input, out *kit.Output) {
 }
 
 func loadOf(l *session.Layer) *moeLayer {
-	x := &moeLayer{Layer: l, experts: l.Experts(), hottest: -1}
-	if x.Load, x.known = l.Load(); !x.known {
-		return x
-	}
+	x := &moeLayer{Layer: l, Load: l.Load(), experts: l.Experts()}
 	if x.Dead != nil {
 		x.coverage = stat.Ratio(x.Hit, x.experts)
 		x.peak = stat.Ratio(float64(x.Busiest)*float64(x.experts), float64(x.Total))
-	}
-	if x.Least != nil {
 		x.balance = stat.Ratio(x.Busiest, *x.Least) // nil if an expert is dead
 	}
-	if l.Counted == 0 {
-		return x
-	}
-	x.hottest, x.hottestCount = 0, 0
-	for e, n := range l.Hits {
-		if n > x.hottestCount {
-			x.hottest, x.hottestCount = e, n
-		}
-	}
-	if x.experts >= 10 {
+	if l.Counted > 0 && x.experts >= 10 {
 		sorted := slices.Clone(l.Hits)
 		lists.Sort(sorted, func(a, b int64) int { return cmp.Compare(b, a) })
 		top := lists.Total(sorted[:min(int(x.experts/10), len(sorted))])
@@ -170,11 +153,11 @@ func loadOf(l *session.Layer) *moeLayer {
 // moeTotals emits the metrics over whole layers.
 func moeTotals(out *kit.Output, layers []*moeLayer) {
 	var experts, hit, dead, total int64
-	knowsAll, evenAll := len(layers) > 0, len(layers) > 0
+	knowsAll, evenAll := true, true
 	var empty []string
 	var worst, peak, decile *float64
 	for _, l := range layers {
-		if !l.known {
+		if l.Total == 0 {
 			empty = append(empty, strconv.Itoa(l.Index))
 			continue
 		}
@@ -254,23 +237,20 @@ func moeBatches(d *session.Data, out *kit.Output, layers []*moeLayer) {
 // moeWhole emits the imbalance if it was not sampled by batch: the whole session counts as one batch, dead experts
 // included.
 func moeWhole(out *kit.Output, layers []*moeLayer) {
-	var worst *float64
-	known := 0
-	for _, l := range layers {
-		if !l.known {
-			continue
-		}
-		fromSession(out, 1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count",
-			"moe_summary.json")
-		out.Metric("moe.imbalance", l.label(), l.balance)
-		if worst = kit.Higher(worst, l.balance); l.balance != nil {
-			known++
-		}
-	}
 	if len(layers) == 0 {
 		return
 	}
-	if known < len(layers) {
+	var worst *float64
+	even := true
+	for _, l := range layers {
+		worst, even = kit.Higher(worst, l.balance), even && l.balance != nil
+		if l.Total > 0 {
+			fromSession(out, 1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count",
+				"moe_summary.json")
+			out.Metric("moe.imbalance", l.label(), l.balance)
+		}
+	}
+	if !even {
 		worst = nil
 	}
 	out.Metric("moe.imbalance", nil, worst)

@@ -23,24 +23,15 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 	})
 	t := out.Table("moe_layers")
 	for _, l := range list {
-		row := []kit.Field{kit.Int("layer", int64(l.Index)), kit.Maybe("top_weight", l.TopWeight.Mean())}
-		if l.experts > 0 {
-			row = append(row, kit.Int("experts", l.experts))
-		}
-		if l.TopK > 0 {
-			row = append(row, kit.Int("top_k", l.TopK))
-		}
-		if l.known {
-			row = append(row, kit.Int("activations", l.Total), kit.Maybe("coverage", l.coverage),
-				kit.Maybe("peak_to_mean", l.peak),
-				kit.Maybe("load_balance", l.balance), kit.Maybe("top_share", l.decile))
-		}
-		if l.Dead != nil {
-			row = append(row, kit.Int("dead", *l.Dead))
-		}
-		if l.hottest >= 0 {
-			row = append(row, kit.Int("hottest", int64(l.hottest)), kit.Maybe("hottest_share",
-				stat.Ratio(l.hottestCount, l.Total)))
+		row := []kit.Field{
+			kit.Int("layer", int64(l.Index)), kit.Put("experts", positive(l.experts)), kit.Put("top_k", positive(l.TopK)),
+			kit.Put("activations", positive(l.Total)), kit.Maybe("coverage", l.coverage),
+			kit.Put("dead", report.Of(l.Dead, report.I, report.Null)), kit.Maybe("peak_to_mean", l.peak),
+			kit.Maybe("load_balance", l.balance), kit.Maybe("top_share", l.decile),
+			kit.Maybe("top_weight", l.TopWeight.Mean())}
+		if l.Counted > 0 {
+			row = append(row, kit.Int("hottest", int64(slices.Index(l.Hits, l.Busiest))),
+				kit.Maybe("hottest_share", stat.Ratio(l.Busiest, l.Total)))
 		}
 		if s := l.Imbalance.Summary(); s != nil {
 			row = append(row, kit.Float("imbalance", s.Mean), kit.Float("imbalance_p90", s.P90))
@@ -48,6 +39,14 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 		t.Partial(row...)
 	}
 	t.Cut(max(in.Options.Top, 128), "activations", "dead").Add()
+}
+
+// positive is a number; 0 means unknown.
+func positive(n int64) report.Cell {
+	if n == 0 {
+		return report.Null
+	}
+	return report.I(n)
 }
 
 // moeHottest ranks the experts by their share of their layer, and lists all of them in a file.

@@ -191,16 +191,15 @@ func (l *Layer) Experts() int64 {
 
 // Load is how activations spread over the experts of a layer.
 type Load struct {
-	Total   int64
+	Total   int64  // 0: not known
 	Hit     int64  // experts with activations
 	Dead    *int64 // experts without activations, nil if the number of experts is not known
 	Busiest int64  // activations of the busiest expert
 	Least   *int64 // of the least busy one, dead ones included; nil if these are not known
 }
 
-// Load comes from the table of activations, or from the summary if that is missing; false if neither exists.
-func (l *Layer) Load() (Load, bool) {
-	var x Load
+// Load comes from the table of activations, or from the summary if that is missing; it is zero if neither exists.
+func (l *Layer) Load() (x Load) {
 	least := int64(0)
 	switch {
 	case l.Counted > 0:
@@ -215,15 +214,12 @@ func (l *Layer) Load() (Load, bool) {
 		s := l.summary[0]
 		x.Total, x.Hit, x.Busiest, least = s.total, s.hit, s.most, s.least
 	}
-	if x.Total <= 0 {
-		return x, false
-	}
-	if n := l.Experts(); n >= x.Hit && n > 0 {
+	if n := l.Experts(); x.Total > 0 && n >= x.Hit && n > 0 {
 		dead := n - x.Hit
 		if dead > 0 {
 			least = 0
 		}
 		x.Dead, x.Least = &dead, &least
 	}
-	return x, true
+	return x
 }

@@ -289,7 +289,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		for _, l := range d.MoE.Layers {
-			if x, ok := l.Load(); ok && (x.Dead != nil && *x.Dead < 0 || x.Least != nil && *x.Least > x.Busiest) {
+			if x := l.Load(); x.Total < 0 || x.Dead != nil && (*x.Dead < 0 || *x.Least > x.Busiest) {
 				t.Errorf("layer %d: %+v", l.Index, x)
 			}
 		}
