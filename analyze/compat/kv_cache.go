@@ -48,7 +48,7 @@ func kvCache(in *kit.Input, out *kit.Output) {
 	const usage, evictions, summary = "kv_cache_usage.csv", "kv_cache_evictions.csv", "kv_cache_summary.txt"
 	d := sessionOf(in)
 	c, s := &d.Cache, &d.Summaries
-	if c.Usage.N() == 0 && c.Evictions == 0 && !s.Cached {
+	if c.Usage.N() == 0 && c.Evictions == 0 && d.Rows[summary] == 0 {
 		sessionLacks(out, d, usage, evictions)
 		return
 	}
@@ -78,7 +78,7 @@ func kvCache(in *kit.Input, out *kit.Output) {
 		t.Partial(append(sampleFields(t, &c.Idle), kit.Text("what", "from last use to eviction"),
 			kit.Int("blocks", c.Evictions))...)
 		t.Add()
-	case s.Cached:
+	case d.Rows[summary] > 0:
 		fromSession(out, 1, summary, "Total evictions", "Avg block lifetime", "Avg idle before eviction")
 		out.Int("kv.evictions", nil, s.Evictions)
 		if c.Lifetime.Stated() {

@@ -52,7 +52,7 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	q := &d.Requests
 	if d.Had[events]+d.Had[requests] == 0 {
 		s := &d.Summaries
-		if !s.Preempted {
+		if d.Rows[summary] == 0 {
 			sessionLacks(out, d)
 			return
 		}

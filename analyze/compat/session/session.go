@@ -54,7 +54,6 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		return nil, err
 	}
 	d.Requests.finish()
-	d.Graphs.finish()
 	d.MoE.finish()
 	d.fillIn()
 	return d, nil
@@ -83,8 +82,13 @@ func (d *Data) read(ctx context.Context, in *file.Input, r io.Reader) error {
 	return err
 }
 
-// fillIn takes what a summary states for tables that are missing.
+// fillIn takes what the timeline of graphs and summaries state for tables that are missing.
 func (d *Data) fillIn() {
+	if d.Rows["cuda_graph_usage.csv"] == 0 {
+		for _, g := range d.Graphs.ByBatch {
+			g.Replays = g.Time.N()
+		}
+	}
 	s := &d.Summaries
 	if d.AllForward.Time.N() == 0 {
 		for _, phase := range slices.Sorted(maps.Keys(s.Forward)) { // sorted, since the order changes how sums round
@@ -153,10 +157,10 @@ func (d *Data) disagreements() []string {
 	if n := d.Batches.Steps; n > 0 && s.Tokens.N() > 0 && n != s.Tokens.N() {
 		list = append(list, "the number of batches")
 	}
-	if s.Preempted && d.Had["preemption_events.csv"] > 0 && s.Preemptions != d.Requests.Preempted {
+	if d.Rows[string(preemptionSummary)] > 0 && d.Had["preemption_events.csv"] > 0 && s.Preemptions != d.Requests.Preempted {
 		list = append(list, "the number of preemptions")
 	}
-	if s.Cached && d.Had["kv_cache_evictions.csv"] > 0 && s.Evictions != d.Cache.Evictions {
+	if d.Rows[string(cacheSummary)] > 0 && d.Had["kv_cache_evictions.csv"] > 0 && s.Evictions != d.Cache.Evictions {
 		list = append(list, "the number of KV cache evictions")
 	}
 	layers := 0

@@ -115,12 +115,10 @@ type Summaries struct {
 	MaxSeqs      Limit
 
 	Preemptions int64
-	Preempted   bool   // a preemption summary was read
 	Delay       Sample // ns
 
 	Evictions     int64
 	Blocks, Peak  int64
-	Cached        bool // a cache summary was read
 	Lifetime, Age Sample
 }
 
@@ -188,7 +186,6 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 		total, delay := number(top, "total_preemptions"), number(top, "mean_resume_delay")
 		if understood = total != nil && number(top, "total_requests") != nil; understood {
 			s := &d.Summaries
-			s.Preempted = true
 			s.Preemptions += int64(*total)
 			if delay != nil && *delay > 0 { // 0 also stands for none
 				s.Delay.state(1, *delay*nsPerS)
@@ -291,7 +288,6 @@ func (d *Data) takeCacheSummary(t *file.Tally, b []byte) {
 		t.Understood++
 		values[m[1]], _ = strconv.ParseFloat(m[2], 64)
 	}
-	s.Cached = s.Cached || t.Understood > 0
 	n := int64(values["Total evictions"])
 	s.Evictions += n
 	s.Blocks, s.Peak = max(s.Blocks, int64(values["Total blocks available"])),

@@ -194,7 +194,6 @@ type Graphs struct {
 	ByBatch map[Batch]*Graph
 	ByMode  map[string]*Sample // ns of replays
 	lost    int64              // rows beyond maxGraphs
-	counted bool               // replays come from cuda_graph_usage.csv
 }
 
 // maxGraphs bounds the distinct batches; vLLM captures about seventy sizes.
@@ -231,7 +230,6 @@ func takeReplays(d *Data, r *row) {
 	if r.failed {
 		return
 	}
-	d.Graphs.counted = true
 	if g := d.Graphs.graph(r.batch()); g != nil {
 		g.Replays += n
 	}
@@ -246,16 +244,6 @@ func takeReplay(d *Data, r *row) {
 	entry(&d.Graphs.ByMode, b.Mode).add(ns)
 	if g := d.Graphs.graph(b); g != nil {
 		g.Time.state(1, ns)
-	}
-}
-
-// finish counts the replays of the timeline if no table does.
-func (g *Graphs) finish() {
-	if g.counted {
-		return
-	}
-	for _, e := range g.ByBatch {
-		e.Replays = e.Time.N()
 	}
 }
 
