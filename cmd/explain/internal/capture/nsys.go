@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,8 +198,8 @@ func captured(dir string) (report, stream string) {
 		return "", base(dir) + ".qdstrm"
 	}
 	// With several ranges or processes, nsys numbers the reports: trace.1.nsys-rep.
-	if found, err := filepath.Glob(base(dir) + ".*.nsys-rep"); err == nil && len(found) > 0 {
-		return found[0], ""
+	if found, err := fs.Glob(os.DirFS(dir), "trace.*.nsys-rep"); err == nil && len(found) > 0 {
+		return filepath.Join(dir, found[0]), ""
 	}
 	return "", ""
 }

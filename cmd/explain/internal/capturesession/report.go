@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,11 +54,12 @@ func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Resul
 	opt := r.Analysis
 	opt.Overhead = OverheadBeside(run.SQLite())
 	for _, e := range besideTrace {
-		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
+		found, err := fs.Glob(os.DirFS(run.Dir), e.pattern)
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range found {
+		for _, name := range found {
+			path := filepath.Join(run.Dir, filepath.FromSlash(name))
 			if analyze.IsEvidence(path) { // logs of other servers are no evidence
 				opt.Evidence = append(opt.Evidence, analyze.Evidence{Path: path, Kind: e.kind})
 			}
