@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -380,20 +379,15 @@ func digits(t *report.Table, row int, column string) string {
 // kernelDevices lists the devices on which each kernel ran.
 func kernelDevices(v *present.View) map[string][]string {
 	list := map[string][]string{}
-	for _, id := range []string{"kernels_per_device", "kernels"} {
-		t := v.Table("kernels", id)
-		for i := range t.Entries() {
-			name := t.Str(i, "kernel_name")
-			if d, ok := t.Int(i, "device_id"); ok {
-				list[name] = append(list[name], strconv.FormatInt(d, 10))
-			}
-		}
-		if len(list) > 0 {
-			break
+	t := cmp.Or(v.Table("kernels", "kernels_per_device"), v.Table("kernels", "kernels"))
+	for i := range t.Entries() {
+		name := t.Str(i, "kernel_name")
+		if d, ok := t.Int(i, "device_id"); ok {
+			list[name] = append(list[name], strconv.FormatInt(d, 10))
 		}
 	}
 	for _, d := range list {
-		sort.Slice(d, func(i, j int) bool { return len(d[i]) < len(d[j]) || len(d[i]) == len(d[j]) && d[i] < d[j] })
+		lists.Sort(d, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	}
 	return list
 }

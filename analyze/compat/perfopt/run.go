@@ -145,12 +145,9 @@ func (d *Data) readSummary(in *file.Input, b []byte) {
 	r := &Run{File: "stakeholder_summary.md", Times: map[string]Value{}, Stated: map[string]float64{}}
 	value := func(cells []string, factor float64) Value {
 		var s Value
-		if v, err := strconv.ParseFloat(cells[0], 64); err == nil {
-			s.Mean = &v
-		}
-		if len(cells) > 1 {
-			if v, err := strconv.ParseFloat(cells[1], 64); err == nil {
-				s.Std = &v
+		for i, to := range []**float64{&s.Mean, &s.Std}[:min(2, len(cells))] {
+			if v, err := strconv.ParseFloat(cells[i], 64); err == nil {
+				*to = &v
 			}
 		}
 		return s.scaled(factor)

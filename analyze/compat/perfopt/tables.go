@@ -153,15 +153,11 @@ func (d *Data) readOperators(in *file.Input, b []byte) {
 		if !operatorRef().MatchString(name) {
 			name = otherOperators
 		}
-		d.addOperator(Operator{name, total * 1e6, cuda * 1e6, int64(calls)})
+		same := func(o Operator) bool { return name == otherOperators && o.Name == name }
+		o := lists.Entry(&d.Operators, same, Operator{Name: name})
+		o.Total, o.CUDA, o.Calls = o.Total+total*1e6, o.CUDA+cuda*1e6, o.Calls+int64(calls)
 		return true
 	})
-}
-
-func (d *Data) addOperator(o Operator) {
-	other := func(e Operator) bool { return o.Name == otherOperators && e.Name == o.Name }
-	e := lists.Entry(&d.Operators, other, Operator{Name: o.Name})
-	e.Total, e.CUDA, e.Calls = e.Total+o.Total, e.CUDA+o.CUDA, e.Calls+o.Calls
 }
 
 // maxName bounds a kernel name. The longest real ones have a few thousand bytes.

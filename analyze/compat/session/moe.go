@@ -70,25 +70,20 @@ func (m *MoE) layer(index int) *Layer {
 		m.lost++
 		return nil
 	}
-	l := &Layer{Index: index}
+	l := entry(&m.byIndex, index)
+	l.Index = index
 	for _, s := range []*Sample{&l.Imbalance, &l.Spread, &l.Weight, &l.TopWeight} {
 		s.limit = maxLayerSample
 	}
-	m.byIndex[index] = l
 	return l
 }
 
-// layerOf reads the layer of a row: a small whole number, or -1 if profilemate did not find it; nil if it is beyond the
-// bounds.
+// layerOf finds the layer of a row, nil beyond the bounds.
 func (m *MoE) layerOf(r *row) *Layer {
-	v := r.layer()
-	if v > 1e9 {
-		r.failed = true
+	if index := r.layer(); !r.failed {
+		return m.layer(index)
 	}
-	if r.failed {
-		return nil
-	}
-	return m.layer(int(v))
+	return nil
 }
 
 func takeActivations(d *Data, r *row) {

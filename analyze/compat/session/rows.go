@@ -63,10 +63,10 @@ func (r *row) knownCount(column int) (int64, bool) {
 }
 
 // layer is the number of a layer, in the first column: -1 stands for one that profilemate did not find.
-func (r *row) layer() float64 {
+func (r *row) layer() int {
 	v, ok := r.num(0)
-	r.failed = r.failed || !ok || v != math.Trunc(v) || v < -1
-	return v
+	r.failed = r.failed || !ok || v != math.Trunc(v) || v < -1 || v > 1e9
+	return int(v)
 }
 
 // Bounds of a point in time (a century, in seconds) and of a duration (a century, in nanoseconds).

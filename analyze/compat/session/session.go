@@ -48,7 +48,7 @@ func Is(name string, head []byte) bool {
 // about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}, Lacks: map[string]string{},
-		MoE: MoE{byIndex: map[int]*Layer{}}, Requests: Requests{waiting: map[uint64]float64{}}}
+		Requests: Requests{waiting: map[uint64]float64{}}}
 	err := file.Each(ctx, files, func(in *file.Input, r io.Reader) error { return d.read(ctx, in, r) })
 	if err != nil {
 		return nil, err
