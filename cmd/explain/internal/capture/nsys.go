@@ -28,10 +28,7 @@ type Nsys struct {
 }
 
 // Versions that matter. Older ones write .qdrep files and lack flags that a capture of a server needs.
-const (
-	oldestYear, oldestMinor = 2021, 4
-	oldestText              = "2021.4"
-)
+const oldestYear, oldestMinor = 2021, 4
 
 // probeLimit bounds nsys --version and --help. nsys examines the machine first, which takes seconds on some.
 const probeLimit = 60 * time.Second
@@ -63,7 +60,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	n.year, _ = strconv.Atoi(m[2])
 	n.minor, _ = strconv.Atoi(m[3])
 	if n.year < oldestYear || n.year == oldestYear && n.minor < oldestMinor {
-		return nil, fmt.Errorf("nsys %s is too old: explain capture needs %s or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS", n.Version, oldestText)
+		return nil, fmt.Errorf("nsys %s is too old: explain capture needs %d.%d or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS", n.Version, oldestYear, oldestMinor)
 	}
 	for _, command := range []string{"profile", "launch", "start", "export"} {
 		text, err := ask(ctx, full, command, "--help")

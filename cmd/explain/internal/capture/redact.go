@@ -207,8 +207,7 @@ var (
 // looksRandom reports whether a value looks random, as keys do: letters and digits in turns, without words.
 func looksRandom(flag, value string) bool {
 	switch {
-	case publicName().MatchString(flag), !randomText().MatchString(value), strings.HasPrefix(value, "/"),
-		strings.HasPrefix(value, "."), strings.HasPrefix(value, "~"):
+	case publicName().MatchString(flag), !randomText().MatchString(value), strings.ContainsAny(value[:1], "/.~"):
 		return false
 	case flag == "" && len(value) < 32: // no flag says what it is for
 		return false

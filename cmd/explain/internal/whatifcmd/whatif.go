@@ -261,10 +261,7 @@ func judged(r *analyze.WhatIfResult) string {
 }
 
 func stepName(r *analyze.WhatIfResult) string {
-	if r.Unit.Name == "" {
-		return r.Unit.Kind
-	}
-	return r.Unit.Kind + " " + r.Unit.Name
+	return strings.TrimSpace(r.Unit.Kind + " " + r.Unit.Name)
 }
 
 // kindOfSteps is the kind of steps in words.
