@@ -55,10 +55,9 @@ func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	}
 	t := find("kernel_bandwidth_metrics")
 	s := ncuSummary{TotalKernels: len(t.Rows), Top: []ncuBandwidth{}, MoE: ncuExperts{List: []ncuBandwidth{}}}
-	order := make([]int, len(t.Rows))
-	at := make(map[string]int, len(t.Rows))
+	order, at := lists.Indexes[int](len(t.Rows)), map[string]int{}
 	for i := range order {
-		order[i], at[t.Str(i, "kernel_name")] = i, i
+		at[t.Str(i, "kernel_name")] = i
 	}
 	bandwidth := func(i int) float64 {
 		v, ok := t.Num(i, "bandwidth_gbps")

@@ -113,12 +113,11 @@ func RegionsMD(r *report.Report) doc.Document {
 	d.Add(doc.H(2, "list", "Regions"))
 	out := doc.Table{ID: "regions", Columns: doc.Cols("region", "parent", ">depth", ">total_ms", ">kernel_count")}
 	for i := range t.Entries() {
-		total, _ := t.Num(i, "total")
 		parent := doc.Cell{}
 		if s, ok := t.Cell(i, "parent").Str(); ok {
 			parent = doc.Cell{doc.Name(s)}
 		}
-		out.Row(doc.Name(t.Str(i, "region")), parent, digits(t, i, "depth"), fixed(total/1e6, 3), digits(t, i, "kernels"))
+		out.Row(doc.Name(t.Str(i, "region")), parent, digits(t, i, "depth"), ms(t, i, "total", 3), digits(t, i, "kernels"))
 	}
 	d.Add(out)
 	if more := t.TotalRows - int64(t.Entries()); more > 0 {

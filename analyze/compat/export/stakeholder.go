@@ -37,11 +37,7 @@ func StakeholderMD(r *report.Report) doc.Document {
 func environmentOf(v *present.View) doc.Table {
 	t := doc.Table{ID: "environment", Columns: doc.Cols("Key", "Value")}
 	for _, g := range v.Environment.GPUs {
-		name := doc.Text("unknown")
-		if g.Name != nil {
-			name = doc.Name(*g.Name)
-		}
-		t.Row("Device "+strconv.Itoa(g.Device), name)
+		t.Row("Device "+strconv.Itoa(g.Device), report.Of(g.Name, doc.Name, doc.Text("unknown")))
 	}
 	add := func(key string, value *string) {
 		if value != nil {
@@ -335,14 +331,8 @@ func operatorTable(v *present.View) doc.Table {
 	}
 	out := doc.Table{ID: "operators", Columns: doc.Cols("op_name", ">total_time_ms", ">cuda_time_ms", ">calls",
 		">mean_ms")}
-	ms := func(i int, column string, decimals int) string {
-		if x, ok := t.Num(i, column); ok {
-			return fixed(x/1e6, decimals)
-		}
-		return present.Unknown
-	}
 	for i := range min(t.Entries(), legacyKernels) {
-		out.Row(doc.Name(t.Str(i, "operator")), ms(i, total, 3), ms(i, cuda, 3), digits(t, i, "calls"), ms(i, "mean", 6))
+		out.Row(doc.Name(t.Str(i, "operator")), ms(t, i, total, 3), ms(t, i, cuda, 3), digits(t, i, "calls"), ms(t, i, "mean", 6))
 	}
 	return out
 }
@@ -363,14 +353,20 @@ func capturedKernels(v *present.View) doc.Table {
 func legacyTable(t *report.Table, name, count string) doc.Table {
 	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms")}
 	for i := range min(t.Entries(), legacyKernels) {
-		total, _ := t.Num(i, "total")
-		mean, _ := t.Num(i, "mean")
-		out.Row(doc.Name(t.Str(i, name)), fixed(total/1e6, 3), digits(t, i, count), fixed(mean/1e6, 6))
+		out.Row(doc.Name(t.Str(i, name)), ms(t, i, "total", 3), digits(t, i, count), ms(t, i, "mean", 6))
 	}
 	return out
 }
 
 func fixed(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
+
+// ms is a cell of ns in milliseconds.
+func ms(t *report.Table, row int, column string, decimals int) string {
+	if x, ok := t.Num(row, column); ok {
+		return fixed(x/1e6, decimals)
+	}
+	return present.Unknown
+}
 
 func digits(t *report.Table, row int, column string) string {
 	return strconv.FormatInt(t.Whole(row, column), 10)

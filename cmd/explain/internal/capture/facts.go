@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
@@ -189,11 +190,7 @@ func (f *Facts) commands(run []record) []byte {
 func (f *Facts) metadata(m *machine, run []record, r *Run) []byte {
 	var b bytes.Buffer
 	line := func(key string, value *string) {
-		text := "unknown"
-		if value != nil {
-			text = *value
-		}
-		fmt.Fprintf(&b, "%s: %s\n", key, text)
+		fmt.Fprintf(&b, "%s: %s\n", key, report.ValueOr(value, "unknown"))
 	}
 	line("run_id", known(f.RunID))
 	fmt.Fprintf(&b, "captured: %s\n", f.When.UTC().Format(time.RFC3339))

@@ -27,7 +27,7 @@ type Nsys struct {
 	flags   map[string]map[string]bool // flags by command
 }
 
-// Versions that matter. Older ones write .qdrep files and lack flags that a capture of a server needs.
+// The oldest version that can capture. Older ones write .qdrep files and lack flags that a capture of a server needs.
 const oldestYear, oldestMinor = 2021, 4
 
 // probeLimit bounds nsys --version and --help. nsys examines the machine first, which takes seconds on some.
