@@ -135,13 +135,13 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"object":"list","data":[{"id":%s,"object":"model","owned_by":"fake"}]}`, quote(s.script.Model))
+	fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","owned_by":"fake"}]}`, s.script.Model)
 }
 
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	label := "{engine=\"0\",model_name=" + quote(s.script.Model) + "}"
+	label := fmt.Sprintf("{engine=\"0\",model_name=%q}", s.script.Model)
 	for _, m := range []struct {
 		name, kind string
 		value      int64
@@ -152,16 +152,8 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# HELP %s Fake.\n# TYPE %s %s\n%s%s %d.0\n", m.name, m.name, m.kind, m.name, label, m.value)
 	}
 	fmt.Fprintf(w,
-		"# HELP vllm:request_success_total Fake.\n# TYPE vllm:request_success_total counter\nvllm:request_success_total{engine=\"0\",finished_reason=\"length\",model_name=%s} %d.0\n",
-		quote(s.script.Model), s.success)
-}
-
-func quote(text string) string {
-	b, err := json.Marshal(text)
-	if err != nil {
-		return `""`
-	}
-	return string(b)
+		"# HELP vllm:request_success_total Fake.\n# TYPE vllm:request_success_total counter\nvllm:request_success_total{engine=\"0\",finished_reason=\"length\",model_name=%q} %d.0\n",
+		s.script.Model, s.success)
 }
 
 // plan of the i-th completion request.

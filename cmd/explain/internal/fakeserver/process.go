@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -73,13 +74,8 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 }
 
 func serve(l net.Listener, p *process, stdout, stderr io.Writer) int {
-	died := make(chan struct{}, 1)
-	p.script.OnDie = func() {
-		select {
-		case died <- struct{}{}:
-		default:
-		}
-	}
+	died := make(chan struct{})
+	p.script.OnDie = sync.OnceFunc(func() { close(died) })
 	srv := &http.Server{Handler: New(p.script), ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.Serve(l) }()
 	fmt.Fprintln(stderr, "(APIServer pid=1) INFO:     Application startup complete.")
