@@ -85,16 +85,15 @@ func (s *Sample) Summary() *report.Summary {
 	return d
 }
 
-// maxBins bounds the number of points of a series.
+// maxBins bounds the number of points of a series; it is even.
 const maxBins = 200
 
 // Series is a quantity over time, as a ratio of two sums in bins of equal width, which doubles whenever the time
 // outgrows the bins.
 type Series struct {
-	start float64 // seconds: where the first bin begins
-	width float64 // of a bin, seconds
-	num   []float64
-	den   []float64
+	start    float64 // seconds: where the first bin begins
+	width    float64 // of a bin, seconds
+	num, den [maxBins]float64
 }
 
 // minBin is the narrowest bin in seconds: the files have three decimals.
@@ -112,21 +111,14 @@ func (s *Series) add(at, num, den float64) {
 		}
 	}
 	at = max(at-s.start, 0)
-	for at >= s.width*maxBins {
-		for i := 0; i < len(s.num); i += 2 {
-			a, b := s.num[i], s.den[i]
-			if i+1 < len(s.num) {
-				a, b = a+s.num[i+1], b+s.den[i+1]
-			}
-			s.num[i/2], s.den[i/2] = a, b
+	for ; at >= s.width*maxBins; s.width *= 2 {
+		for i := range maxBins / 2 {
+			s.num[i], s.den[i] = s.num[2*i]+s.num[2*i+1], s.den[2*i]+s.den[2*i+1]
 		}
-		half := (len(s.num) + 1) / 2
-		s.num, s.den, s.width = s.num[:half], s.den[:half], s.width*2
+		clear(s.num[maxBins/2:])
+		clear(s.den[maxBins/2:])
 	}
 	i := int(at / s.width)
-	for len(s.num) <= i {
-		s.num, s.den = append(s.num, 0), append(s.den, 0)
-	}
 	s.num[i] += num
 	s.den[i] += den
 }

@@ -105,17 +105,11 @@ const (
 // Serve answers requests, one a line, until the input or ctx ends. An invalid line is answered with an error. Answers
 // in progress at the end of the input are still sent.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	type line struct {
-		text []byte
-		long bool
-		err  error
-	}
 	lines := make(chan line)
 	go func() { // reading cannot be interrupted
-		for r, err := bufio.NewReaderSize(in, 64<<10), error(nil); err == nil; {
-			var l line
-			l.text, l.long, l.err = readLine(r)
-			err = l.err
+		for r, ended := bufio.NewReaderSize(in, 64<<10), false; !ended; {
+			l := readLine(r)
+			ended = l.err != nil
 			select {
 			case lines <- l:
 			case <-ctx.Done():
@@ -143,7 +137,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		case len(bytes.TrimSpace(l.text)) == 0 && !l.long:
 			continue
 		}
-		req, wrong := parse(l.text, l.long)
+		req, wrong := l.parse()
 		switch {
 		case wrong != nil:
 			err = to.send(req.answered(nil, wrong))
@@ -240,18 +234,21 @@ func Progress(ctx context.Context, stage string) {
 	}
 }
 
-// readLine reads one line. A line that is too long is read to its end and dropped.
-func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
+// line is one line of the input. One that is too long is read to its end and dropped.
+type line struct {
+	text []byte
+	long bool
+	err  error
+}
+
+func readLine(r *bufio.Reader) (l line) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > maxRequest {
-			long, line = true, nil
+		if l.long = l.long || len(l.text)+len(part) > maxRequest; !l.long {
+			l.text = append(l.text, part...)
 		}
-		if !long {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, long, err
+		if l.err = err; !errors.Is(err, bufio.ErrBufferFull) {
+			return l
 		}
 	}
 }
@@ -271,11 +268,11 @@ func (req request) answered(result any, err error) *response {
 	return r
 }
 
-func parse(line []byte, long bool) (req request, err error) {
-	if long {
+func (l line) parse() (req request, err error) {
+	if l.long {
 		return req, &rpcError{codeRequest, fmt.Sprintf("a request is longer than %d bytes", maxRequest)}
 	}
-	if err := json.Unmarshal(line, &req); err != nil && json.Valid(line) {
+	if err := json.Unmarshal(l.text, &req); err != nil && json.Valid(l.text) {
 		return req, &rpcError{codeRequest, `a request is a JSON object with "jsonrpc": "2.0" and a method, which is text`}
 	} else if err != nil {
 		return req, &rpcError{codeParse, "not a JSON object: one request to a line"}
