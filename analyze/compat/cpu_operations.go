@@ -63,11 +63,10 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 		fromSession(out, s.N(), source...)
 		if o.Phase != "" {
 			l["phase"] = o.Phase
-		} else {
-			total[o.Name] = s.Sum()
 		}
 		distribution(out, "cpu.op_time", l, s)
 		if o.Phase == "" {
+			total[o.Name] = s.Sum()
 			out.Float("cpu.op_total", l, s.Sum())
 		}
 		t.Partial(append(sampleFields(t, s),

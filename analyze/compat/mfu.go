@@ -320,14 +320,14 @@ type modelRun struct {
 // utilisation that it states for prefill depends on it: the length S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU
 // × peak × time, and is a whole number if the file is consistent. For decode llm-perf-opt takes the context S + T/2, or
 // the one that its configuration fixes.
-func (u *modelRun) lengths(c perfopt.Context) {
+func (u *modelRun) lengths(fixed int64) {
 	r := u.run
 	u.prompt = u.solvePrompt()
 	switch {
 	case u.prompt != nil && r.Tokens.Mean != nil:
 		u.context = new(*u.prompt + *r.Tokens.Mean/2)
-	case c.Mode == "fixed" && c.Fixed > 0:
-		u.context = new(float64(c.Fixed))
+	case fixed > 0:
+		u.context = new(float64(fixed))
 	}
 }
 

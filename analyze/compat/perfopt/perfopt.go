@@ -27,21 +27,22 @@ const Kind file.Kind = "llm-perf-opt"
 
 // Data is the content of a run of llm-perf-opt.
 type Data struct {
-	Run       *Run    // of metrics.json, or of stakeholder_summary.md if that is missing
-	Packages  string  // of env.json, with their versions: torch 2.6.0, transformers 4.46.3
-	GPU       string  // as the device names itself; empty if not stated
-	CUDA      string  // version that PyTorch was built for
-	Model     string  // of config.yaml
-	DType     string  // bfloat16, float16, float32, …
-	Context   Context // of config.yaml
-	Inputs    int64   // images or commands of inputs.yaml
+	Run       *Run   // of metrics.json, or of stakeholder_summary.md if that is missing
+	Packages  string // of env.json, with their versions: torch 2.6.0, transformers 4.46.3
+	GPU       string // as the device names itself; empty if not stated
+	CUDA      string // version that PyTorch was built for
+	Model     string // of config.yaml
+	DType     string // bfloat16, float16, float32, …
+	Context   int64  // tokens at which config.yaml fixes the context of decode; 0: it does not
+	Inputs    int64  // images or commands of inputs.yaml
 	Operators []Operator
 	Kernels   []Kernel
 	Regions   []Region
 
-	runs    int // files that state timings
-	summary *Run
-	damaged []string
+	contextMode string // of the first config.yaml that states it: auto, fixed or max
+	runs        int    // files that state timings
+	summary     *Run
+	damaged     []string
 }
 
 // form is one kind of file.
@@ -187,12 +188,6 @@ var dtypes = map[string]string{
 	"float8_e4m3fn": "fp8", "torch.float8_e4m3fn": "fp8",
 }
 
-// Context says how the run counted the context of decode.
-type Context struct {
-	Mode  string // auto, fixed, max; empty if not stated
-	Fixed int64  // tokens
-}
-
 func (d *Data) readEnv(in *file.Input, b []byte) {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(b, &m) != nil {
@@ -321,13 +316,13 @@ func (d *Data) readConfig(in *file.Input, b []byte) {
 	if t := dtypes[strings.ToLower(text("model", "dtype"))]; t != "" && d.DType == "" {
 		d.DType, understood = t, true
 	}
-	if infer, ok := top["infer"].(map[string]any); ok && d.Context.Mode == "" {
+	if infer, ok := top["infer"].(map[string]any); ok && d.contextMode == "" {
 		switch mode, _ := infer["context_len_mode"].(string); mode {
 		case "auto", "fixed", "max":
-			d.Context.Mode, understood = mode, true
+			d.contextMode, understood = mode, true
 		}
-		if n, ok := infer["context_len_fixed"].(uint64); ok && n < 1<<30 {
-			d.Context.Fixed = int64(n)
+		if n, ok := infer["context_len_fixed"].(uint64); ok && n < 1<<30 && d.contextMode == "fixed" {
+			d.Context = int64(n)
 		}
 	}
 	if understood {

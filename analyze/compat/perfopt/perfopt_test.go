@@ -71,8 +71,8 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	d, _ := read(t, "c", []byte("model:\n  name: m\n  dtype: BF16\ninfer:\n  context_len_mode: fixed\n  context_len_fixed: 1024\n"))
-	if d.DType != "bfloat16" || d.Context != (Context{"fixed", 1024}) {
-		t.Errorf("%q %+v", d.DType, d.Context)
+	if d.DType != "bfloat16" || d.Context != 1024 {
+		t.Errorf("%q %d", d.DType, d.Context)
 	}
 	if d, _ := read(t, "c", []byte("model:\n  name: m\n  dtype: secret-token\ninfer:\n  a: 1\n")); d.DType != "" {
 		t.Errorf("data type %q", d.DType)
