@@ -33,12 +33,7 @@ samples-per-backtrace sampling-period session session-new stats stop-on-exit`
 	added2025       = ` cuda-event-trace cuda-trace-scope cuda-trace-all-apis`
 )
 
-// accepted is version → command → flags.
-var accepted = map[string]map[string]map[string]bool{
-	"2021.4": commands("2021.4"), "2022.4": commands("2022.4"), "2023.4": commands("2023.4"),
-	"2024.2": commands("2024.2"), "2025.6": commands("2025.6"), "2026.1": commands("2026.1"),
-}
-
+// commands are those of a version, each with the flags that it accepts.
 func commands(version string) map[string]map[string]bool {
 	profile, launch, start, export := profile2022, launch2022, start2022, export2022
 	if version >= "2023" {

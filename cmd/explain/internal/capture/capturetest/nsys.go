@@ -77,7 +77,7 @@ func (s *standin) fail(format string, a ...any) int {
 }
 
 func (s *standin) command(name string, args []string) int {
-	known, ok := accepted[s.version][name]
+	known, ok := commands(s.version)[name]
 	if !ok {
 		return s.fail("unrecognised command '%s'", name)
 	}
