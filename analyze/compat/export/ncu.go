@@ -12,8 +12,11 @@ import (
 type ncuSummary struct {
 	TotalKernels int            `json:"total_kernels"`
 	Top          []ncuBandwidth `json:"top_kernels_by_bandwidth"`
-	Roofline     ncuBottlenecks `json:"roofline_summary"`
-	MoE          ncuExperts     `json:"moe_analysis"`
+	Roofline     struct {
+		Compute int `json:"compute_bound"`
+		Memory  int `json:"memory_bound"`
+	} `json:"roofline_summary"`
+	MoE ncuExperts `json:"moe_analysis"`
 }
 
 type ncuBandwidth struct {
@@ -24,11 +27,6 @@ type ncuBandwidth struct {
 	SM         *json.Number `json:"sm_throughput_pct"`
 	DurationNs *json.Number `json:"duration_ns"` // of a launch, on average
 	Bandwidth  *json.Number `json:"bandwidth_gbps"`
-}
-
-type ncuBottlenecks struct {
-	Compute int `json:"compute_bound"`
-	Memory  int `json:"memory_bound"`
 }
 
 // ncuExperts sums over all launches; the bandwidth is bytes over time, where profilemate averaged the ratios.

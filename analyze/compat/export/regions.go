@@ -14,48 +14,42 @@ import (
 // Compute; here they come from the capture's NVTX ranges. Times are GPU time in milliseconds. The time of writing is
 // left out, so that the same input gives the same file.
 type regionReport struct {
-	Scope       string          `json:"scope"`
-	Regions     []regionEntry   `json:"regions"`
-	GeneratedAt *string         `json:"generated_at"`
-	Totals      regionTotals    `json:"totals"`
-	Fingerprint string          `json:"config_fingerprint"`
-	Selection   regionSelection `json:"selection"`
+	Scope       string        `json:"scope"`
+	Regions     []regionEntry `json:"regions"`
+	GeneratedAt *string       `json:"generated_at"`
+	Totals      struct {
+		Regions int64        `json:"regions"`
+		TotalMs *json.Number `json:"total_ms"` // kernel time of the capture; regions nest, so that theirs does not add up
+	} `json:"totals"`
+	Fingerprint string `json:"config_fingerprint"`
+	Selection   struct {
+		Include [0]string `json:"include"` // nothing was selected
+		Exclude [0]string `json:"exclude"`
+	} `json:"selection"`
 }
 
 type regionEntry struct {
-	Name     string         `json:"name"`
-	Parent   *string        `json:"parent"`
-	Depth    int64          `json:"depth"`
-	Process  *string        `json:"process"`
-	Device   *string        `json:"device"`
-	TotalMs  *json.Number   `json:"total_ms"`
-	Kernels  int64          `json:"kernel_count"`
-	Sections *string        `json:"sections_path"`
-	CSV      *string        `json:"csv_path"`
-	Markdown *string        `json:"markdown_path"`
-	JSON     *string        `json:"json_path"`
-	Metrics  regionMetrics  `json:"metrics"`
-	Top      []regionKernel `json:"kernels"`
-}
-
-type regionMetrics struct {
-	SharePct *json.Number `json:"pct_of_kernel_time"`
+	Name     string       `json:"name"`
+	Parent   *string      `json:"parent"`
+	Depth    int64        `json:"depth"`
+	Process  *string      `json:"process"`
+	Device   *string      `json:"device"`
+	TotalMs  *json.Number `json:"total_ms"`
+	Kernels  int64        `json:"kernel_count"`
+	Sections *string      `json:"sections_path"`
+	CSV      *string      `json:"csv_path"`
+	Markdown *string      `json:"markdown_path"`
+	JSON     *string      `json:"json_path"`
+	Metrics  struct {
+		SharePct *json.Number `json:"pct_of_kernel_time"`
+	} `json:"metrics"`
+	Top []regionKernel `json:"kernels"`
 }
 
 type regionKernel struct {
 	Name    string       `json:"kernel_name"`
 	TotalMs *json.Number `json:"total_ms"`
 	Calls   int64        `json:"calls"`
-}
-
-type regionTotals struct {
-	Regions int64        `json:"regions"`
-	TotalMs *json.Number `json:"total_ms"` // kernel time of the capture; regions nest, so that theirs does not add up
-}
-
-type regionSelection struct {
-	Include []string `json:"include"`
-	Exclude []string `json:"exclude"`
 }
 
 // HasRegions reports whether there are regions to report.
@@ -73,12 +67,11 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 		kernel := regionKernel{k.Str(i, "kernel"), shifted(k.Cell(i, "total"), -6), k.Whole(i, "count")}
 		top[region] = append(top[region], kernel)
 	}
-	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}, Selection: regionSelection{[]string{},
-		[]string{}}}
+	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}}
 	for i := range t.Entries() {
 		e := regionEntry{Name: t.Str(i, "region"), TotalMs: shifted(t.Cell(i, "total"), -6),
-			Depth: t.Whole(i, "depth"), Kernels: t.Whole(i, "kernels"),
-			Metrics: regionMetrics{shifted(t.Cell(i, "share"), 2)}}
+			Depth: t.Whole(i, "depth"), Kernels: t.Whole(i, "kernels")}
+		e.Metrics.SharePct = shifted(t.Cell(i, "share"), 2)
 		if s, ok := t.Cell(i, "parent").Str(); ok {
 			e.Parent = &s
 		}
