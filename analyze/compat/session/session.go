@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -182,12 +183,9 @@ func (d *Data) disagreements() []string {
 
 // Environment fills in the fields of e that are empty and that the files state.
 func (d *Data) Environment(e *report.Environment) {
-	if e.MaxNumSeqs != nil {
-		return
+	limit := &d.Batches.MaxSeqs
+	if limit.value == 0 {
+		limit = &d.Summaries.MaxSeqs
 	}
-	if v := d.Batches.MaxSeqs.Value(); v != nil {
-		e.MaxNumSeqs = v
-	} else if d.Batches.MaxSeqs.value == 0 {
-		e.MaxNumSeqs = d.Summaries.MaxSeqs.Value()
-	}
+	e.MaxNumSeqs = cmp.Or(e.MaxNumSeqs, limit.Value())
 }

@@ -214,10 +214,7 @@ func TargetsYAML(list []Target) string {
 	}
 	b.WriteString("kernels:\n")
 	for i, t := range list {
-		share := "unknown"
-		if t.share != nil {
-			share = strconv.FormatFloat(*t.share*100, 'f', 1, 64) + "%"
-		}
+		share := report.Of(t.share, func(s float64) string { return fmt.Sprintf("%.1f%%", s*100) }, "unknown")
 		fmt.Fprintf(&b, "- name: %s\n  regex: %s\n  description: %s\n", strconv.QuoteToASCII(t.name),
 			strconv.QuoteToASCII("^"+regexp.QuoteMeta(t.name)+"$"),
 			strconv.QuoteToASCII(fmt.Sprintf("Kernel #%d - %s of GPU time, %d calls", i+1, share, t.count)))
@@ -231,11 +228,5 @@ func NCUCommand(list []Target) string {
 	if !k.Choose(list, len(list)) {
 		return ""
 	}
-	words := k.Command("ncu.csv")
-	for i, word := range words {
-		if strings.HasPrefix(word, "regex:") {
-			words[i] = wording.ShellWord(word)
-		}
-	}
-	return strings.Join(words, " ") + " python your_server.py"
+	return strings.Join(lists.Map(k.Command("ncu.csv"), wording.ShellWord), " ") + " python your_server.py"
 }

@@ -163,10 +163,7 @@ func findImporter(nsys string, getenv func(string) string) string {
 			dir = filepath.Dir(dir)
 		}
 		next, err := os.Readlink(hop)
-		switch {
-		case err != nil:
-			next = ""
-		case !filepath.IsAbs(next):
+		if err == nil && !filepath.IsAbs(next) {
 			next = filepath.Join(filepath.Dir(hop), next)
 		}
 		hop = next
