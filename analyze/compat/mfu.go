@@ -223,9 +223,8 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 	row("S, tokens of the prompt", u.prompt, "solved from the stated utilisation of prefill")
 	row("T, tokens generated", u.run.Tokens.Mean, metrics)
 	row("C, tokens of context", u.context, "S + T / 2, or as configured")
-	if size, ok := elementBytes[d.DType]; ok {
-		row("bytes of an element", &size, "config.yaml: "+d.DType)
-	}
+	size := elementBytes[d.DType]
+	row("bytes of an element", &size, "config.yaml: "+d.DType)
 	if device != nil {
 		row("peak, operations per second", peak, gpu+", dense; "+device.Source)
 		row("peak, bytes per second", bandwidth, device.Source)

@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/compat/session"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Helpers that the sections on profiler sessions share.
@@ -52,11 +53,8 @@ func distribution(o *kit.Output, id string, labels report.Labels, s *session.Sam
 // overTime is a line of a chart: a label, and for each value its time in ns.
 func overTime(name string, s *session.Series) report.Series {
 	at, values := s.Points()
-	line := report.Series{Name: name, Labels: make([]string, len(at)), Values: values}
-	for i, t := range at {
-		line.Labels[i] = strconv.FormatInt(int64(t*1e9), 10)
-	}
-	return line
+	labels := lists.Map(at, func(t float64) string { return strconv.FormatInt(int64(t*1e9), 10) })
+	return report.Series{Name: name, Labels: labels, Values: values}
 }
 
 // sinceStart is the title of the axis of charts over a session's time.

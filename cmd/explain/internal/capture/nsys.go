@@ -23,7 +23,6 @@ type Nsys struct {
 	Path    string // where it is
 	Version string // as nsys prints it, without the words before
 	year    int
-	minor   int
 	flags   map[string]map[string]bool // flags by command
 }
 
@@ -58,8 +57,8 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	}
 	n := &Nsys{Name: path, Path: full, Version: m[1], flags: map[string]map[string]bool{}}
 	n.year, _ = strconv.Atoi(m[2])
-	n.minor, _ = strconv.Atoi(m[3])
-	if n.year < oldestYear || n.year == oldestYear && n.minor < oldestMinor {
+	minor, _ := strconv.Atoi(m[3])
+	if n.year < oldestYear || n.year == oldestYear && minor < oldestMinor {
 		return nil, fmt.Errorf("nsys %s is too old: explain capture needs %d.%d or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS", n.Version, oldestYear, oldestMinor)
 	}
 	for _, command := range []string{"profile", "launch", "start", "export"} {
@@ -94,7 +93,7 @@ func refuse(goos string) error {
 var ErrNotInstalled = errors.New("is not installed here, or not on PATH")
 
 // Newest returns the version that plans assume if no nsys is installed.
-func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026, minor: 1} }
+func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026} }
 
 func helpFlags(text string) map[string]bool {
 	found := map[string]bool{}

@@ -78,16 +78,14 @@ type diffFlags struct {
 	rules      rulesfile.Flags
 	open       bool
 	base, head []string
-	phase      string
+	opt        diff.Options // those that flags set as they are
 	batch      int64
 	device     int64
 	minShare   string
-	top        int
 	threshold  string
 	format     string
 	out        string
 	perfetto   string
-	study      []string
 	force      bool
 }
 
@@ -102,13 +100,13 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	f.rules.Register(cmd)
 	fl.StringVar(&f.threshold, "threshold", "",
 		"fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
-	fl.StringVar(&f.phase, "phase", "",
+	fl.StringVar(&f.opt.Phase, "phase", "",
 		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.Int64Var(&f.device, "device", 0, "compare units on GPU `N` (default: the one on which they take longest)")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
-	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
-	fl.StringSliceVar(&f.study, "study", nil,
+	fl.IntVar(&f.opt.Top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
+	fl.StringSliceVar(&f.opt.Study, "study", nil,
 		"the sides differ in this `FIELD` on purpose: compare them without a verdict ("+strings.Join(comparison.StudyFields(), ", ")+"; repeatable)")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, into this `FILE` for ui.perfetto.dev")
 	cmdenv.Force(fl, &f.force)
@@ -194,7 +192,8 @@ func (f *diffFlags) sides(args []string) (base, head []input.File, err error) {
 
 // compareOptions turns flags into the options of a comparison.
 func (f *diffFlags) compareOptions(cmd *cobra.Command, e *cmdenv.Env) (diff.Options, error) {
-	opt := diff.Options{Version: e.Version, Phase: f.phase, Top: f.top}
+	opt := f.opt
+	opt.Version = e.Version
 	var err error
 	if opt.Today, err = e.Today(); err != nil {
 		return opt, err
@@ -202,11 +201,11 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *cmdenv.Env) (diff.Opti
 	switch {
 	case f.format != "" && !slices.Contains(output.ComparisonFormats, f.format):
 		return opt, usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(output.ComparisonFormats, ", "))
-	case f.top < 1:
-		return opt, usage.Errorf("--top must be at least 1, got %d", f.top)
+	case opt.Top < 1:
+		return opt, usage.Errorf("--top must be at least 1, got %d", opt.Top)
 	case f.threshold != "" && len(f.rules.FailOn) > 0:
 		return opt, usage.Errorf("--threshold and --fail-on exclude each other")
-	case len(f.study) > 0 && (f.rules.Policy != "" || f.threshold != "" || len(f.rules.FailOn) > 0 || f.format == "junit"):
+	case len(opt.Study) > 0 && (f.rules.Policy != "" || f.threshold != "" || len(f.rules.FailOn) > 0 || f.format == "junit"):
 		return opt, usage.Errorf("--study has no verdict: it goes without --policy, --threshold, --fail-on and --format junit")
 	case f.rules.Policy != "" && (f.threshold != "" || len(f.rules.FailOn) > 0):
 		return opt, usage.Errorf("--policy excludes --threshold and --fail-on")
@@ -228,12 +227,11 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *cmdenv.Env) (diff.Opti
 			return opt, usage.Errorf("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
 	}
-	for _, field := range f.study {
+	for _, field := range opt.Study {
 		if !slices.Contains(comparison.StudyFields(), field) {
 			return opt, usage.Errorf("--study %s: a study is of %s", field, strings.Join(comparison.StudyFields(), ", "))
 		}
 	}
-	opt.Study = f.study
 	if opt.Rules, err = f.rules.Parsed(); err != nil {
 		return opt, err
 	}
@@ -351,7 +349,7 @@ func (f *diffFlags) withPaths(c *comparison.Comparison) *comparison.Comparison {
 // ComparePair compares the captures of a pair, as explain diff does with the same rules.
 func ComparePair(cmd *cobra.Command, e *cmdenv.Env, rules rulesfile.Flags, quiet bool, baseDirs, headDirs []string) (
 	*comparison.Comparison, error) {
-	f := &diffFlags{analysis: cmdenv.AnalysisFlags{Quiet: quiet}, rules: rules, top: diff.DefaultTop, base: baseDirs, head: headDirs}
+	f := &diffFlags{analysis: cmdenv.AnalysisFlags{Quiet: quiet}, rules: rules, opt: diff.Options{Top: diff.DefaultTop}, base: baseDirs, head: headDirs}
 	base, head, err := f.sides(nil)
 	if err != nil {
 		return nil, err
