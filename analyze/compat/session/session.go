@@ -74,9 +74,8 @@ func (d *Data) read(ctx context.Context, in *file.Input, r io.Reader) error {
 		in.Tally.Format = f.name
 		err = d.eachRow(ctx, in, r, f)
 	default:
-		k := kindOf(in.Name, head)
-		in.Tally.Format = string(k)
-		d.readSummary(in, r, k)
+		in.Tally.Format = kindOf(in.Name, head)
+		d.readSummary(in, r)
 	}
 	d.Had[in.Tally.Format]++
 	d.Rows[in.Tally.Format] += in.Tally.Understood
@@ -158,10 +157,10 @@ func (d *Data) disagreements() []string {
 	if n := d.Batches.Steps; n > 0 && s.Tokens.N() > 0 && n != s.Tokens.N() {
 		list = append(list, "the number of batches")
 	}
-	if d.Rows[string(preemptionSummary)] > 0 && d.Had["preemption_events.csv"] > 0 && s.Preemptions != d.Requests.Preempted {
+	if d.Rows[preemptionSummary] > 0 && d.Had["preemption_events.csv"] > 0 && s.Preemptions != d.Requests.Preempted {
 		list = append(list, "the number of preemptions")
 	}
-	if d.Rows[string(cacheSummary)] > 0 && d.Had["kv_cache_evictions.csv"] > 0 && s.Evictions != d.Cache.Evictions {
+	if d.Rows[cacheSummary] > 0 && d.Had["kv_cache_evictions.csv"] > 0 && s.Evictions != d.Cache.Evictions {
 		list = append(list, "the number of KV cache evictions")
 	}
 	layers := 0

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,24 +18,22 @@ import (
 // The JSON files of a session sum up its tables. The report computes its numbers from the tables. A summary adds what
 // the tables lack (the number of experts), is compared with them, and replaces a table that is missing.
 
-// kind is one kind of summary, by the name that profilemate gives its file.
-type kind string
-
+// Kinds of summaries, by the names that profilemate gives their files.
 const (
-	noSummary         kind = ""
-	moeSummary        kind = "moe_summary.json"
-	forwardSummary    kind = "forward_pass_summary.json"
-	cpuSummary        kind = "cpu_timing_summary.json"
-	batchSummary      kind = "batch_utilization_summary.json"
-	preemptionSummary kind = "preemption_summary.json"
-	componentSummary  kind = "encoder_decoder_summary.json"
-	metadata          kind = "metadata.json"
-	emptySummary      kind = "empty summary"
-	cacheSummary      kind = "kv_cache_summary.txt"
+	noSummary         = ""
+	moeSummary        = "moe_summary.json"
+	forwardSummary    = "forward_pass_summary.json"
+	cpuSummary        = "cpu_timing_summary.json"
+	batchSummary      = "batch_utilization_summary.json"
+	preemptionSummary = "preemption_summary.json"
+	componentSummary  = "encoder_decoder_summary.json"
+	metadata          = "metadata.json"
+	emptySummary      = "empty summary"
+	cacheSummary      = "kv_cache_summary.txt"
 )
 
 // summaryNames are names of files that hold {} if nothing was recorded, from which their kind cannot be seen.
-var summaryNames = []kind{"summary.json", moeSummary, forwardSummary, cpuSummary, batchSummary, preemptionSummary,
+var summaryNames = []string{"summary.json", moeSummary, forwardSummary, cpuSummary, batchSummary, preemptionSummary,
 	componentSummary}
 
 // maxSummary bounds a JSON file: a summary of 100 layers has 40 kB.
@@ -55,7 +54,7 @@ func parse(b []byte) (map[string]json.RawMessage, bool) {
 }
 
 // kindOf tells the kind of a summary from its keys.
-func kindOf(name string, b []byte) kind {
+func kindOf(name string, b []byte) string {
 	switch b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")); {
 	case bytes.HasPrefix(b, []byte("KV Cache Statistics")):
 		return cacheSummary
@@ -73,7 +72,7 @@ func kindOf(name string, b []byte) kind {
 	}
 	switch {
 	case len(top) == 0:
-		if slices.Contains(summaryNames, kind(name[strings.LastIndexByte(name, '/')+1:])) {
+		if slices.Contains(summaryNames, path.Base(name)) {
 			return emptySummary
 		}
 		return noSummary
@@ -89,8 +88,8 @@ func kindOf(name string, b []byte) kind {
 	}
 	percentiles := 0
 	for _, raw := range top {
-		var t map[string]json.RawMessage
-		if json.Unmarshal(raw, &t) != nil || t["count"] == nil || t["mean_ms"] == nil || t["max_ms"] == nil {
+		t, _ := parse(raw)
+		if t["count"] == nil || t["mean_ms"] == nil || t["max_ms"] == nil {
 			return noSummary
 		}
 		if t["p50_ms"] != nil {
@@ -132,7 +131,7 @@ func number(of map[string]json.RawMessage, key string) *float64 {
 }
 
 // readSummary reads one file that kindOf knows.
-func (d *Data) readSummary(in *file.Input, r io.Reader, k kind) {
+func (d *Data) readSummary(in *file.Input, r io.Reader) {
 	b, err := io.ReadAll(io.LimitReader(r, maxSummary+1))
 	if err != nil {
 		d.broken = append(d.broken, in.Name)
@@ -142,11 +141,11 @@ func (d *Data) readSummary(in *file.Input, r io.Reader, k kind) {
 		b = nil
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
-	if k == cacheSummary {
-		d.takeCacheSummary(in.Tally, b)
+	t := in.Tally
+	if t.Format == cacheSummary {
+		d.takeCacheSummary(t, b)
 		return
 	}
-	t := in.Tally
 	t.Records++
 	top, ok := parse(b)
 	switch {
@@ -155,14 +154,14 @@ func (d *Data) readSummary(in *file.Input, r io.Reader, k kind) {
 		if len(b) > 0 && err == nil {
 			d.broken = append(d.broken, in.Name)
 		}
-	case k != emptySummary && d.takeSummary(k, top):
+	case t.Format != emptySummary && d.takeSummary(t.Format, top):
 		t.Understood++
 	default:
 		t.Known++
 	}
 }
 
-func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood bool) {
+func (d *Data) takeSummary(k string, top map[string]json.RawMessage) (understood bool) {
 	switch k {
 	case moeSummary:
 		return d.takeMoESummary(top)
