@@ -23,7 +23,15 @@ const Kind file.Kind = "profiler-session"
 // Data is what profiler sessions recorded. Files of the same form, of several processes or sessions, are taken
 // together.
 type Data struct {
-	Steps
+	Forward    map[string]*Forward // by phase
+	AllForward Forward
+	Throughput Series // tokens per second of forward time
+
+	Operations map[Operation]*Sample // ns
+	Components map[string]*Sample    // ns; parts of the model by name
+	ModelType  string                // of types, empty if not stated
+	CUDAEvents *bool                 // whether forward times were taken with CUDA events, nil if not stated
+
 	Batches   Batches
 	Requests  Requests
 	Cache     Cache

@@ -18,18 +18,6 @@ type Forward struct {
 	Tokens int64
 }
 
-// Steps are forward passes by phase, and CPU operations and parts of the model by name.
-type Steps struct {
-	Forward    map[string]*Forward
-	AllForward Forward
-	Throughput Series // tokens per second of forward time
-
-	Operations map[Operation]*Sample // ns
-	Components map[string]*Sample    // ns
-	ModelType  string                // of types, empty if not stated
-	CUDAEvents *bool                 // whether forward times were taken with CUDA events, nil if not stated
-}
-
 // Operation is a CPU operation, and its phase if that is known.
 type Operation struct{ Name, Phase string }
 
