@@ -69,10 +69,7 @@ func redact(argv []string) []string {
 			out[i], hide = Redacted, false
 		case strings.HasPrefix(arg, "-") && !strings.Contains(arg, "="):
 			flag = strings.TrimLeft(arg, "-")
-			next := ""
-			if i+1 < len(argv) {
-				next = argv[i+1]
-			}
+			next := lists.Nth(argv, i+1, "")
 			out[i], hide = RedactText(arg), isSecret(flag) || headerFlag[arg] || shortKey(arg, next) || logsIn && arg == "-p"
 		case secretWord().MatchString(arg):
 			out[i], hide = arg, true

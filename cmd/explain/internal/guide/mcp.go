@@ -41,10 +41,7 @@ explain doc agents has the configurations of well-known agents.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root := "."
-			if len(args) == 1 {
-				root = args[0]
-			}
+			root := lists.Nth(args, 0, ".")
 			if info, err := os.Stat(root); err != nil || !info.IsDir() {
 				return usage.Errorf("%s is not a folder", root)
 			}

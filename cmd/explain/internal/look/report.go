@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
@@ -192,10 +193,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) erro
 	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	opt.Progress = bar.Update
-	trace := "" // evidence only
-	if len(args) > 0 {
-		trace = args[0]
-	}
+	trace := lists.Nth(args, 0, "") // empty: evidence only
 	opt.Overhead = capturesession.OverheadBeside(trace)
 	cmdenv.HoldMemory(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
