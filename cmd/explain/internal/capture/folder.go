@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Folder is an output folder NAME. Captures are made in a scratch folder beside it, .explain-NAME, which also serves as
@@ -270,13 +272,11 @@ func captureName(name string) bool {
 }
 
 // Recordings returns the captures in a folder that hold a recording: "." for the folder itself, or run-2, base-1.
-func Recordings(dir string) (subs []string) {
-	for _, sub := range append(captures(dir), ".") {
-		if at := filepath.Join(dir, sub); recorded(at) || filled(base(at)+".sqlite") {
-			subs = append(subs, sub)
-		}
-	}
-	return subs
+func Recordings(dir string) []string {
+	return lists.Filter(append(captures(dir), "."), func(sub string) bool {
+		at := filepath.Join(dir, sub)
+		return recorded(at) || filled(base(at)+".sqlite")
+	})
 }
 
 // written are the names that explain gives to files and folders in a capture.

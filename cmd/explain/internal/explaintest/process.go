@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // StandinPath is a folder with fakes for nsys, ncu, vllm and QdstrmImporter, to be put on PATH. They are the test
@@ -38,14 +40,11 @@ func Process(t testing.TB, dir string, env []string, args ...string) *exec.Cmd {
 }
 
 // FilesIn are the names in a folder, which may be missing.
-func FilesIn(t testing.TB, dir string) (names []string) {
+func FilesIn(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
+	return lists.Map(entries, os.DirEntry.Name)
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // answer is one completion on its way.
@@ -118,11 +120,7 @@ func (a *answer) input() int { return max(1, (len(a.asked.Prompt)+len(a.asked.Me
 
 // whole writes an answer in one piece.
 func (a *answer) whole() {
-	at := a.plan.TTFT
-	for _, g := range a.plan.Gaps {
-		at += g
-	}
-	if !a.wait(at) {
+	if !a.wait(a.plan.TTFT + lists.Total(a.plan.Gaps)) {
 		return
 	}
 	text, usage := a.text(), a.count()

@@ -4,6 +4,7 @@
 package fakeserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -91,9 +92,7 @@ type Asked struct {
 
 // New makes a server that follows the script from now on.
 func New(s Script) *Server {
-	if s.Model == "" {
-		s.Model = "fake"
-	}
+	s.Model = cmp.Or(s.Model, "fake")
 	srv := &Server{script: s, mux: http.NewServeMux(), begun: time.Now()}
 	srv.mux.HandleFunc("POST /v1/completions", srv.complete)
 	srv.mux.HandleFunc("POST /v1/chat/completions", srv.complete)
@@ -161,10 +160,7 @@ func (s *Server) plan(i int, asked *Asked) Plan {
 	if s.script.Plan != nil {
 		return s.script.Plan(i)
 	}
-	n := s.script.Tokens
-	if n == 0 {
-		n = max(1, asked.MaxTokens)
-	}
+	n := cmp.Or(s.script.Tokens, max(1, asked.MaxTokens))
 	p := Plan{TTFT: s.script.TTFT, Gaps: make([]time.Duration, n-1)}
 	for k := range p.Gaps {
 		p.Gaps[k] = s.script.Gap
