@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
@@ -96,10 +97,7 @@ var ErrNotInstalled = errors.New("is not installed here, or not on PATH")
 func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026} }
 
 func helpFlags(text string) map[string]bool {
-	found := map[string]bool{}
-	for _, m := range helpFlag().FindAllStringSubmatch(text, -1) {
-		found[m[1]] = true
-	}
+	found := lists.Set(helpFlag().FindAllStringSubmatch(text, -1), func(m []string) string { return m[1] })
 	for _, value := range []string{pythonGIL, softwareCUDA} {
 		if strings.Contains(text, value) {
 			found[value] = true
