@@ -168,10 +168,8 @@ func (x *Sides) CheckEvidence() bool {
 	if text := otherEvidence(x.Base, x.Head); text != "" {
 		x.found.refuse(comparison.DifferentWork, text)
 	}
-	for _, c := range slices.Concat(x.Base.Captures, x.Head.Captures) {
-		if len(c.Kinds) == 0 {
-			return false
-		}
+	if lackUnits(x.Base, x.Head) != "" {
+		return false
 	}
 	common := func(k Kind) bool { return x.common(&k) } // the other numbers can be compared without
 	if x.Opt.Phase == "" && x.Opt.Batch == nil && !slices.ContainsFunc(x.Kinds, common) {
@@ -188,11 +186,9 @@ func otherRanks(base, head *side.Side) string {
 		return "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
 	}
 	first, _ := base.Captures[0].Value("ranks.count", nil)
-	for _, s := range []*side.Side{base, head} {
-		for _, c := range s.Captures {
-			if n, _ := c.Value("ranks.count", nil); n != first {
-				return fmt.Sprintf("one run has %v ranks and the other %v: a rank does a different share of the work", first, n)
-			}
+	for _, c := range slices.Concat(base.Captures, head.Captures) {
+		if n, _ := c.Value("ranks.count", nil); n != first {
+			return fmt.Sprintf("one run has %v ranks and the other %v: a rank does a different share of the work", first, n)
 		}
 	}
 	return ""
@@ -201,12 +197,11 @@ func otherRanks(base, head *side.Side) string {
 // MixedRanks reports whether some captures are merged runs and others are not, which may be one rank of a run or a whole
 // one.
 func MixedRanks(base, head *side.Side) bool {
-	merged, all := 0, slices.Concat(base.Captures, head.Captures)
-	for _, c := range all {
-		if _, ok := c.Value("ranks.count", nil); ok {
-			merged++
-		}
-	}
+	all := slices.Concat(base.Captures, head.Captures)
+	merged := lists.Count(all, func(c *side.Capture) bool {
+		_, ok := c.Value("ranks.count", nil)
+		return ok
+	})
 	return merged > 0 && merged < len(all)
 }
 
@@ -258,31 +253,26 @@ func (x *Sides) environment() {
 			x.refuse(name)
 		}
 	}
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, c := range s.Captures {
-			for _, f := range report.EnvironmentFields() {
-				if x.Opt.Policy.Environment.Class(f.Name) != report.HardField {
-					continue
-				}
-				if n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs); f.Name == "gpu" &&
-					n > 0 &&
-					m > 0 &&
-					n != m {
-					say(comparison.EnvironmentMismatch, gpuCount, "the number of GPUs that did work", strconv.Itoa(n),
-						strconv.Itoa(m))
-					continue
-				}
-				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); f.Differ(a, b) {
-					code := comparison.EnvironmentMismatch
-					if f.Name == "graph_trace" {
-						code = comparison.GraphCaptureMismatch
-					}
-					say(code, f.Name, fieldText(f.Name), a, b)
-				}
+	for _, c := range slices.Concat(x.Base.Captures, x.Head.Captures) {
+		for _, f := range report.EnvironmentFields() {
+			if x.Opt.Policy.Environment.Class(f.Name) != report.HardField {
+				continue
 			}
-			if text := otherUnit(x.Opt.Policy, c.Report); text != "" {
-				x.found.refuse(comparison.NoUnit, text)
+			n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs)
+			if f.Name == "gpu" && n > 0 && m > 0 && n != m {
+				say(comparison.EnvironmentMismatch, gpuCount, "the number of GPUs that did work", strconv.Itoa(n), strconv.Itoa(m))
+				continue
 			}
+			if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); f.Differ(a, b) {
+				code := comparison.EnvironmentMismatch
+				if f.Name == "graph_trace" {
+					code = comparison.GraphCaptureMismatch
+				}
+				say(code, f.Name, fieldText(f.Name), a, b)
+			}
+		}
+		if text := otherUnit(x.Opt.Policy, c.Report); text != "" {
+			x.found.refuse(comparison.NoUnit, text)
 		}
 	}
 }
@@ -318,13 +308,11 @@ func fieldText(name string) string {
 // lackUnits says which side lacks a unit of work, and what would give it one; empty if none does.
 func lackUnits(base, head *side.Side) string {
 	var lacking, having *report.Report
-	for _, s := range []*side.Side{base, head} {
-		for _, c := range s.Captures {
-			if len(c.Kinds) == 0 {
-				lacking = cmp.Or(lacking, c.Report)
-			} else {
-				having = cmp.Or(having, c.Report)
-			}
+	for _, c := range slices.Concat(base.Captures, head.Captures) {
+		if len(c.Kinds) == 0 {
+			lacking = cmp.Or(lacking, c.Report)
+		} else {
+			having = cmp.Or(having, c.Report)
 		}
 	}
 	if lacking == nil {
@@ -440,14 +428,11 @@ func (k *Kind) phase() string {
 // Coverage says why the units do not represent their captures: most of a capture's units were dropped because their work
 // does not recur, or the sides' coverage is unequal.
 func Coverage(base, head *side.Side) (texts []string) {
-	for _, s := range []*side.Side{base, head} {
-		for _, v := range s.Views {
-			kept := lists.Sum(v.C.Kinds, func(g side.Group) int64 { return g.Count })
-			if t := v.C.Report.Unit.Trimmed; t.Other > kept {
-				texts = append(texts, fmt.Sprintf(
-					"%s: %d units of work do not recur and only %d do: too few to represent the capture",
-					v.C.Report.Trace.Name, t.Other, kept))
-			}
+	for _, v := range slices.Concat(base.Views, head.Views) {
+		kept := lists.Sum(v.C.Kinds, func(g side.Group) int64 { return g.Count })
+		if t := v.C.Report.Unit.Trimmed; t.Other > kept {
+			texts = append(texts, fmt.Sprintf("%s: %d units of work do not recur and only %d do: too few to represent the capture",
+				v.C.Report.Trace.Name, t.Other, kept))
 		}
 	}
 	if text := unequalCoverage(base, head); text != "" {

@@ -35,14 +35,8 @@ func kindsOf(all []Kind, s *side.Side, of func(k *Kind) []int) string {
 
 // EvidenceOnly reports whether no report of either side comes from a trace.
 func EvidenceOnly(base, head *side.Side) bool {
-	for _, s := range []*side.Side{base, head} {
-		for _, c := range s.Captures {
-			if !c.EvidenceOnly() {
-				return false
-			}
-		}
-	}
-	return true
+	ofTrace := func(c *side.Capture) bool { return !c.EvidenceOnly() }
+	return !slices.ContainsFunc(slices.Concat(base.Captures, head.Captures), ofTrace)
 }
 
 func evidenceKinds(captures ...*side.Capture) (list []string) {

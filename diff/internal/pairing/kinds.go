@@ -179,11 +179,7 @@ func (m *kindMatcher) lineUp(captures []*side.Capture) [][]int {
 		}
 		for k := range list {
 			if !taken[k] {
-				row := make([]int, n, len(captures))
-				for i := range row {
-					row[i] = -1
-				}
-				rows, refs = append(rows, append(row, k)), append(refs, list[k])
+				rows, refs = append(rows, append(noneOf(n), k)), append(refs, list[k])
 			}
 		}
 	}
@@ -209,10 +205,7 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 		return cmp.Or(cmp.Compare(q.score, p.score), cmp.Compare(q.share, p.share),
 			cmp.Compare(p.i+p.k, q.i+q.k), cmp.Compare(min(p.i, p.k), min(q.i, q.k)))
 	})
-	of, taken := make([]int, len(a)), make([]bool, len(b))
-	for i := range of {
-		of[i] = -1
-	}
+	of, taken := noneOf(len(a)), make([]bool, len(b))
 	near := func(p *pair) bool {
 		x, y := a[p.i].group(), b[p.k].group()
 		return !x.Kind.Plain() || alike(float64(x.Kernels), float64(y.Kernels)) >= leastVariant
@@ -310,21 +303,17 @@ func (m *kindMatcher) adds(a, b kindRef) bool {
 	if u == nil || v == nil || !u.HasWork || !v.HasWork || u.Hidden || v.Hidden {
 		return false
 	}
-	counts := func(list []side.Work) map[string]float64 {
-		by := make(map[string]float64, len(list))
-		for i := range list {
-			by[list[i].Canonical] += list[i].Count
-		}
-		return by
-	}
-	own := counts(u.Work)
-	for name, n := range counts(v.Work) {
+	own := runs(u.Work)
+	for name, n := range runs(v.Work) {
 		if math.Abs(own[name]-n) > equalRun*n {
 			return false
 		}
 	}
 	return true
 }
+
+// noneOf is a list of n indexes of nothing.
+func noneOf(n int) []int { return slices.Repeat([]int{-1}, n) }
 
 // equalRun is the relative difference in runs up to which two kinds of unit run a kernel equally often.
 const equalRun = 0.05

@@ -37,25 +37,17 @@ func overlap(a, b []side.Work) float64 {
 	}
 	pools := [2][]pool{families(a), families(b)}
 	common := [2]float64{}
-	for i := range pools[0] {
-		p := &pools[0][i]
-		if at := slices.IndexFunc(pools[1], func(q pool) bool {
-			return q.family == p.family && q.category == p.category
-		}); at >= 0 {
-			x, y := match(p, &pools[1][at])
-			common[0] += x
-			common[1] += y
+	for range 2 { // by family, then by category
+		for i := range pools[0] {
+			p := &pools[0][i]
+			if q := lists.Find(pools[1], func(q *pool) bool { return q.family == p.family && q.category == p.category }); q != nil {
+				x, y := match(p, q)
+				common[0] += x
+				common[1] += y
+			}
 		}
-	}
-	for i := range pools {
-		pools[i] = byCategory(pools[i])
-	}
-	for i := range pools[0] {
-		p := &pools[0][i]
-		if at := slices.IndexFunc(pools[1], func(q pool) bool { return q.category == p.category }); at >= 0 {
-			x, y := match(p, &pools[1][at])
-			common[0] += x
-			common[1] += y
+		for i := range pools {
+			pools[i] = byCategory(pools[i])
 		}
 	}
 	share := min(common[0], common[1], 1)
@@ -72,18 +64,9 @@ const runsNeeded = 0.75
 // equalRuns returns the share of runs, 0 to 1, that kernels of equal canonical names have in common, on the side where
 // it is smaller.
 func equalRuns(a, b []side.Work) float64 {
-	count := func(list []side.Work) (by map[string]float64, sum float64) {
-		by = make(map[string]float64, len(list))
-		for i := range list {
-			if w := &list[i]; w.Category != side.Communication {
-				by[w.Canonical] += w.Count
-				sum += w.Count
-			}
-		}
-		return by, sum
-	}
-	x, n := count(a)
-	y, m := count(b)
+	compute := func(w side.Work) bool { return w.Category != side.Communication }
+	a, b = lists.Filter(a, compute), lists.Filter(b, compute)
+	x, y, n, m := runs(a), runs(b), total(a), total(b)
 	common := 0.0
 	for _, name := range slices.Sorted(maps.Keys(x)) { // sorted: sums of fractions depend on their order
 		common += min(x[name], y[name])
@@ -146,28 +129,25 @@ func byCategory(list []pool) []pool {
 // Work checks that both sides do the same work, and sets the depth to which they can be compared.
 func (x *Sides) Work() {
 	x.found.Depth = comparison.DepthKernel
-	hidden, all := 0, 0
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, v := range s.Views {
-			all++
-			if v.Hidden {
-				hidden++
-			}
-			if !v.HasWork {
-				x.found.Depth = comparison.DepthUnit
-			}
-		}
-	}
-	b, h := x.Base.Views[0], x.Head.Views[0]
-	if hidden > 0 && hidden < all {
+	views := slices.Concat(x.Base.Views, x.Head.Views)
+	if slices.ContainsFunc(views, func(v *side.View) bool { return !v.HasWork }) {
 		x.found.Depth = comparison.DepthUnit
+	}
+	hides := func(v *side.View) bool { return v.Hidden }
+	b, h := x.Base.Views[0], x.Head.Views[0]
+	if hidden := lists.Count(views, hides); hidden > 0 && hidden < len(views) {
+		x.found.Depth = comparison.DepthUnit
+		on := "head"
+		if slices.ContainsFunc(x.Base.Views, hides) {
+			on = "base"
+		}
 		x.found.reason(
 			comparison.GraphCaptureMismatch,
 			fmt.Sprintf(
 				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are "+
 					"compared, and only their length shows that both sides do the same work; capture with --cuda-graph-trace=node "+
 					"to see kernels",
-				hiddenSide(x.Base),
+				on,
 			),
 		)
 		if r := h.Time.P50 / b.Time.P50; !(r <= hiddenRange && r >= 1/hiddenRange) {
@@ -185,11 +165,9 @@ func (x *Sides) Work() {
 		x.found.refuse(comparison.Trend, text)
 	}
 	least, size, names := 1.0, "", x.Base.DisplayNames()
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, v := range s.Views {
-			least = min(least, overlap(b.Work, v.Work))
-			size = cmp.Or(size, otherSize(b.Work, v.Work, names))
-		}
+	for _, v := range views {
+		least = min(least, overlap(b.Work, v.Work))
+		size = cmp.Or(size, otherSize(b.Work, v.Work, names))
 	}
 	x.found.Overlap = &least
 	graphs := otherGraphs(b.Work, h.Work)
@@ -226,6 +204,15 @@ func (x *Sides) Work() {
 	}
 }
 
+// runs returns how often kernels run, by canonical name.
+func runs(list []side.Work) map[string]float64 {
+	by := make(map[string]float64, len(list))
+	for i := range list {
+		by[list[i].Canonical] += list[i].Count
+	}
+	return by
+}
+
 // farMore is the ratio of runs from which on a kernel runs far more often on one side.
 const farMore = 4.0 / 3
 
@@ -233,13 +220,6 @@ const farMore = 4.0 / 3
 // most of them far more often, by their time and by their number. Twice the layers are another model, whatever ties the
 // steps. One kernel that became many of its name, while the others run as often as before, is the same step.
 func moreOfTheSame(a, b []side.Work) bool {
-	runs := func(list []side.Work) map[string]float64 {
-		by := map[string]float64{}
-		for i := range list {
-			by[list[i].Canonical] += list[i].Count
-		}
-		return by
-	}
 	more := func(a, b []side.Work) bool {
 		own, other := runs(a), runs(b)
 		var time, shared, moreTime, names, moreNames float64
@@ -273,29 +253,17 @@ const (
 // markers or ranges of one name, or by equally many units. Optimisers often replace a kernel that takes most of a step.
 func tied(base, head *side.Side) bool {
 	first := &base.Captures[0].Report.Unit
-	units := func(u *report.Unit) (n int64) {
-		for i := range u.Groups {
-			n += u.Groups[i].Count
-		}
-		return n + u.Trimmed.Cut + u.Trimmed.Warmup + u.Trimmed.Other
+	units := func(u *report.Unit) int64 {
+		kept := lists.Sum(u.Groups, func(g report.UnitGroup) int64 { return g.Count })
+		return kept + u.Trimmed.Cut + u.Trimmed.Warmup + u.Trimmed.Other
 	}
 	named, equal, n := first.Kind == "nvtx", units(first) >= leastTied, units(first)
-	for _, s := range []*side.Side{base, head} {
-		for _, c := range s.Captures {
-			u := &c.Report.Unit
-			named = named && u.Kind == first.Kind && u.Name == first.Name
-			equal = equal && u.Kind == first.Kind && (units(u) == n || min(units(u), n) >= nearlyTied && max(units(u)-n, n-units(u)) == 1)
-		}
+	for _, c := range slices.Concat(base.Captures, head.Captures) {
+		u := &c.Report.Unit
+		named = named && u.Kind == first.Kind && u.Name == first.Name
+		equal = equal && u.Kind == first.Kind && (units(u) == n || min(units(u), n) >= nearlyTied && max(units(u)-n, n-units(u)) == 1)
 	}
 	return named || equal
-}
-
-// hiddenSide names the side whose kernels are hidden, if one's are.
-func hiddenSide(base *side.Side) string {
-	if slices.ContainsFunc(base.Views, func(v *side.View) bool { return v.Hidden }) {
-		return "base"
-	}
-	return "head"
 }
 
 func total(list []side.Work) float64 {

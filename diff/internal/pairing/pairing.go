@@ -25,11 +25,8 @@ type Pair struct {
 // Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. Unpaired kernels were
 // added or removed. The result is in the base's order, added kernels last.
 func Kernels(base, head []side.Work) []Pair {
-	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)),
-		by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
-	for i := range m.of {
-		m.of[i] = -1
-	}
+	m := &matcher{base: base, head: head, of: noneOf(len(base)), taken: make([]bool, len(head)),
+		by: make([]string, len(base)), note: map[int]string{}, splitOf: noneOf(len(head))}
 	m.equal(comparison.ByExact, func(w *side.Work) string { return w.Name })
 	m.equal(comparison.ByCanonical, func(w *side.Work) string { return w.Category + "\x00" + w.Canonical })
 	m.family()
@@ -40,11 +37,7 @@ func Kernels(base, head []side.Work) []Pair {
 	}
 	for k := range head {
 		if !m.taken[k] {
-			p := Pair{Base: -1, Head: k, Note: m.note[-1-k], Of: -1}
-			if i, ok := m.splitOf[k]; ok {
-				p.Of = i
-			}
-			pairs = append(pairs, p)
+			pairs = append(pairs, Pair{Base: -1, Head: k, Note: m.note[-1-k], Of: m.splitOf[k]})
 		}
 	}
 	return pairs
@@ -56,7 +49,7 @@ type matcher struct {
 	taken      []bool
 	by         []string
 	note       map[int]string // by index in the base, or -1 - index in the head
-	splitOf    map[int]int    // by index in the head: the base's kernel that it and others replaced
+	splitOf    []int          // by index in the head: the base's kernel that it and others replaced, or -1
 }
 
 func (m *matcher) join(i, k int, by string) {
@@ -107,7 +100,7 @@ func (m *matcher) family() {
 				continue
 			}
 			apart := (math.Abs(toHead(a.Position)-b.Position) + math.Abs(toBase(b.Position)-a.Position)) / 2
-			list = append(list, candidate{i, k, apart + 10*(1-likeness(a.Count, b.Count)), a.Position + b.Position})
+			list = append(list, candidate{i, k, apart + 10*(1-alike(a.Count, b.Count)), a.Position + b.Position})
 		}
 	}
 	lists.Sort(list, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.at, b.at)) })
@@ -116,14 +109,6 @@ func (m *matcher) family() {
 			m.join(c.i, c.k, comparison.ByFamily)
 		}
 	}
-}
-
-// likeness compares two counts: 1 if equal, 0 if one is 0.
-func likeness(a, b float64) float64 {
-	if a <= 0 || b <= 0 {
-		return 0
-	}
-	return min(a, b) / max(a, b)
 }
 
 // anchors maps positions in the base to positions in the head, and back, along the kernels already paired.
@@ -185,7 +170,7 @@ func (m *matcher) position() {
 		}
 		for _, k := range byPosition(m.head) {
 			b := &m.head[k]
-			if m.taken[k] || b.Position < 0 || gap1[k] != gap0[i] || likeness(a.Count, b.Count) < 0.8 {
+			if m.taken[k] || b.Position < 0 || gap1[k] != gap0[i] || alike(a.Count, b.Count) < 0.8 {
 				continue
 			}
 			n, o := left0[gap0[i]], left1[gap0[i]]
@@ -195,15 +180,8 @@ func (m *matcher) position() {
 			}
 		}
 	}
-	lists.Sort(list, func(a, b candidate) int {
-		same := func(c candidate) float64 {
-			if m.base[c.i].Category == m.head[c.k].Category {
-				return 1
-			}
-			return 0
-		}
-		return cmp.Or(cmp.Compare(same(b), same(a)), cmp.Compare(b.size, a.size))
-	})
+	lists.Sort(list, func(a, b candidate) int { return cmp.Compare(b.size, a.size) })
+	lists.Lead(list, func(c candidate) bool { return m.base[c.i].Category == m.head[c.k].Category })
 	for _, c := range list {
 		if m.of[c.i] < 0 && !m.taken[c.k] {
 			m.join(c.i, c.k, comparison.ByPosition)
@@ -234,7 +212,7 @@ func (m *matcher) lone() {
 	for category, left := range base {
 		right := head[category]
 		if category != side.Uncategorised && len(left) == 1 && len(right) == 1 &&
-			likeness(m.base[left[0]].Count, m.head[right[0]].Count) >= 0.8 {
+			alike(m.base[left[0]].Count, m.head[right[0]].Count) >= 0.8 {
 			m.join(left[0], right[0], comparison.ByPosition)
 		}
 	}
@@ -254,7 +232,7 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 	var names []string
 	for k := range m.head {
 		b := &m.head[k]
-		if m.taken[k] || b.Position < 0 || gap1[k] != gap || likeness(m.base[i].Count, b.Count) < 0.8 {
+		if m.taken[k] || b.Position < 0 || gap1[k] != gap || alike(m.base[i].Count, b.Count) < 0.8 {
 			continue
 		}
 		sum += b.Time
@@ -272,47 +250,39 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 // both sides mean the same neighbours. Units repeat: before the first paired kernel runs the last one, if it is the
 // same on both sides; otherwise the number is -1.
 func (m *matcher) gaps() (base, head []int) {
-	base, head = make([]int, len(m.base)), make([]int, len(m.head))
-	paired := func(i int) bool {
-		return m.by[i] == comparison.ByExact || m.by[i] == comparison.ByCanonical || m.by[i] == comparison.ByFamily
-	}
-	back := make([]int, len(m.head))
-	for k := range back {
-		back[k] = -1
-	}
+	own, back := noneOf(len(m.base)), noneOf(len(m.head)) // base index of each paired kernel
 	for i, k := range m.of {
-		if k >= 0 && m.by[i] != comparison.ByPosition {
-			back[k] = i
+		if k >= 0 {
+			own[i], back[k] = i, i
 		}
 	}
-	inBase, inHead := byPosition(m.base), byPosition(m.head)
-	ends := [2]int{-1, -1}
-	for _, i := range inBase {
-		if paired(i) && m.base[i].Position >= 0 {
-			ends[0] = i
+	lastBase, lastHead := lastOf(m.base, own), lastOf(m.head, back)
+	if lastBase != lastHead {
+		lastBase, lastHead = -1, -1
+	}
+	return before(m.base, own, lastBase), before(m.head, back, lastHead)
+}
+
+// lastOf returns the base index of the paired kernel that runs last, of those of known position; -1 if there is none.
+func lastOf(list []side.Work, inBase []int) int {
+	last := -1
+	for _, i := range byPosition(list) {
+		if inBase[i] >= 0 && list[i].Position >= 0 {
+			last = inBase[i]
 		}
 	}
-	for _, k := range inHead {
-		if back[k] >= 0 && m.head[k].Position >= 0 {
-			ends[1] = back[k]
+	return last
+}
+
+// before returns, for each kernel, the base index of the paired one that runs before it; last runs before the first.
+func before(list []side.Work, inBase []int, last int) []int {
+	out := make([]int, len(list))
+	for _, i := range byPosition(list) {
+		if out[i] = last; inBase[i] >= 0 {
+			last = inBase[i]
 		}
 	}
-	if ends[0] != ends[1] {
-		ends[0], ends[1] = -1, -1
-	}
-	last := ends[0]
-	for _, i := range inBase {
-		if base[i] = last; paired(i) {
-			last = i
-		}
-	}
-	last = ends[1]
-	for _, k := range inHead {
-		if head[k] = last; back[k] >= 0 {
-			last = back[k]
-		}
-	}
-	return base, head
+	return out
 }
 
 // NameKernels fills in the display names of kernels from the kernels section of each report. Kernels of one side that
