@@ -114,16 +114,10 @@ func alike(captures []*side.Capture) error {
 // sameCapture reports whether two reports are of one capture: their events are equal; or if a report lacks their hash,
 // every metric that both have is equal, and no timing repeats to the nanosecond in another capture.
 func sameCapture(a, b *side.Capture) bool {
-	if x, y := a.Report.Capture.Content, b.Report.Capture.Content; x != nil && y != nil {
-		return *x == *y
+	if same, known := sameContent(a, b); known {
+		return same
 	}
-	for i := range b.Report.Metrics {
-		m := &b.Report.Metrics[i]
-		if v, ok := a.Value(m.ID, m.Labels); ok && m.Value != nil && *m.Value != v {
-			return false
-		}
-	}
-	return true
+	return b.Agrees(a)
 }
 
 // leaveOneOut compares each capture with the others.

@@ -40,11 +40,19 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 // copied reports whether two reports are of one capture. Without a hash of the events, as for evidence and in reports
 // of older versions, it compares all numbers: no timing repeats to the nanosecond in another capture.
 func copied(a, b *side.Capture) bool {
-	x, y := a.Report.Capture.Content, b.Report.Capture.Content
-	if x != nil && y != nil {
-		return *x == *y
+	if same, known := sameContent(a, b); known {
+		return same
 	}
 	return a.EvidenceOnly() == b.EvidenceOnly() && a.HoldsWork() && a.Within(b) && b.Within(a)
+}
+
+// sameContent reports whether two captures hold the same events; known is false if a report lacks their hash.
+func sameContent(a, b *side.Capture) (same, known bool) {
+	x, y := a.Report.Capture.Content, b.Report.Capture.Content
+	if x == nil || y == nil {
+		return false, false
+	}
+	return *x == *y, true
 }
 
 // acrossSides warns of captures that are on both sides, and of windows of one session.
@@ -53,7 +61,7 @@ func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	session := len(base) == 1 && len(head) == 1 && pairing.OneSession(base[0], head[0])
 	for _, b := range base {
 		for _, h := range head {
-			if x, y := b.Report.Capture.Content, h.Report.Capture.Content; x != nil && y != nil && *x == *y {
+			if equal, _ := sameContent(b, h); equal {
 				same = append(same, b.Report.Trace.Name)
 			}
 		}

@@ -241,15 +241,14 @@ func (x *comparer) nameUnit() {
 
 // unitCoverage is the share of GPU compute time in units, averaged over captures; nil if unknown for one of them.
 func unitCoverage(s *side.Side) *float64 {
-	sum := 0.0
-	for _, c := range s.Captures {
-		if c.Report.Unit.Coverage == nil {
-			return nil
-		}
-		sum += *c.Report.Unit.Coverage
+	mean, ok := side.MeanOf(s.Captures, func(c *side.Capture) (float64, bool) {
+		share := c.Report.Unit.Coverage
+		return comparison.Value(share), share != nil
+	})
+	if !ok {
+		return nil
 	}
-	sum /= float64(len(s.Captures))
-	return &sum
+	return &mean
 }
 
 // unsettle withdraws the classes of durations if the sides turn out not to be comparable: it keeps the numbers, without
@@ -274,10 +273,14 @@ func (x *comparer) unsettle() {
 // their equality means anything.
 func (x *comparer) totals() {
 	for _, id := range []string{"gpu.busy_time", "kernel.total_time", "kernel.count", "launch.count"} {
-		row, ok := x.totalRow(id)
-		if !ok {
+		base, head := x.Base.Sample(id, "", nil), x.Head.Sample(id, "", nil)
+		row := comparison.Row{Metric: id, Labels: report.Labels{}, Base: base.Mean(), Head: head.Mean(), BaseValues: base.Values,
+			HeadValues: head.Values, Unreplicated: len(base.Values) == 1 || len(head.Values) == 1}
+		if row.Base == nil || row.Head == nil {
 			continue
 		}
+		row.Unit = x.Base.Captures[0].Metric(id, nil).Unit
+		row.Change()
 		row.Class, row.Why = comparison.Unsettled,
 			"a total grows with the length of the capture: nothing follows from a change"
 		if comparison.Value(row.Delta) == 0 {
@@ -285,26 +288,4 @@ func (x *comparer) totals() {
 		}
 		x.C.Primary = append(x.C.Primary, row)
 	}
-}
-
-func (x *comparer) totalRow(id string) (comparison.Row, bool) {
-	row := comparison.Row{Metric: id, Labels: report.Labels{}, BaseValues: []float64{},
-		HeadValues: []float64{}, Unreplicated: len(x.Base.Captures) == 1 || len(x.Head.Captures) == 1}
-	for _, s := range []struct {
-		side   *side.Side
-		values *[]float64
-		mean   **float64
-	}{{x.Base, &row.BaseValues, &row.Base}, {x.Head, &row.HeadValues, &row.Head}} {
-		for _, c := range s.side.Captures {
-			v, ok := c.Value(id, nil)
-			if !ok {
-				return row, false
-			}
-			row.Unit = c.Metric(id, nil).Unit
-			*s.values = append(*s.values, v)
-		}
-		*s.mean = new(side.Average(*s.values))
-	}
-	row.Change()
-	return row, true
 }

@@ -27,7 +27,7 @@ func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits)
 	head, headOthers := onHead.Merged()
 	a := comparison.Attribution{Metric: "unit.time"}
 	both := func(of func(v *side.View) *report.Summary) (b, h float64) {
-		b, h, _ = means(onBase, onHead, func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
+		b, h, _ = means(onBase.Views, onHead.Views, func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
 		return b, h
 	}
 	a.Base, a.Head = both(func(v *side.View) *report.Summary { return v.Time })

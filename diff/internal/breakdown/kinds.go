@@ -25,7 +25,7 @@ func (x *Parts) newKinds() []*story {
 			continue
 		}
 		if s := x.variant(k); s != nil {
-			if max(shareOf(x.Base, k.Base), shareOf(x.Head, k.Head)) >= namedKind {
+			if max(x.Base.Share(k.Base), x.Head.Share(k.Head)) >= namedKind {
 				list = append(list, s)
 			}
 			continue
@@ -151,7 +151,7 @@ func goneFor(kinds []pairing.Kind, base *side.Side, k *pairing.Kind) *pairing.Ki
 	for i := range kinds {
 		o := &kinds[i]
 		if o.Head == nil && o.Name.Phase == k.Name.Phase && o.Name.Tokens == k.Name.Tokens && o.Name.Batch >= 0 &&
-			k.Name.Batch >= 0 && (gone == nil || shareOf(base, o.Base) > shareOf(base, gone.Base)) {
+			k.Name.Batch >= 0 && (gone == nil || base.Share(o.Base) > base.Share(gone.Base)) {
 			gone = o
 		}
 	}
@@ -163,7 +163,7 @@ func goneKinds(kinds []pairing.Kind, base *side.Side) []*story {
 	var list []*story
 	for i := range kinds {
 		k := &kinds[i]
-		if k.Head != nil || k.Like != nil || shareOf(base, k.Base) < namedKind ||
+		if k.Head != nil || k.Like != nil || base.Share(k.Base) < namedKind ||
 			slices.ContainsFunc(kinds, func(o pairing.Kind) bool { return o.Base == nil && goneFor(kinds, base, &o) == k }) {
 			continue
 		}
@@ -175,9 +175,4 @@ func goneKinds(kinds []pairing.Kind, base *side.Side) []*story {
 		list = append(list, &story{what: what})
 	}
 	return list
-}
-
-func shareOf(s *side.Side, row []int) float64 {
-	_, _, share := s.OfKind(row)
-	return comparison.Value(share)
 }

@@ -110,10 +110,9 @@ func (x *Parts) of(k *pairing.Kind, rows []comparison.Row) *Parts {
 	if depth == comparison.DepthKernel {
 		base, _ := y.Base.Merged()
 		head, _ := y.Head.Merged()
-		time, _ := y.Base.Mean(func(v *side.View) (float64, bool) { return side.Mean(v.Time) })
 		pairs, _ := pairing.KernelRows(y.Base, y.Head, x.Limits.MinShare, x.Limits.Top)
 		for _, p := range pairs {
-			y.C.Kernels = append(y.C.Kernels, pairing.KernelRow(base, head, p, time))
+			y.C.Kernels = append(y.C.Kernels, pairing.KernelRow(base, head, p, y.Base.UnitTime()))
 		}
 	}
 	return &y

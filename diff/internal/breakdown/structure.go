@@ -60,10 +60,10 @@ func (s *structure) add(id, text string, b, h float64) {
 
 func perUnit(b, h float64) string { return wording.Means("per unit", b, h) }
 
-// means returns the mean of a number on both sides; ok is false if a capture lacks it.
-func means(base, head *side.Side, of func(v *side.View) (float64, bool)) (b, h float64, ok bool) {
-	b, ok = base.Mean(of)
-	h, ok2 := head.Mean(of)
+// means returns the mean of a number over the views or the captures of both sides; ok is false if one lacks it.
+func means[T any](base, head []T, of func(T) (float64, bool)) (b, h float64, ok bool) {
+	b, ok = side.MeanOf(base, of)
+	h, ok2 := side.MeanOf(head, of)
 	return b, h, ok && ok2
 }
 
@@ -77,13 +77,13 @@ func launchMedian(v *side.View) (n float64, ok bool) {
 
 // graphs finds CUDA graphs that are no longer, or newly, launched in every unit.
 func (s *structure) graphs() {
-	b0, h0, ok := means(s.base, s.head, calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") }))
+	b0, h0, ok := means(s.base.Views, s.head.Views, calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") }))
 	if !ok || math.Abs(h0-b0) < leastCount {
 		return
 	}
 	text := "CUDA graph launches " + perUnit(b0, h0)
 	class := comparison.Better(b0 - h0) // fewer graph launches mean more single ones
-	if b, h, ok := means(s.base, s.head, launchMedian); ok {
+	if b, h, ok := means(s.base.Views, s.head.Views, launchMedian); ok {
 		text += ", launches " + perUnit(b, h)
 		switch {
 		case h0 < b0 && h > b:
@@ -101,7 +101,7 @@ func (s *structure) graphs() {
 
 // launches finds a changed number of launches, and many more launches of short kernels.
 func (s *structure) launches(base, head []side.Work, depth comparison.Depth) {
-	b, h, ok := means(s.base, s.head, launchMedian)
+	b, h, ok := means(s.base.Views, s.head.Views, launchMedian)
 	if !ok || b == h {
 		return
 	}
@@ -137,7 +137,7 @@ func calls(match func(name string) bool) func(v *side.View) (n float64, ok bool)
 				sum += v.Api[i].Count
 			}
 		}
-		return sum, v.HasAPI
+		return sum, len(v.Api) > 0
 	}
 }
 
@@ -157,7 +157,7 @@ func callNames(base, head *side.Side) []string {
 // blocking finds calls that wait for the device and whose number per unit changed.
 func (s *structure) blocking() {
 	for _, name := range callNames(s.base, s.head) {
-		b, h, ok := means(s.base, s.head, calls(func(n string) bool { return n == name }))
+		b, h, ok := means(s.base.Views, s.head.Views, calls(func(n string) bool { return n == name }))
 		if !side.Blocks(name) || !ok || math.Abs(h-b) < leastCount {
 			continue
 		}
@@ -210,7 +210,7 @@ func copiesOf(base, head *side.Side, direction string, pageable bool) (b, h side
 	ok = true
 	sum := func(s *side.Side) (c side.Copies) {
 		for _, v := range s.Views {
-			ok = ok && (v.HasCopies || v.Copied.Max <= 0)
+			ok = ok && (len(v.Copies) > 0 || v.Copied.Max <= 0)
 			for i := range v.Copies {
 				r := &v.Copies[i]
 				ok = ok && (!pageable || r.Direction != direction || r.Kind != "unknown" || r.Count == 0)
@@ -253,7 +253,7 @@ func APIRows(base, head *side.Side) (list []comparison.API) {
 	type sums struct{ count, time float64 }
 	of := func(s *side.Side, name string) (r sums, ok bool) {
 		for _, v := range s.Views {
-			if !v.HasAPI {
+			if len(v.Api) == 0 {
 				return r, false
 			}
 			if c := v.Call(name); c != nil {

@@ -22,7 +22,7 @@ const (
 func Unjudged(base, head *side.Side) (list []comparison.Unjudged) {
 	measure := report.Nanoseconds
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
-		b, h, ok := averages(base, head, of)
+		b, h, ok := means(base.Captures, head.Captures, of)
 		if !ok || b == 0 && h == 0 {
 			return
 		}
@@ -67,35 +67,16 @@ func clockChange(base, head *side.Side) (change float64, text string, ok bool) {
 	}
 	device := base.Views[0].Device()
 	of := func(c *side.Capture) (float64, bool) { return side.Clock(c.Index, device) }
-	b, h, ok := averages(base, head, of)
+	b, h, ok := means(base.Captures, head.Captures, of)
 	if !ok || b <= 0 || h <= 0 {
 		return 0, "", false
 	}
 	return b/h - 1, fmt.Sprintf("%.0f → %.0f MHz", b/1e6, h/1e6), true
 }
 
-// averages returns the means of a number on both sides; ok is false if a capture lacks it.
-func averages(base, head *side.Side, of func(c *side.Capture) (float64, bool)) (b, h float64, ok bool) {
-	b, ok = average(base.Captures, of)
-	h, ok2 := average(head.Captures, of)
-	return b, h, ok && ok2
-}
-
-func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool)) (float64, bool) {
-	values := make([]float64, 0, len(captures))
-	for _, c := range captures {
-		v, ok := of(c)
-		if !ok {
-			return 0, false
-		}
-		values = append(values, v)
-	}
-	return side.Average(values), true
-}
-
 // unjudgedText names those of these changes that are large. base holds the base's captures.
 func unjudgedText(c *comparison.Comparison, base []*side.Capture) string {
-	window, _ := average(base, func(c *side.Capture) (float64, bool) {
+	window, _ := side.MeanOf(base, func(c *side.Capture) (float64, bool) {
 		return float64(c.Report.Window.Length), true
 	})
 	units := float64(c.Unit.BaseN) / float64(len(base))

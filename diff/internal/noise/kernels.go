@@ -18,7 +18,7 @@ import (
 // limits false discoveries to the policy's share (Benjamini and Hochberg). A kernel whose run count changed is a change
 // if its time changed by more than the floor.
 func (x *Decider) Kernels(base, head []side.Work, pairs []pairing.Pair) []comparison.Kernel {
-	time, _ := x.Base.Mean(func(v *side.View) (float64, bool) { return v.Time.Mean, true })
+	time := x.Base.UnitTime()
 	rows := lists.Map(pairs, func(p pairing.Pair) comparison.Kernel { return pairing.KernelRow(base, head, p, time) })
 	var numbers []significance.Number
 	var place []int // by number: the row

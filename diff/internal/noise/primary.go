@@ -234,8 +234,8 @@ func (u *units) row(p *primary) (comparison.Row, bool) {
 		}
 		return p.value(v), true
 	}
-	b, ok := u.base.Values(number)
-	h, ok2 := u.head.Values(number)
+	b, ok := side.ValuesOf(u.base.Views, number)
+	h, ok2 := side.ValuesOf(u.head.Views, number)
 	if !ok || !ok2 {
 		return comparison.Row{}, false
 	}

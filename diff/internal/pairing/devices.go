@@ -79,7 +79,7 @@ func On(base, head *side.Side, device int64) (b, h *side.Side) {
 			if mixed {
 				v = v.WithoutRanges()
 			}
-			unlisted = unlisted || mixed && !v.HasAPI && !v.HasCopies
+			unlisted = unlisted || mixed && len(v.Api)+len(v.Copies) == 0
 			out.Views = append(out.Views, v)
 		}
 		return out
@@ -89,7 +89,7 @@ func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	}
 	if unlisted {
 		for _, v := range slices.Concat(b.Views, h.Views) {
-			*v = *v.WithoutCalls()
+			v.DropCalls()
 		}
 	}
 	return b, h

@@ -161,7 +161,7 @@ func launchedOtherwise(was, is *side.Work) string {
 // hides reports whether a kernel that a side seems to lack may be among those that its report sums up unnamed.
 func hides(s *side.Side, w side.Work) bool {
 	return slices.ContainsFunc(s.Views, func(v *side.View) bool {
-		return v.HasOthers && v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0
+		return v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0
 	})
 }
 
@@ -189,8 +189,5 @@ func NS(v float64) string { return unit.Format(v, report.Nanoseconds) }
 // Shorter returns the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or
 // judged refer to it, so that swapping the sides changes nothing.
 func Shorter(base, head *side.Side) float64 {
-	time := func(v *side.View) (float64, bool) { return v.Time.Mean, true }
-	b, _ := base.Mean(time)
-	h, _ := head.Mean(time)
-	return min(b, h)
+	return min(base.UnitTime(), head.UnitTime())
 }

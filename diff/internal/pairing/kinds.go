@@ -399,7 +399,7 @@ func (x *Sides) judged() []*Kind {
 	list, tied := []*Kind{x.Main}, tied(x.Base, x.Head)
 	for i := range x.Kinds {
 		k := &x.Kinds[i]
-		if k != x.Main && k.Both() && x.Opt.asks(k) && max(share(x.Base, k.Base), share(x.Head, k.Head)) >= judgedShare &&
+		if k != x.Main && k.Both() && x.Opt.asks(k) && max(x.Base.Share(k.Base), x.Head.Share(k.Head)) >= judgedShare &&
 			k.sameWork(tied) {
 			list = append(list, k)
 		}
@@ -428,16 +428,5 @@ func (o *Options) asks(k *Kind) bool {
 	return (o.Phase == "" || k.Name.Phase == o.Phase) && (o.Batch == nil || k.Name.Batch == *o.Batch)
 }
 
-// share returns the share of a side's unit time in units of a kind, 0 to 1, averaged over its captures.
-func share(s *side.Side, row []int) float64 {
-	var sum float64
-	for i, at := range row {
-		if at >= 0 {
-			sum += s.Captures[i].Kinds[at].Share
-		}
-	}
-	return sum / float64(len(s.Captures))
-}
-
 // time returns the sum of both sides' shares of unit time in the kind, 0 to 2.
-func (k *Kind) time(base, head *side.Side) float64 { return share(base, k.Base) + share(head, k.Head) }
+func (k *Kind) time(base, head *side.Side) float64 { return base.Share(k.Base) + head.Share(k.Head) }

@@ -91,17 +91,8 @@ func Identical(base, head []*side.Capture) bool {
 // SameTime reports whether two captures cover the same time of one session, and no number that both have differs: one
 // is a copy of the other with other names.
 func SameTime(a, b *side.Capture) bool {
-	x, y := a.Report, b.Report
-	if !OneSession(a, b) || x.Window.Start != y.Window.Start || x.Window.Length != y.Window.Length {
-		return false
-	}
-	for i := range x.Metrics {
-		m := &x.Metrics[i]
-		if n := b.Metric(m.ID, m.Labels); n != nil && m.Value != nil && n.Value != nil && *m.Value != *n.Value {
-			return false
-		}
-	}
-	return true
+	v, w := a.Report.Window, b.Report.Window
+	return OneSession(a, b) && v.Start == w.Start && v.Length == w.Length && a.Agrees(b)
 }
 
 // OneSession reports whether two captures are windows of one session of nsys.

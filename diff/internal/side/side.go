@@ -35,26 +35,31 @@ func (c *Capture) EvidenceOnly() bool {
 // OfKind sums up the units of a kind on a side: their count, their mean time in ns over all of them, and their share of
 // all unit time, 0 to 1, averaged over captures. row holds the kind's index in each capture, -1 for none.
 func (s *Side) OfKind(row []int) (count int64, mean, share *float64) {
-	var time, shares float64
-	some := false
+	var time float64
 	for i, at := range row {
 		if at >= 0 {
 			g := &s.Captures[i].Kinds[at]
-			some = true
 			count += g.Count
 			time += g.Time()
-			shares += g.Share
 		}
 	}
 	if len(s.Captures[0].Kinds) > 0 {
-		shares /= float64(len(s.Captures))
-		share = &shares
+		share = new(s.Share(row))
 	}
-	if some && count > 0 {
-		time /= float64(count)
-		mean = &time
+	if count > 0 {
+		mean = new(time / float64(count))
 	}
 	return count, mean, share
+}
+
+// Share returns the share of a side's unit time in units of a kind, 0 to 1, averaged over its captures.
+func (s *Side) Share(row []int) (sum float64) {
+	for i, at := range row {
+		if at >= 0 {
+			sum += s.Captures[i].Kinds[at].Share
+		}
+	}
+	return sum / float64(len(s.Captures))
 }
 
 // Texts joins a field's distinct values on a side, in capture order.
@@ -93,6 +98,14 @@ func (c *Capture) Within(other *Capture) bool {
 		}
 	}
 	return true
+}
+
+// Agrees reports whether no number that both captures have differs.
+func (c *Capture) Agrees(other *Capture) bool {
+	return !slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool {
+		v, ok := other.Value(m.ID, m.Labels)
+		return ok && m.Value != nil && *m.Value != v
+	})
 }
 
 // metricFamily identifies a metric by its id and label keys.
@@ -228,26 +241,34 @@ func (s *Side) Describe() comparison.Side {
 	return d
 }
 
-// Mean averages one number over the captures of a side; ok is false if a capture lacks it.
-func (s *Side) Mean(of func(v *View) (float64, bool)) (float64, bool) {
-	values, ok := s.Values(of)
-	if !ok || len(values) == 0 {
+// Mean averages one number over the views of a side; ok is false if one lacks it.
+func (s *Side) Mean(of func(v *View) (float64, bool)) (float64, bool) { return MeanOf(s.Views, of) }
+
+// MeanOf averages one number over views or captures; ok is false if one lacks it, or if there are none.
+func MeanOf[T any](list []T, of func(T) (float64, bool)) (mean float64, ok bool) {
+	values, _ := ValuesOf(list, of)
+	if len(values) == 0 {
 		return 0, false
 	}
 	return Average(values), true
 }
 
-// Values returns one number by capture; ok is false if a capture lacks it.
-func (s *Side) Values(of func(v *View) (float64, bool)) (values []float64, ok bool) {
-	values = make([]float64, 0, len(s.Views))
-	for _, v := range s.Views {
-		x, ok := of(v)
+// ValuesOf returns one number of each view or capture; ok is false if one lacks it.
+func ValuesOf[T any](list []T, of func(T) (float64, bool)) (values []float64, ok bool) {
+	for _, x := range list {
+		v, ok := of(x)
 		if !ok {
-			return []float64{}, false
+			return nil, false
 		}
-		values = append(values, x)
+		values = append(values, v)
 	}
 	return values, true
+}
+
+// UnitTime returns the mean time of a unit, ns; 0 if the side has no views.
+func (s *Side) UnitTime() float64 {
+	time, _ := s.Mean(func(v *View) (float64, bool) { return Mean(v.Time) })
+	return time
 }
 
 // Units returns the number of units behind a side's numbers.

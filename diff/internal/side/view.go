@@ -38,23 +38,21 @@ type View struct {
 	group  *Group
 	Labels report.Labels
 
-	Time, Busy, Idle           *report.Summary
-	Compute, Comm, Copied      *report.Summary
-	Launches, Kernels          *report.Summary
-	Causes                     []*report.Summary // in the order of Causes
-	Host                       []float64         // mean time by HostCauses; nil if the report does not say
-	Late                       []LateCall        // calls of the launching thread that the device waited for
-	Work                       []Work            // kernels, those with most time first
-	Others                     Work              // sum of the kernels that the report does not name
-	HasOthers, HasWork, Hidden bool              // hidden: CUDA graphs traced as a whole hide kernels
-	Foreign                    bool              // the report has kernels of another device alone: Work is of that one
-	categories                 []Work
-	Api                        []call
-	HasAPI                     bool
-	Copies                     []Copies
-	HasCopies                  bool
-	slowest                    bool
-	Units                      []UnitRow // kept units in run order, or a sample of them
+	Time, Busy, Idle      *report.Summary
+	Compute, Comm, Copied *report.Summary
+	Launches, Kernels     *report.Summary
+	Causes                []*report.Summary // in the order of Causes
+	Host                  []float64         // mean time by HostCauses; nil if the report does not say
+	Late                  []LateCall        // calls of the launching thread that the device waited for
+	Work                  []Work            // kernels, those with most time first
+	Others                Work              // sum of the kernels that the report does not name
+	HasWork, Hidden       bool              // hidden: CUDA graphs traced as a whole hide kernels
+	Foreign               bool              // the report has kernels of another device alone: Work is of that one
+	categories            []Work
+	Api                   []call   // of the host; none if the report does not list them
+	Copies                []Copies // likewise
+	slowest               bool
+	Units                 []UnitRow // kept units in run order, or a sample of them
 }
 
 // Work is one kernel, or one category of kernels, in one unit. Times and counts are means over units.
@@ -128,12 +126,8 @@ func (v *View) WithoutRanges() *View {
 	return &w
 }
 
-// WithoutCalls returns the view without host calls and copies.
-func (v *View) WithoutCalls() *View {
-	w := *v
-	w.Late, w.Api, w.HasAPI, w.Copies, w.HasCopies = nil, nil, false, nil, false
-	return &w
-}
+// DropCalls forgets host calls and copies.
+func (v *View) DropCalls() { v.Late, v.Api, v.Copies = nil, nil, nil }
 
 // Parts says where the units' time went; nil if the report does not say.
 func (v *View) Parts() *report.UnitParts { return v.C.Report.Unit.PartsOf(v.group.ID, v.group.Device) }
@@ -276,7 +270,7 @@ func (v *View) sumOthers() {
 	}
 	rest.Count = max(rest.Count, 0)
 	v.Others = Work{}
-	if v.HasOthers = math.Abs(rest.Alone) > leastOthers; v.HasOthers {
+	if math.Abs(rest.Alone) > leastOthers {
 		v.Others = rest
 	}
 }
@@ -332,7 +326,6 @@ func (v *View) hostCalls(l report.Labels) {
 	}
 	lists.Sort(v.Api,
 		func(a, b call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
-	v.HasAPI = len(v.Api) > 0
 }
 
 // copyCounts reads the copies of the units.
@@ -344,7 +337,6 @@ func (v *View) copyCounts(l report.Labels) {
 		v.Copies = append(v.Copies, Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"],
 			Count: m.Summary.Mean, Bytes: v.mean("memcpy.bytes_per_unit", m.Labels)})
 	}
-	v.HasCopies = len(v.Copies) > 0
 }
 
 // Call returns the calls of an API function by name, or nil.
