@@ -176,16 +176,6 @@ func doubt(c *comparison.Comparison) {
 		return
 	}
 	const why = "incomplete_capture: events are missing, and this is a lower bound"
-	for i := range c.Primary {
-		if r := &c.Primary[i]; comparison.CountsEvents(r.Metric) {
-			r.Class, r.Why, r.NeedCaptures = comparison.Unsettled, why, nil
-		}
-	}
-	for i := range c.Kernels {
-		c.Kernels[i].Class, c.Kernels[i].Why = comparison.Unsettled, why
-	}
-	for i := range c.API {
-		c.API[i].Class = comparison.Unsettled
-	}
-	c.Structure = nil
+	withdraw(c, why, comparison.CountsEvents)
+	withdrawParts(c, why)
 }

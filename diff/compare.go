@@ -251,22 +251,32 @@ func unitCoverage(s *side.Side) *float64 {
 	return &mean
 }
 
-// unsettle withdraws the classes of durations if the sides turn out not to be comparable: it keeps the numbers, without
-// a conclusion.
+// unsettle withdraws all classes if the sides turn out not to be comparable: it keeps the numbers, without a conclusion.
 func (x *comparer) unsettle() {
 	why := "not comparable: " + string(x.C.Reasons[0].Code)
-	for i := range x.C.Primary {
-		r := &x.C.Primary[i]
-		r.Class, r.Why, r.NeedCaptures = comparison.Unsettled, why, nil
+	withdraw(x.C, why, func(string) bool { return true })
+	withdrawParts(x.C, why)
+	x.C.Step = nil
+}
+
+// withdraw makes the rows of some metrics unsettled.
+func withdraw(c *comparison.Comparison, why string, is func(metric string) bool) {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; is(r.Metric) {
+			r.Class, r.Why, r.NeedCaptures = comparison.Unsettled, why, nil
+		}
 	}
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
-		k.Class, k.Why = comparison.Unsettled, why
+}
+
+// withdrawParts makes kernels and host calls unsettled, and drops what was found of the structure.
+func withdrawParts(c *comparison.Comparison, why string) {
+	for i := range c.Kernels {
+		c.Kernels[i].Class, c.Kernels[i].Why = comparison.Unsettled, why
 	}
-	for i := range x.C.API {
-		x.C.API[i].Class = comparison.Unsettled
+	for i := range c.API {
+		c.API[i].Class = comparison.Unsettled
 	}
-	x.C.Structure, x.C.Step = nil, nil
+	c.Structure = nil
 }
 
 // totals shows totals of the captures if there is no unit to compare. They grow with the length of a capture: only

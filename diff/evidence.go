@@ -50,12 +50,7 @@ func (x *comparer) failedRequests() {
 				name, unit.Percent(v), c.Report.Trace.Name))
 		}
 	}
-	if !x.C.Has(comparison.FailedRequests) {
-		return
-	}
-	for i := range x.C.Primary {
-		if r := &x.C.Primary[i]; comparison.IsLatency(r.Metric) {
-			r.Class, r.Why, r.NeedCaptures = comparison.Unsettled, "failed_requests: latencies are those of the requests that did not fail", nil
-		}
+	if x.C.Has(comparison.FailedRequests) {
+		withdraw(x.C, "failed_requests: latencies are those of the requests that did not fail", comparison.IsLatency)
 	}
 }

@@ -21,11 +21,10 @@ func (x *comparer) unjudge() {
 	s := &comparison.Study{BaseGPUs: gpus(x.Base), HeadGPUs: gpus(x.Head)}
 	for _, name := range x.Opt.Study {
 		f := comparison.StudyField{Name: name}
-		for _, e := range report.EnvironmentFields() {
-			if e.Name == name {
-				f.Base = e.Get(&x.Base.Captures[0].Report.Environment)
-				f.Head = e.Get(&x.Head.Captures[0].Report.Environment)
-			}
+		named := func(e *report.EnvironmentField) bool { return e.Name == name }
+		if e := lists.Find(report.EnvironmentFields(), named); e != nil {
+			f.Base = e.Get(&x.Base.Captures[0].Report.Environment)
+			f.Head = e.Get(&x.Head.Captures[0].Report.Environment)
 		}
 		if r := breakdown.Running(c); name == "load" && r != nil && (f.Base == "" || f.Head == "") {
 			f.Base = unit.Format(comparison.Value(r.Base), r.Unit) + comparison.RequestsRunning

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -141,16 +142,11 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 		note = "; it is another kernel than on the base"
 	}
 	addSummaryRow(c, "top_kernels.0.total_time_ms", report.Nanoseconds, base.TopTime, head.TopTime, percent, note)
-	failed := int64(0)
-	for i := range c.Gates {
-		if c.Gates[i].Verdict == comparison.Fail {
-			failed++
-		}
-		c.Verdict = comparison.Worse(c.Verdict, c.Gates[i].Verdict)
-	}
+	failed := lists.Count(c.Gates, func(g comparison.Gate) bool { return g.Verdict == comparison.Fail })
 	c.Counts.GatesChecked, c.Counts.MetricsCompared = int64(len(c.Gates)), int64(len(c.Gates))
 	text := "no total is worse by more than " + comparison.ExactPercent(percent/100)
 	if failed > 0 {
+		c.Verdict = comparison.Fail
 		text = wording.Count(failed, "total") + " worse by more than " + comparison.ExactPercent(percent/100)
 	}
 	c.Answer.Notes = []string{text, "totals grow with the length of the capture: compare the traces to see what one step costs"}

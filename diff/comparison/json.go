@@ -71,27 +71,12 @@ func (c *Comparison) Validate() error {
 	if err := report.Sound(c); err != nil {
 		return fmt.Errorf("comparison: %w", err)
 	}
-	if err := c.Study.validate(c); err != nil {
-		return err
-	}
 	if !c.Comparable && len(c.Reasons) == 0 {
 		return errors.New("comparison: not comparable, and no reason")
 	}
-	if err := c.Answer.validate(c.Attribution.TotalDelta); err != nil {
+	if err := cmp.Or(c.Study.validate(c), c.Answer.validate(c.Attribution.TotalDelta), c.Distribution.Validate(),
+		c.Step.validate(), c.Ranks.validate()); err != nil {
 		return err
-	}
-	if err := c.Distribution.Validate(); err != nil {
-		return err
-	}
-	if c.Step != nil {
-		if err := c.Step.validate(); err != nil {
-			return err
-		}
-	}
-	if c.Ranks != nil {
-		if err := c.Ranks.validate(); err != nil {
-			return err
-		}
 	}
 	for i := range c.Kernels {
 		k := &c.Kernels[i]

@@ -71,6 +71,9 @@ const (
 )
 
 func (r *Ranks) validate() error {
+	if r == nil {
+		return nil
+	}
 	if r.By != ByRank && r.By != ByRole || len(r.Rows) > MaxRankRows || len(r.Steps) > MaxRankSteps {
 		return errors.New("comparison: ranks are not ones that explain writes")
 	}

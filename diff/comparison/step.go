@@ -124,6 +124,9 @@ func (s *Step) NameOf(n *int) string {
 
 // validate checks that rows close and that places are in range.
 func (s *Step) validate() error {
+	if s == nil {
+		return nil
+	}
 	if len(s.Rows) > MaxStepRows+2 {
 		return errors.New("comparison: step is not one that explain writes")
 	}

@@ -90,7 +90,7 @@ func (j *judge) notKnown(side string) string {
 func (q *question) improved(g *comparison.Gate) {
 	r, s := q.r, q.s
 	better := *r
-	if better.Direction = policy.Down; r.Direction == policy.Down || r.Direction == "" && s.higher {
+	if better.Direction = policy.Down; q.direction() == policy.Down {
 		better.Direction = policy.Up
 	}
 	enough, text := (&question{r: &better, s: s, step: q.step}).exceeds()
@@ -123,14 +123,8 @@ func (q *question) exceeds() (bool, string) {
 	r, s, row := q.r, q.s, &q.s.row
 	b, h := comparison.Value(row.Base), comparison.Value(row.Head)
 	delta := h - b
-	size, way := delta, r.Direction
-	if way == "" {
-		way = policy.Up
-		if s.higher {
-			way = policy.Down
-		}
-	}
-	switch way {
+	size := delta
+	switch q.direction() {
 	case policy.Down:
 		size = -delta
 	case policy.Both:

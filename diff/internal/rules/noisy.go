@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -44,7 +45,8 @@ func (j *judge) ask(list []*question) {
 		}
 		n := *q.s.number
 		n.Tolerance = q.tolerance()
-		n.HigherBetter = q.way() == policy.Down
+		way := q.direction() // of a rule that judges both, that of the change
+		n.HigherBetter = way == policy.Down || way == policy.Both && comparison.Value(q.s.row.Delta) < 0
 		if q.s.inverse { // a rate that falls by t is a time that rises by t / (1 - t)
 			n.HigherBetter, n.Tolerance = !n.HigherBetter, n.Tolerance/max(1-n.Tolerance, exactly)
 		}
@@ -68,19 +70,12 @@ func (j *judge) ask(list []*question) {
 	}
 }
 
-// way returns the rule's bad direction; for a rule that judges both, the direction of the change.
-func (q *question) way() string {
-	switch way := q.r.Direction; {
-	case way == policy.Both && comparison.Value(q.s.row.Delta) < 0:
-		return policy.Down
-	case way == policy.Both:
-		return policy.Up
-	case way != "":
-		return way
-	case q.s.higher:
+// direction returns the direction that is bad: the rule's, else the number's.
+func (q *question) direction() string {
+	if q.r.Direction == "" && q.s.higher {
 		return policy.Down
 	}
-	return policy.Up
+	return cmp.Or(q.r.Direction, policy.Up)
 }
 
 // shortUnit is the unit's time, ns, below which the relative tolerance of the whole unit limits absolute tolerances.
@@ -183,12 +178,9 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !unitsRule(&s.row, j.means) {
 		return
 	}
-	var mean *comparison.Row
-	if i := slices.IndexFunc(j.c.Primary, func(row comparison.Row) bool {
+	mean := lists.Find(j.c.Primary, func(row *comparison.Row) bool {
 		return row.Metric == "unit.time.mean" && row.Labels.String() == s.row.Labels.String()
-	}); i >= 0 {
-		mean = &j.c.Primary[i]
-	}
+	})
 	share, text := j.x.Net(s.row.Labels, s.verdict.Code == significance.Drifting)
 	switch step := j.c.Step; {
 	case s.row.Metric == comparison.MetricWork:

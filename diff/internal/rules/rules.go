@@ -51,9 +51,7 @@ func (j *judge) judge() comparison.Judgement {
 	case out.Checked == 0:
 		atLeast(j.unanswered(p.Stats.OnNotComparable))
 	}
-	if p.Changes() > 0 && !c.Identical && slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool {
-		return r.Code == comparison.MissingKind
-	}) {
+	if p.Changes() > 0 && !c.Identical && c.Has(comparison.MissingKind) {
 		atLeast(p.Stats.OnMissing)
 	}
 	if !c.Comparable && !(c.Identical && settled) ||
@@ -371,7 +369,7 @@ func (q *question) limit() *float64 {
 		return nil
 	}
 	v := q.tolerance()
-	if (q.r.Direction == policy.Down || q.r.Direction == "" && q.s.higher) != q.r.Improve {
+	if (q.direction() == policy.Down) != q.r.Improve {
 		v = -v
 	}
 	return &v

@@ -22,6 +22,9 @@ type reports struct {
 	shown      map[string]string           // display name of each kernel, by full name
 }
 
+// captures are those of both sides, the base's first.
+func (o *reports) captures() []*side.Capture { return slices.Concat(o.base.Captures, o.head.Captures) }
+
 // names returns a kernel's full name, and its display name if that differs.
 func (o *reports) names(full string) []string {
 	if o.shown == nil {
@@ -37,13 +40,10 @@ func (o *reports) names(full string) []string {
 // noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. It needs GPU work on
 // both sides: two captures without work prove nothing.
 func (o *reports) noUnit() bool {
-	none, work := false, true
-	for _, side := range []*side.Side{o.base, o.head} {
-		work = work && len(side.Captures) > 0
-		for _, c := range side.Captures {
-			none = none || c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == ""
-			work = work && len(c.Report.Environment.GPUs) > 0
-		}
+	none, work := false, min(len(o.base.Captures), len(o.head.Captures)) > 0
+	for _, c := range o.captures() {
+		none = none || c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == ""
+		work = work && len(c.Report.Environment.GPUs) > 0
 	}
 	return none && work
 }
@@ -303,18 +303,16 @@ func kindLabels(row *comparison.Row, u *comparison.Unit) report.Labels {
 
 // metrics returns the metrics of an id on either side, each set of labels once, in label order.
 func (o *reports) metrics(id string) []*report.Metric {
-	list, ok := o.byID[id]
-	if ok {
+	if list, ok := o.byID[id]; ok {
 		return list
 	}
+	var list []*report.Metric
 	seen := map[string]bool{}
-	for _, side := range []*side.Side{o.base, o.head} {
-		for _, c := range side.Captures {
-			for _, m := range c.Metrics(id) {
-				if key := m.Labels.String(); !seen[key] {
-					seen[key] = true
-					list = append(list, m)
-				}
+	for _, c := range o.captures() {
+		for _, m := range c.Metrics(id) {
+			if key := m.Labels.String(); !seen[key] {
+				seen[key] = true
+				list = append(list, m)
 			}
 		}
 	}
@@ -374,18 +372,14 @@ func (o *reports) otherWork(m *report.Metric) string {
 		return ""
 	}
 	var first *side.Kind
-	for _, side := range []*side.Side{o.base, o.head} {
-		for _, c := range side.Captures {
-			at := c.PhaseMain(phase)
-			if at < 0 {
-				continue
-			}
-			k := c.Kinds[at].Kind
-			if first == nil {
-				first = &k
-			} else if *first != k {
-				return "the units of this phase with most time are " + first.String() + " in one capture and " + k.String() + " in another"
-			}
+	for _, c := range o.captures() {
+		at := c.PhaseMain(phase)
+		if at < 0 {
+			continue
+		}
+		k := &c.Kinds[at].Kind
+		if first = cmp.Or(first, k); *first != *k {
+			return "the units of this phase with most time are " + first.String() + " in one capture and " + k.String() + " in another"
 		}
 	}
 	return ""
