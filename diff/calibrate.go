@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
@@ -26,6 +27,10 @@ func (e *NotComparable) Error() string {
 	return "the captures are not comparable: " + e.Reasons[0].Text
 }
 
+func notComparable(code comparison.Code, format string, args ...any) *NotComparable {
+	return &NotComparable{[]comparison.Reason{{Code: code, Text: fmt.Sprintf(format, args...)}}}
+}
+
 // Calibrate measures how much metrics differ between captures of the same commit: at least 2, better 5. The error is a
 // [NotComparable] if captures differ in environment, in their work or in the unit of work, if one occurs twice, or if
 // two are windows of one session.
@@ -43,10 +48,7 @@ func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	}
 	c := &noise.Calibration{Noise: *noise.Measure(captures)}
 	if !slices.ContainsFunc(c.Metrics, func(m noise.Metric) bool { return m.Metric == "unit.time" }) {
-		return nil, &NotComparable{
-			[]comparison.Reason{
-				{Code: comparison.MissingMetric, Text: "not every capture has a time per unit of work (unit.time)"}},
-		}
+		return nil, notComparable(comparison.MissingMetric, "not every capture has a time per unit of work (unit.time)")
 	}
 	if err := leaveOneOut(c, captures, indexed); err != nil {
 		return nil, err
@@ -59,32 +61,23 @@ func alike(captures []*side.Capture) error {
 	for i, x := range captures {
 		r := x.Report
 		if len(r.Environment.GPUs) == 0 {
-			return &NotComparable{
-				[]comparison.Reason{{Code: comparison.EmptySide, Text: fmt.Sprintf("capture %d has no GPU work", i+1)}}}
+			return notComparable(comparison.EmptySide, "capture %d has no GPU work", i+1)
 		}
 		if r.Unit.Kind == "none" || r.Unit.Kind == "" {
-			return &NotComparable{
-				[]comparison.Reason{
-					{Code: comparison.NoUnit, Text: fmt.Sprintf("capture %d has no unit of work: %s", i+1, r.Unit.Why)}},
-			}
+			return notComparable(comparison.NoUnit, "capture %d has no unit of work: %s", i+1, r.Unit.Why)
 		}
 		for k, other := range captures[:i] {
-			reason := comparison.Reason{}
 			switch {
 			case sameCapture(other, x):
-				reason = comparison.Reason{Code: comparison.SameCapture, Text: fmt.Sprintf(
-					"captures %d and %d are the same capture, and copies do not show how much captures differ",
-					k+1, i+1)}
+				return notComparable(comparison.SameCapture,
+					"captures %d and %d are the same capture, and copies do not show how much captures differ", k+1, i+1)
 			case pairing.TwoRanks(other, x):
-				reason = comparison.Reason{Code: comparison.OneRun, Text: fmt.Sprintf("captures %d and %d are of different ranks of a run, "+
-					"which do not show how much runs differ: make one report of each run (explain doc ranks)", k+1, i+1)}
+				return notComparable(comparison.OneRun, "captures %d and %d are of different ranks of a run, "+
+					"which do not show how much runs differ: make one report of each run (explain doc ranks)", k+1, i+1)
 			case pairing.OneSession(other, x):
-				reason = comparison.Reason{Code: comparison.OneSession, Text: fmt.Sprintf("captures %d and %d are windows of one "+
-					"session, which differ less than two sessions do: record each capture with a run of its own", k+1, i+1)}
-			default:
-				continue
+				return notComparable(comparison.OneSession, "captures %d and %d are windows of one "+
+					"session, which differ less than two sessions do: record each capture with a run of its own", k+1, i+1)
 			}
-			return &NotComparable{[]comparison.Reason{reason}}
 		}
 		if i == 0 {
 			continue
@@ -93,19 +86,16 @@ func alike(captures []*side.Capture) error {
 		if ok, why := first.Applies(r, policy.Environment{}); !ok {
 			why = strings.Replace(strings.Replace(why, "calibrated", "capture 1 is", 1), ", captured",
 				fmt.Sprintf(", capture %d is", i+1), 1)
-			return &NotComparable{[]comparison.Reason{{Code: comparison.EnvironmentMismatch, Text: why}}}
+			return notComparable(comparison.EnvironmentMismatch, "%s", why)
 		}
 		c, err := compare(captures[:1], captures[i:i+1], Options{})
 		if err != nil {
 			return err
 		}
 		if !c.Comparable {
-			reasons := make([]comparison.Reason, 0, len(c.Reasons))
-			for _, reason := range c.Reasons {
-				reasons = append(reasons,
-					comparison.Reason{Code: reason.Code, Text: fmt.Sprintf("captures 1 and %d: %s", i+1, reason.Text)})
-			}
-			return &NotComparable{reasons}
+			return &NotComparable{lists.Map(c.Reasons, func(r comparison.Reason) comparison.Reason {
+				return comparison.Reason{Code: r.Code, Text: fmt.Sprintf("captures 1 and %d: %s", i+1, r.Text)}
+			})}
 		}
 	}
 	return nil

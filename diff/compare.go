@@ -284,13 +284,10 @@ func withdrawParts(c *comparison.Comparison, why string) {
 func (x *comparer) totals() {
 	for _, id := range []string{"gpu.busy_time", "kernel.total_time", "kernel.count", "launch.count"} {
 		base, head := x.Base.Sample(id, "", nil), x.Head.Sample(id, "", nil)
-		row := comparison.Row{Metric: id, Labels: report.Labels{}, Base: base.Mean(), Head: head.Mean(), BaseValues: base.Values,
-			HeadValues: head.Values, Unreplicated: len(base.Values) == 1 || len(head.Values) == 1}
-		if row.Base == nil || row.Head == nil {
+		if base.Mean() == nil || head.Mean() == nil {
 			continue
 		}
-		row.Unit = x.Base.Captures[0].Metric(id, nil).Unit
-		row.Change()
+		row := side.Row(id, report.Labels{}, x.Base.Captures[0].Metric(id, nil).Unit, base.Values, head.Values)
 		row.Class, row.Why = comparison.Unsettled,
 			"a total grows with the length of the capture: nothing follows from a change"
 		if comparison.Value(row.Delta) == 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -100,15 +101,19 @@ func compareRanks(base, head *side.Side) *comparison.Ranks {
 	if !sameTopology(slices.Concat(runs[0], runs[1])) {
 		out.By, key = comparison.ByRole, func(r *rankOf) string { return r.role }
 	}
-	order, b := grouped(runs[0], key)
-	more, h := grouped(runs[1], key)
-	for _, id := range more {
-		if b[id] == nil {
-			order = append(order, id)
+	var ids lists.Numbering[string] // in the order of the base's ranks
+	var of [2][][]*rankOf           // by side and number of the id
+	for at := range runs {
+		for _, run := range runs[at] {
+			for i := range run {
+				same := lists.At(&of[at], ids.Of(key(&run[i])))
+				*same = append(*same, &run[i])
+			}
 		}
 	}
-	for _, id := range order {
-		out.Rows = append(out.Rows, rankRow(id, out.By, b[id], h[id], len(runs[0]), len(runs[1])))
+	for i, id := range ids.Keys {
+		b, h := lists.Nth(of[0], i, nil), lists.Nth(of[1], i, nil)
+		out.Rows = append(out.Rows, rankRow(id, out.By, b, h, len(runs[0]), len(runs[1])))
 	}
 	if out.By == comparison.ByRank && len(runs[0]) == 1 && len(runs[1]) == 1 {
 		stepByStep(out, runs[0][0], runs[1][0])
@@ -188,21 +193,6 @@ func sameTopology(runs [][]rankOf) bool {
 			return !ok || role != r.role
 		})
 	})
-}
-
-// grouped returns the ranks of all runs of a side by key, and the keys in order.
-func grouped(runs [][]rankOf, key func(r *rankOf) string) (order []string, by map[string][]*rankOf) {
-	by = map[string][]*rankOf{}
-	for _, run := range runs {
-		for i := range run {
-			k := key(&run[i])
-			if by[k] == nil {
-				order = append(order, k)
-			}
-			by[k] = append(by[k], &run[i])
-		}
-	}
-	return order, by
 }
 
 func rankRow(id, by string, base, head []*rankOf, baseRuns, headRuns int) comparison.RankRow {

@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -171,17 +172,12 @@ func addSummaryRow(c *comparison.Comparison, metric, u string, before, after, pe
 	case after > 0:
 		worse = math.Inf(1)
 	}
-	base, head := before*scale, after*scale
-	row := comparison.Row{
-		Metric: metric, Labels: report.Labels{}, Unit: u, Base: &base, Head: &head, NBase: 1, NHead: 1,
-		BaseValues: []float64{base}, HeadValues: []float64{head},
-		Class: comparison.Same, Unreplicated: true,
-	}
-	row.Change()
+	row := side.Row(metric, report.Labels{}, u, []float64{before * scale}, []float64{after * scale})
+	row.NBase, row.NHead, row.Class = 1, 1, comparison.Same
 	limit := sign + unit.Shift(strconv.FormatFloat(percent, 'f', -1, 64), 0) + size
 	g := comparison.Gate{
 		Rule: "threshold", Metric: metric, Labels: report.Labels{}, Level: comparison.LevelError, Threshold: limit,
-		Base: &base, Head: &head, Delta: row.Delta, Ratio: row.Ratio, Verdict: comparison.Pass,
+		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Verdict: comparison.Pass,
 	}
 	switch {
 	case !policy.Within(worse, percent):

@@ -139,6 +139,9 @@ func SplitStat(metric string) (id, stat string) {
 	return metric, ""
 }
 
+// JoinStat adds a statistic, if there is one, to a metric.
+func JoinStat(id, stat string) string { return strings.TrimSuffix(id+"."+stat, ".") }
+
 // Grows reports whether a metric, or a statistic of it, grows with the length of a recording: a total does, and so does
 // an extreme.
 func Grows(scale report.Scale, stat string) bool {

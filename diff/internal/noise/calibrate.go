@@ -20,11 +20,11 @@ import (
 const (
 	noiseLevel       = 0.99 // share of comparisons of one capture a side that stay below a floor
 	leastThreshold   = 0.03
-	mostRatio        = 10         // 1000 %: a metric with a larger floor is useless anyway
-	thresholdMADs    = 3 * 1.4826 // 1.4826·MAD estimates a standard deviation
-	maxSkipped       = 100        // skipped metrics that are listed
-	calibratedShare  = 0.005      // kernels below this share of the unit get no rule of their own
-	maxCalibratedRow = 30         // kernels with a suggested rule
+	mostRatio        = 10 // 1000 %: a metric with a larger floor is useless anyway
+	thresholdMADs    = 3 * significance.NormalMAD
+	maxSkipped       = 100   // skipped metrics that are listed
+	calibratedShare  = 0.005 // kernels below this share of the unit get no rule of their own
+	maxCalibratedRow = 30    // kernels with a suggested rule
 )
 
 // Calibration is the noise of several captures of one commit, and the verdicts that the suggested thresholds would have
@@ -64,10 +64,7 @@ func readings(captures []*report.Report) []reading {
 	index := map[string]int{}
 	var list []reading
 	put := func(i int, m *report.Metric, stat string, value float64) {
-		name := m.ID
-		if stat != "" {
-			name += "." + stat
-		}
+		name := policy.JoinStat(m.ID, stat)
 		key := name + "{" + m.Labels.String()
 		at, ok := index[key]
 		if !ok {

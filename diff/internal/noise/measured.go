@@ -107,18 +107,13 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	if m == nil {
 		return comparison.Row{}, false
 	}
-	row := comparison.Row{Metric: n.id, Labels: l.Clone(), Unit: m.Unit, Class: comparison.Unsettled}
-	if n.stat != "" {
-		row.Metric += "." + n.stat
-	}
 	base, head := x.Base.Sample(n.id, n.stat, l), x.Head.Sample(n.id, n.stat, l)
 	if len(base.Values) < len(x.Base.Captures) || len(head.Values) < len(x.Head.Captures) {
 		return comparison.Row{}, false
 	}
-	row.BaseValues, row.Base, row.NBase = base.Values, base.Mean(), base.N
-	row.HeadValues, row.Head, row.NHead = head.Values, head.Mean(), head.N
-	row.Unreplicated = m.Assume != report.Exact && (len(base.Values) == 1 || len(head.Values) == 1)
-	row.Change()
+	row := side.Row(policy.JoinStat(n.id, n.stat), l.Clone(), m.Unit, base.Values, head.Values)
+	row.NBase, row.NHead, row.Class = base.N, head.N, comparison.Unsettled
+	row.Unreplicated = row.Unreplicated && m.Assume != report.Exact
 	if row.Why = x.Unlike(n.id, n.stat, l); row.Why != "" {
 		row.Code = comparison.DifferentWork
 		return row, true

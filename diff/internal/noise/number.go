@@ -64,10 +64,7 @@ func (k *Known) number(metric string, l report.Labels, unit string, st significa
 // Reported returns a statistic of a metric, or its value if stat is empty, as a number to judge, with its known noise.
 // ok is false if a capture lacks it or has a value of 0, because there is no ratio then.
 func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number, ok bool) {
-	name, value := m.ID, stat
-	if stat != "" {
-		name += "." + stat
-	}
+	name, value := policy.JoinStat(m.ID, stat), stat
 	if stat == "" && (m.Scale == report.PerUnit || m.Scale == report.Event) { // the statistic that its value is
 		value = "p50"
 		if policy.OfKernel(m.ID, m.Labels) {

@@ -239,11 +239,9 @@ func (u *units) row(p *primary) (comparison.Row, bool) {
 	if !ok || !ok2 {
 		return comparison.Row{}, false
 	}
-	base, head := side.Average(b), side.Average(h)
-	row := comparison.Row{Metric: p.metric(), Kind: u.kind.String(), Labels: u.labels(), Unit: p.unit(), Base: &base,
-		Head: &head, NBase: u.base.Units(), NHead: u.head.Units(), BaseValues: b,
-		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
-	row.Change()
+	row := side.Row(p.metric(), u.labels(), p.unit(), b, h)
+	row.Kind, row.NBase, row.NHead = u.kind.String(), u.base.Units(), u.head.Units()
+	row.Unreplicated = row.Unreplicated && !p.exact
 	if !p.exact {
 		if d, ok := significance.CliffsDelta(u.base.Series(p.id), u.head.Series(p.id)); ok {
 			row.EffectSize = &d

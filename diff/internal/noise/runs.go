@@ -1,13 +1,13 @@
 package noise
 
-import "github.com/nsys-llm/explain/analyze/report"
-
-// For normal values: the factor from the median absolute deviation to the standard deviation, and the share of the
-// degrees of freedom that remains (Rousseeuw and Croux 1993).
-const (
-	madScale      = 1.4826
-	madEfficiency = 0.37
+import (
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
+
+// madEfficiency is the share of the degrees of freedom that the median absolute deviation leaves of normal values
+// (Rousseeuw and Croux 1993).
+const madEfficiency = 0.37
 
 // oddRun: runs contain an outlier if their standard deviation is this many times the robust one.
 const oddRun = 1.5
@@ -19,10 +19,10 @@ func MeasureRuns(runs []*report.Report) *Noise {
 	n := MeasureFloors(runs)
 	for i := range n.Metrics {
 		m := &n.Metrics[i]
-		if m.MAD <= 0 || m.Noise <= oddRun*madScale*m.MAD {
+		if m.MAD <= 0 || m.Noise <= oddRun*significance.NormalMAD*m.MAD {
 			continue
 		}
-		m.Noise, m.DF = madScale*m.MAD, max(1, madEfficiency*float64(len(runs)-1))
+		m.Noise, m.DF = significance.NormalMAD*m.MAD, max(1, madEfficiency*float64(len(runs)-1))
 		m.floor()
 	}
 	return n

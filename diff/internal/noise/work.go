@@ -279,7 +279,6 @@ func (w *workload) row() (comparison.Row, bool) {
 	if w.total <= 0 || w.unpriced > (1-pricedLeast)*w.total {
 		return comparison.Row{}, false
 	}
-	base, head := side.Average(b), side.Average(h)
 	units := func(s *side.Side) (n int64) {
 		for _, c := range s.Captures {
 			for i := range c.Kinds {
@@ -294,10 +293,8 @@ func (w *workload) row() (comparison.Row, bool) {
 	if w.phase != "" {
 		labels["phase"] = w.phase
 	}
-	row := comparison.Row{Metric: comparison.MetricWork, Labels: labels, Unit: report.Nanoseconds,
-		Base: &base, Head: &head, BaseValues: b, HeadValues: h, NBase: units(w.base), NHead: units(w.head),
-		Unreplicated: len(b) == 1 || len(h) == 1}
-	row.Change()
+	row := side.Row(comparison.MetricWork, labels, report.Nanoseconds, b, h)
+	row.NBase, row.NHead = units(w.base), units(w.head)
 	return row, true
 }
 

@@ -82,6 +82,14 @@ func UnitValues(units []UnitRow, metric string) (list []float64) {
 	return list
 }
 
+// Row compares the means of a number over the captures of both sides.
+func Row(metric string, l report.Labels, unit string, base, head []float64) comparison.Row {
+	row := comparison.Row{Metric: metric, Labels: l, Unit: unit, Base: new(Average(base)), Head: new(Average(head)),
+		BaseValues: base, HeadValues: head, Unreplicated: len(base) == 1 || len(head) == 1}
+	row.Change()
+	return row
+}
+
 func Average(values []float64) float64 {
 	sum := lists.Total(values)
 	return sum / float64(len(values))

@@ -37,8 +37,8 @@ func Deviation(values []float64) float64 {
 	return math.Sqrt(squares(values, m) / float64(n-1))
 }
 
-// normalMAD times the median absolute deviation is the standard deviation of normal values.
-const normalMAD = 1.4826
+// NormalMAD times the median absolute deviation is the standard deviation of normal values.
+const NormalMAD = 1.4826
 
 // MAD is the median absolute deviation from the median, without a factor.
 func MAD(values []float64) float64 {
@@ -65,5 +65,5 @@ func steadiness(values []float64) float64 {
 	for i := range len(sorted) - half {
 		shortest = min(shortest, sorted[i+half]-sorted[i])
 	}
-	return min(normalMAD*order.Median(steps)/math.Sqrt2, shortest*normalMAD/2)
+	return min(NormalMAD*order.Median(steps)/math.Sqrt2, shortest*NormalMAD/2)
 }

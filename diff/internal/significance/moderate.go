@@ -29,7 +29,7 @@ const maxPrior = 2
 
 // outlier is how many standard deviations, estimated by the median absolute deviation, a sample's ln s² may lie from
 // the median of all.
-const outlier = 3 * normalMAD
+const outlier = 3 * NormalMAD
 
 // Moderate learns from variances with df degrees of freedom each. It uses those whose ln is at most the median +
 // 3·1.4826 MAD: a few that vary much more, as communication does among kernels, would make all look unlike. v is the

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/lists"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/examples"
 	"github.com/nsys-llm/explain/gate/history/change"
 )
@@ -58,7 +58,7 @@ var Pages = sync.OnceValue(func() (list []Page) {
 			add(GroupSections, s.ID, text)
 		}
 	}
-	add(GroupMore, "policy", diff.PolicyPage())
+	add(GroupMore, "policy", policy.Page())
 	add(GroupMore, "change-points", change.Page)
 	own(GroupMore, "statistics speed architecture")
 	return list
