@@ -162,12 +162,7 @@ func whatIsMissing(x *side.Capture) []string {
 
 // besideGPU reports whether no number per unit comes from a table.
 func besideGPU(table string) bool {
-	for _, name := range []string{"OSRT_", "SCHED_", "COMPOSITE_", "GPU_METRICS", "GENERIC_", "PROFILER_OVERHEAD"} {
-		if strings.HasPrefix(table, name) {
-			return true
-		}
-	}
-	return false
+	return comparison.Begins(table, "OSRT_", "SCHED_", "COMPOSITE_", "GPU_METRICS", "GENERIC_", "PROFILER_OVERHEAD")
 }
 
 // doubt withdraws the classes of counts of an incomplete capture: it keeps the numbers, without a conclusion.

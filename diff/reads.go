@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -29,9 +30,8 @@ func Reads(opt Options) func(m *report.Metric) bool {
 		}
 		named = append(named, id)
 	}
-	evidence := []string{"serve.", "load.", "ncu."}
 	return func(m *report.Metric) bool {
 		return m.Scale != report.Total || len(m.Labels) == 0 || slices.Contains(named, m.ID) ||
-			slices.ContainsFunc(evidence, func(p string) bool { return strings.HasPrefix(m.ID, p) })
+			comparison.Begins(m.ID, "serve.", "load.", "ncu.")
 	}
 }

@@ -30,13 +30,14 @@ func ExactPercent(v float64) string {
 
 // CountsEvents reports whether a metric counts events of the capture or adds them up, so that lost ones change it. The
 // time of a unit and what servers, clients and Nsight Compute measured do not.
-func CountsEvents(metric string) bool { return !begins(metric, "unit.time", "serve.", "load.", "ncu.") }
+func CountsEvents(metric string) bool { return !Begins(metric, "unit.time", "serve.", "load.", "ncu.") }
 
 // IsLatency reports whether a metric is a latency of requests as clients saw it.
 func IsLatency(metric string) bool {
-	return begins(metric, "serve.ttft", "serve.tpot", "serve.itl", "serve.e2e")
+	return Begins(metric, "serve.ttft", "serve.tpot", "serve.itl", "serve.e2e")
 }
 
-func begins(metric string, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
+// Begins reports whether a name begins with one of several texts.
+func Begins(name string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -42,6 +42,10 @@ func TestLists(t *testing.T) {
 	if Lead(led, long); !slices.Equal(led, []string{"bcd", "ef", "a", "b", "c"}) {
 		t.Errorf("led %q", led)
 	}
+	slices.Reverse(led)
+	if Falling(led, func(s string) float64 { return float64(len(s)) }); !slices.Equal(led, []string{"bcd", "ef", "c", "b", "a"}) {
+		t.Errorf("falling %q", led)
+	}
 	if got := Where(5, func(n int32) bool { return n%2 == 1 }); !slices.Equal(got, []int32{1, 3}) {
 		t.Errorf("where %v", got)
 	}

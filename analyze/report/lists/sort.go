@@ -1,11 +1,19 @@
 package lists
 
-import "sort"
+import (
+	"cmp"
+	"sort"
+)
 
 // Sort puts a list in order and leaves what is equal as it was. It is one sort for lists of every type, where
 // slices.SortStableFunc is compiled anew for each; take that for lists as long as a trace, which it sorts faster.
 func Sort[T any](list []T, compare func(a, b T) int) {
 	sort.SliceStable(list, func(i, j int) bool { return compare(list[i], list[j]) < 0 })
+}
+
+// Falling puts a list in order, the largest first, and leaves what is equal as it was.
+func Falling[T any](list []T, size func(T) float64) {
+	Sort(list, func(a, b T) int { return cmp.Compare(size(b), size(a)) })
 }
 
 // Lead puts the items of which is holds before the others, and leaves the order among them as it was.

@@ -3,6 +3,7 @@ package breakdown
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -44,11 +45,7 @@ func Distribution(onBase, onHead *side.Side) (d comparison.Distribution) {
 		counts []int64
 	}{{base, d.Base}, {head, d.Head}} {
 		for _, t := range side.times {
-			at := 0
-			for at+1 < len(d.Edges) && t >= d.Edges[at+1] {
-				at++
-			}
-			side.counts[at]++
+			side.counts[sort.Search(len(d.Edges)-1, func(i int) bool { return t < d.Edges[i+1] })]++
 		}
 	}
 	return d

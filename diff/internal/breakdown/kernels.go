@@ -208,9 +208,7 @@ func (s *story) kernelRows(keep func(r *comparison.AttributionRow, delta float64
 			list = append(list, row)
 		}
 	}
-	lists.Sort(list, func(a, b comparison.AnswerRow) int {
-		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
-	})
+	lists.Falling(list, func(r comparison.AnswerRow) float64 { return math.Abs(r.Delta) })
 	return list
 }
 
@@ -264,11 +262,10 @@ func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
 	if math.Abs(comparison.Value(c.CountEffect)) > math.Abs(c.Delta)/2 {
 		row.What = more(c.Delta, "more ", "fewer ") + c.ID + " kernels"
 	}
-	for i := range s.parts.C.Attribution.Rows {
-		if r := &s.parts.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == c.ID && r.Delta*c.Delta > 0 {
-			row.With = append(row.With, mostOfAll(new(s.kernelRow(r, nil))))
-			break
-		}
+	if r := lists.Find(s.parts.C.Attribution.Rows, func(r *comparison.AttributionRow) bool {
+		return r.Kind == comparison.KindKernel && r.Category == c.ID && r.Delta*c.Delta > 0
+	}); r != nil {
+		row.With = []string{mostOfAll(new(s.kernelRow(r, nil)))}
 	}
 	return row
 }
@@ -288,16 +285,9 @@ func splits(kernels []comparison.Kernel, k *comparison.Kernel) int {
 
 // category returns the category that makes up at least half of a change of compute time, or nil.
 func (s split) category(d float64) *comparison.AttributionRow {
-	var best *comparison.AttributionRow
-	for i := range s {
-		r := &s[i]
-		if r.Kind == comparison.KindCategory && r.ID != side.Communication && r.Delta*d > 0 &&
-			math.Abs(r.Delta) >= math.Abs(d)/2 &&
-			(best == nil || math.Abs(r.Delta) > math.Abs(best.Delta)) {
-			best = r
-		}
-	}
-	return best
+	return s.largest(func(r *comparison.AttributionRow) bool {
+		return r.Kind == comparison.KindCategory && r.ID != side.Communication && r.Delta*d > 0 && math.Abs(r.Delta) >= math.Abs(d)/2
+	})
 }
 
 // kernelRow names a kernel, its replacement, whether it runs more often or takes longer, where in the step, and what
@@ -332,13 +322,9 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 // commText names the communication kernel of which most of this change of exposed time is, and says whether it takes
 // longer or another part of it overlaps with compute.
 func (s *story) commText(d float64) []string {
-	var most *comparison.AttributionRow
-	for i := range s.parts.C.Attribution.Rows {
-		if r := &s.parts.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == side.Communication &&
-			r.Delta*d >= causePart*d*d && (most == nil || math.Abs(r.Delta) > math.Abs(most.Delta)) {
-			most = r
-		}
-	}
+	most := split(s.parts.C.Attribution.Rows).largest(func(r *comparison.AttributionRow) bool {
+		return r.Kind == comparison.KindKernel && r.Category == side.Communication && r.Delta*d >= causePart*d*d
+	})
 	if most == nil {
 		return nil
 	}

@@ -52,6 +52,16 @@ func (s split) part(id string) *comparison.AttributionRow {
 	return cmp.Or(r, &comparison.AttributionRow{})
 }
 
+// largest returns the row that changed most of those of which is holds; nil if there are none.
+func (s split) largest(is func(r *comparison.AttributionRow) bool) (most *comparison.AttributionRow) {
+	for i := range s {
+		if r := &s[i]; is(r) && (most == nil || math.Abs(r.Delta) > math.Abs(most.Delta)) {
+			most = r
+		}
+	}
+	return most
+}
+
 func (s split) change(id string) string {
 	r := s.part(id)
 	if r.Base <= 0 {
@@ -76,22 +86,14 @@ func more(d float64, up, down string) string {
 // hostText says what the launching thread does longer or shorter, if the captures show it and it is a large enough part
 // of the change.
 func (s split) hostText(d float64) string {
-	var cause *comparison.AttributionRow
-	for i := range s {
-		r := &s[i]
-		if r.Kind == comparison.KindHost && r.Delta*d > 0 && (cause == nil || math.Abs(r.Delta) > math.Abs(cause.Delta)) {
-			cause = r
-		}
-	}
+	cause := s.largest(func(r *comparison.AttributionRow) bool { return r.Kind == comparison.KindHost && r.Delta*d > 0 })
 	if cause == nil || hostWords[cause.ID] == "" || math.Abs(cause.Delta) < causePart*math.Abs(d) {
 		return ""
 	}
 	calls := slices.DeleteFunc(slices.Clone(s), func(r comparison.AttributionRow) bool {
 		return r.Kind != comparison.KindCall || r.Category != cause.ID || r.Delta*d <= 0 || cause.ID == "profiler"
 	})
-	lists.Sort(calls, func(a, b comparison.AttributionRow) int {
-		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
-	})
+	lists.Falling(calls, func(r comparison.AttributionRow) float64 { return math.Abs(r.Delta) })
 	sum, text := 0.0, ""
 	for i := range calls[:min(2, len(calls))] {
 		sum += calls[i].Delta
@@ -169,9 +171,7 @@ func callText(api []comparison.API, d float64) []string {
 		}
 		list = append(list, a)
 	}
-	lists.Sort(list, func(a, b *comparison.API) int {
-		return cmp.Compare(math.Abs(costOf(b)), math.Abs(costOf(a)))
-	})
+	lists.Falling(list, func(a *comparison.API) float64 { return math.Abs(costOf(a)) })
 	var texts []string
 	for _, a := range list[:min(2, len(list))] {
 		if len(texts) > 0 && math.Abs(costOf(a)) < math.Abs(costOf(list[0]))/2 {

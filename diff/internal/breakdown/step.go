@@ -178,9 +178,7 @@ func (s *stepper) fold() {
 		return
 	}
 	order := lists.Indexes[int](len(rows))
-	lists.Sort(order, func(a, b int) int {
-		return cmp.Compare(math.Abs(rows[b].Delta), math.Abs(rows[a].Delta))
-	})
+	lists.Falling(order, func(i int) float64 { return math.Abs(rows[i].Delta) })
 	kept := make([]bool, len(rows))
 	for _, i := range order[:keptRows] {
 		kept[i] = true
@@ -279,9 +277,7 @@ func (s *stepper) stretches() {
 			}
 		}
 	}
-	lists.Sort(s.out.Stretches, func(a, b comparison.Stretch) int {
-		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
-	})
+	lists.Falling(s.out.Stretches, func(x comparison.Stretch) float64 { return math.Abs(x.Delta) })
 	s.out.Stretches = s.out.Stretches[:min(len(s.out.Stretches), maxStretches)]
 }
 

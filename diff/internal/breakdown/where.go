@@ -162,9 +162,7 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 			sum += r.HeadKernel - r.BaseKernel
 		}
 	}
-	lists.Sort(rows, func(a, b *comparison.StepRow) int {
-		return cmp.Compare(math.Abs(b.HeadKernel-b.BaseKernel), math.Abs(a.HeadKernel-a.BaseKernel))
-	})
+	lists.Falling(rows, func(r *comparison.StepRow) float64 { return math.Abs(r.HeadKernel - r.BaseKernel) })
 	var numbers []int64
 	held := 0.0
 	for _, r := range rows {

@@ -43,7 +43,7 @@ func (x *Decider) Kernels(base, head []side.Work, pairs []pairing.Pair) []compar
 	for i, v := range x.Judge(numbers, f) {
 		k := &rows[place[i]]
 		if kernelRow(k, &numbers[i], &v, x.Why(&numbers[i], &v, f)) {
-			x.Judged.kernels[kernelKey(k)] = numbers[i]
+			x.judged[kernelKey(k)] = numbers[i]
 		}
 	}
 	return rows
@@ -77,11 +77,8 @@ func kernelKey(k *comparison.Kernel) string {
 	return comparison.Value(k.BaseName) + "\x00" + comparison.Value(k.HeadName)
 }
 
-// Kernel returns the number by which the row of a kernel was judged; ok is false if its class needed no statistics.
-func (j Judged) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) {
-	n, ok = j.kernels[kernelKey(k)]
-	return n, ok
-}
+// Kernel returns the number by which the row of a kernel was judged; nil if its class needed no statistics.
+func (x *Decider) Kernel(k *comparison.Kernel) *significance.Number { return x.number(kernelKey(k)) }
 
 // unsteady reports whether only several captures could show how a kernel's time varies, and there is one.
 func unsteady(s *side.Side, name string) bool {

@@ -48,9 +48,6 @@ const (
 // Measured decides the rows of the numbers that both sides measured, at most maxMeasured with those that the comparison
 // has before. Beside traces, whose metrics have rows, it returns those of logs, load runs and Nsight Compute alone.
 func (x *Decider) Measured(beside bool, before int) (rows []comparison.Row) {
-	evidence := func(m *report.Metric) bool {
-		return !beside || strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")
-	}
 	known := map[string]bool{}
 	add := func(n number, l report.Labels) {
 		known[n.id] = true
@@ -74,7 +71,8 @@ func (x *Decider) Measured(beside bool, before int) (rows []comparison.Row) {
 		if m.Summary != nil {
 			stat = "mean"
 		}
-		if len(m.Labels) == 0 && !known[m.ID] && m.Better != report.None && evidence(m) && compares(m, stat) {
+		if len(m.Labels) == 0 && !known[m.ID] && m.Better != report.None &&
+			(!beside || comparison.Begins(m.ID, "serve.", "load.", "ncu.")) && compares(m, stat) {
 			add(number{m.ID, stat, ""}, report.Labels{})
 		}
 	}

@@ -24,21 +24,21 @@ type Decider struct {
 	Base, Head *side.Side // for one kind of unit on one device
 	Policy     *policy.Policy
 
-	Known  Known  // of the noise
-	Judged Judged // so far
+	Known Known // of the noise
 
-	odd   []comparison.Reason    // the first row that a capture unlike the others of its side shows in, if any
-	kinds []pairing.Kind         // all kinds of unit of both sides
-	seed  uint64                 // of the bootstrap
-	ties  ties                   // of units
-	work  *workload              // nil if there is no row work.time
-	parts map[string]judgedParts // by the labels of their unit
+	judged map[string]significance.Number // so far, by the key of their row
+	odd    []comparison.Reason            // the first row that a capture unlike the others of its side shows in, if any
+	kinds  []pairing.Kind                 // all kinds of unit of both sides
+	seed   uint64                         // of the bootstrap
+	ties   ties                           // of units
+	work   *workload                      // nil if there is no row work.time
+	parts  map[string]judgedParts         // by the labels of their unit
 }
 
 // NewDecider uses the noise if it applies to all captures; if not, it ignores it and returns it as residue.
 func NewDecider(base, head *side.Side, p *policy.Policy, noise *Noise, seed uint64) (*Decider, []comparison.Residue) {
 	d := &Decider{Base: base, Head: head, Policy: p, seed: seed, ties: ties{}, parts: map[string]judgedParts{},
-		Judged: Judged{rows: map[string]significance.Number{}, kernels: map[string]significance.Number{}},
+		judged: map[string]significance.Number{},
 		Known:  Known{noise: noise, floor: p.Stats.Floor, otherRun: side.BetweenRuns(base, head)}}
 	if noise == nil {
 		return d, nil
@@ -212,18 +212,19 @@ func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) signi
 	return n
 }
 
-// Judged holds the numbers that were judged.
-type Judged struct {
-	rows    map[string]significance.Number // by key of their row
-	kernels map[string]significance.Number // by kernelKey
-}
-
 func key(row *comparison.Row) string { return row.Metric + "{" + row.Labels.String() + "}" }
 
-// Number returns the number by which a row was judged; ok is false if only its values are known.
-func (j Judged) Number(row *comparison.Row) (n significance.Number, ok bool) {
-	n, ok = j.rows[key(row)]
-	return n, ok
+// Number returns the number by which a row was judged; nil if only its values are known.
+func (x *Decider) Number(row *comparison.Row) *significance.Number { return x.number(key(row)) }
+
+func (x *Decider) number(key string) *significance.Number {
+	if x == nil {
+		return nil
+	}
+	if n, ok := x.judged[key]; ok {
+		return &n
+	}
+	return nil
 }
 
 // row builds a primary row without its class. ok is false if a capture lacks the value.

@@ -29,10 +29,7 @@ func (x *Sides) Mix() []comparison.Mix {
 		}
 		list = append(list, m)
 	}
-	lists.Sort(list, func(a, b comparison.Mix) int {
-		return cmp.Compare(comparison.Value(b.BaseShare)+comparison.Value(b.HeadShare),
-			comparison.Value(a.BaseShare)+comparison.Value(a.HeadShare))
-	})
+	lists.Falling(list, func(m comparison.Mix) float64 { return comparison.Value(m.BaseShare) + comparison.Value(m.HeadShare) })
 	return list[:min(len(list), maxMix)]
 }
 

@@ -30,10 +30,7 @@ func Positions(base, head *side.Sequence, names map[string]string) []int32 {
 	hk, _ := all(head, names, -1)
 	best, ok := align.Pairs(bk, hk, align.MaxEdits)
 	if base.Streams == head.Streams && base.Streams > 1 {
-		apart, fine := make([]int32, len(hk)), true
-		for k := range apart {
-			apart[k] = -1
-		}
+		apart, fine := slices.Repeat([]int32{-1}, len(hk)), true
 		for stream := range base.Streams {
 			bk, ba := all(base, nil, stream)
 			hk, ha := all(head, names, stream)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -237,7 +236,7 @@ func bad(n *significance.Number, s *subject, size float64) string {
 
 // ofTime reports whether a row says how long a unit or the work takes.
 func ofTime(metric string) bool {
-	return strings.HasPrefix(metric, "unit.time") || strings.HasPrefix(metric, "work.time")
+	return comparison.Begins(metric, "unit.time", "work.time")
 }
 
 // unasked warns of rows of time that got worse for certain and that no rule judges: a gate never passes in silence over
@@ -299,12 +298,8 @@ func notSlower(g *comparison.Gate, r *policy.Rule, rows []comparison.Row, x *noi
 
 // ofWork reports whether a metric says what a unit does, rather than how long it takes.
 func ofWork(metric string) bool {
-	for _, prefix := range []string{"unit.launches", "unit.kernels", "graph.", "launch.", "kernel.count"} {
-		if strings.HasPrefix(metric, prefix) {
-			return true
-		}
-	}
-	return metric == comparison.MetricStructure
+	return metric == comparison.MetricStructure ||
+		comparison.Begins(metric, "unit.launches", "unit.kernels", "graph.", "launch.", "kernel.count")
 }
 
 // faster reports whether the unit's time under these labels got better for certain, in itself or by its parts, and

@@ -173,9 +173,6 @@ func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 	selected := make([][]subject, len(rules))
 	last := map[string]int{}
 	from := &selector{c: j.c, of: j.of, x: j.x}
-	if j.x != nil {
-		from.judged = j.x.Judged
-	}
 	step := 0.0
 	if row := j.c.Row("unit.time.p50"); row != nil {
 		step = comparison.Value(row.Base)

@@ -50,10 +50,9 @@ func (o *reports) noUnit() bool {
 
 // selector finds the numbers that rules name in the rows of a comparison and in the reports.
 type selector struct {
-	c      *comparison.Comparison
-	of     *reports
-	x      *noise.Decider // nil if there is no base
-	judged noise.Judged
+	c  *comparison.Comparison
+	of *reports
+	x  *noise.Decider // nil if there is no base
 }
 
 // selects finds the numbers that a rule names: rows of the comparison first, else the reports' metrics.
@@ -203,8 +202,8 @@ func (f *selector) kernels(r *policy.Rule, id string) []subject {
 		row.Change()
 		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
 		s := subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy, many: true}
-		if n, ok := f.judged.Kernel(k); ok && id == policy.KernelTime {
-			s.number = &n
+		if id == policy.KernelTime {
+			s.number = f.x.Kernel(k)
 		}
 		list = append(list, s)
 	}
@@ -233,12 +232,10 @@ func (f *selector) compared(r *policy.Rule, id, stat string) []subject {
 		if !all && !(row.Kind != "" && r.TakesKind(kindLabels(row, &f.c.Unit))) && !r.TakesExactly(row.Labels) {
 			continue
 		}
-		s := subject{metric: r.Metric, row: *row, kind: kindLabels(row, &f.c.Unit), unit: row.Unit, noisy: row.Unit != report.Count}
+		s := subject{metric: r.Metric, row: *row, kind: kindLabels(row, &f.c.Unit), unit: row.Unit, noisy: row.Unit != report.Count,
+			number: f.x.Number(row)}
 		if f.x != nil {
 			s.other = f.x.Unlike(id, rowStat, row.Labels)
-		}
-		if n, ok := f.judged.Number(row); ok {
-			s.number = &n
 		}
 		if list := f.of.metrics(id); len(list) > 0 {
 			s.measure(r, list[0], stat)

@@ -128,9 +128,8 @@ func KindsByPlace(u *report.Unit, kinds []Group) []int {
 	if points == nil {
 		return nil
 	}
-	list := make([]int, len(points))
+	list := slices.Repeat([]int{-1}, len(points))
 	for i := range points {
-		list[i] = -1
 		if g := points[i].Group; points[i].State == 0 && g >= 0 && g < int64(len(u.Groups)) {
 			id := u.Groups[g].ID
 			list[i] = slices.IndexFunc(kinds, func(k Group) bool { return k.ID == id })

@@ -82,14 +82,9 @@ func (q *question) statedOnce() bool {
 	if q.n.Stat != Mean && q.n.Stat != Median || q.n.Trimmed > 0 {
 		return false
 	}
-	for _, side := range [][]Capture{q.base, q.head} {
-		for i := range side {
-			if c := &side[i]; len(c.Units) > 0 || c.SD > 0 || c.N > 0 && c.N < MinUnits {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(slices.Concat(q.base, q.head), func(c Capture) bool {
+		return len(c.Units) > 0 || c.SD > 0 || c.N > 0 && c.N < MinUnits
+	})
 }
 
 // byFloor treats the noise floor as the 99 % point of the difference of two captures of one commit, and that difference
