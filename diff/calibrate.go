@@ -124,20 +124,14 @@ func leaveOneOut(c *noise.Calibration, captures []*report.Report, indexed []*sid
 		if err != nil {
 			return err
 		}
-		out := noise.LeftOut{Name: r.Trace.Name, Verdict: d.Verdict, Alarms: []string{},
-			Kernels: d.Counts.KernelsCompared}
+		kernels := func(class comparison.Class) int64 {
+			return int64(lists.Count(d.Kernels, func(k comparison.Kernel) bool { return k.Class == class }))
+		}
+		out := noise.LeftOut{Name: r.Trace.Name, Verdict: d.Verdict, Alarms: []string{}, Kernels: d.Counts.KernelsCompared,
+			RegressedKernels: kernels(comparison.Regressed), ImprovedKernels: kernels(comparison.Improved)}
 		for k := range d.Gates {
 			if g := &d.Gates[k]; g.Verdict == comparison.Fail {
 				out.Alarms = append(out.Alarms, g.Metric+"{"+g.Labels.String()+"}")
-			}
-		}
-		for k := range d.Kernels {
-			switch d.Kernels[k].Class {
-			case comparison.Regressed:
-				out.RegressedKernels++
-			case comparison.Improved:
-				out.ImprovedKernels++
-			case comparison.Same, comparison.Added, comparison.Removed, comparison.Unsettled:
 			}
 		}
 		if d.Verdict == comparison.Fail {

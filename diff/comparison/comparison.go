@@ -72,22 +72,14 @@ func (c *Comparison) Row(metric string) *Row {
 
 // Classes counts the metrics and kernels that got worse, got better, and are not settled.
 func (c *Comparison) Classes() (regressed, improved, unsettled int) {
-	classes := lists.Map(c.Primary, func(r Row) Class { return r.Class })
+	of := map[Class]int{}
+	for i := range c.Primary {
+		of[c.Primary[i].Class]++
+	}
 	for i := range c.Kernels {
-		classes = append(classes, c.Kernels[i].Class)
+		of[c.Kernels[i].Class]++
 	}
-	for _, class := range classes {
-		switch class {
-		case Regressed:
-			regressed++
-		case Improved:
-			improved++
-		case Unsettled:
-			unsettled++
-		case Same, Added, Removed:
-		}
-	}
-	return regressed, improved, unsettled
+	return of[Regressed], of[Improved], of[Unsettled]
 }
 
 // Side names the compared captures, without paths.
@@ -258,6 +250,9 @@ type API struct {
 	Ratio     *float64 `json:"ratio"` // of the means
 	Class     Class    `json:"class"`
 }
+
+// Cost is the change of a unit's time in these calls, ns.
+func (a API) Cost() float64 { return Value(a.HeadTime) - Value(a.BaseTime) }
 
 // Structural is a change of the work rather than of its duration.
 type Structural struct {

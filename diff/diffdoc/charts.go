@@ -66,11 +66,6 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 // hostTime says what the time of host calls means for a step.
 const hostTime = "Time in calls is the host's; it makes the step longer only if the GPU waits for it: see idle time."
 
-// callCost is the change of a unit's time in these calls, head minus base, in ns.
-func callCost(a comparison.API) float64 {
-	return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime)
-}
-
 // distribution draws the times of single units: a dot for each, in a row for each capture; nothing if those of a side
 // are not known.
 func distribution(c *comparison.Comparison) doc.Chart {

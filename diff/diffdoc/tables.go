@@ -164,8 +164,8 @@ func apiTable(c *comparison.Comparison, changed bool) doc.Table {
 		return !changed || a.Class != comparison.Same ||
 			format(a.BaseCount, report.Count) != format(a.HeadCount, report.Count)
 	})
-	calls = largestChanges(calls, len(calls), callCost)
-	costs := lists.Map(calls, callCost)
+	calls = largestChanges(calls, len(calls), comparison.API.Cost)
+	costs := lists.Map(calls, comparison.API.Cost)
 	var values []float64
 	var counts []*float64
 	for _, a := range calls {

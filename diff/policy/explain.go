@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -93,8 +94,8 @@ func (p *Policy) ExplainRule(id string) (list []Explanation) {
 func (p *Policy) RuleIDs() []string {
 	var list []string
 	for _, r := range p.Rules {
-		if r.ID != "" && !slices.Contains(list, r.ID) {
-			list = append(list, r.ID)
+		if r.ID != "" {
+			lists.Place[int32](&list, r.ID)
 		}
 	}
 	return list

@@ -130,54 +130,44 @@ var hostWords = map[string]string{
 	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",
 }
 
-// costOf returns by how much the time of a call per unit changed, ns.
-func costOf(a *comparison.API) float64 {
-	return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime)
-}
+// sizeOf returns by how much the time of a unit's calls changed, either way.
+func sizeOf(a comparison.API) float64 { return math.Abs(a.Cost()) }
 
 // blockingCall names the blocking call whose time per unit grew most, or fell most.
 func blockingCall(api []comparison.API, d float64) string {
-	var most *comparison.API
-	for i := range api {
-		a := &api[i]
-		if side.Blocks(a.Name) && costOf(a)*d > 0 && (most == nil || math.Abs(costOf(a)) > math.Abs(costOf(most))) {
-			most = a
-		}
-	}
-	if most == nil {
+	calls := lists.Filter(api, func(a comparison.API) bool { return side.Blocks(a.Name) && a.Cost()*d > 0 })
+	if len(calls) == 0 {
 		return ""
 	}
+	lists.Falling(calls, sizeOf)
+	most := &calls[0]
 	b, h := comparison.Value(most.BaseCount), comparison.Value(most.HeadCount)
-	calls := perUnit(b, h)
+	text := perUnit(b, h)
 	if b == h {
-		calls = wording.Means("per unit", h)
+		text = wording.Means("per unit", h)
 	}
 	what := "blocking call "
-	if comparison.Value(most.BaseCount) == 0 {
+	if b == 0 {
 		what = "new blocking call "
 	}
-	return what + most.Name + ", " + calls
+	return what + most.Name + ", " + text
 }
 
 // callText names the two launch or copy calls whose time per unit (calls × mean) changed most, among those that changed
 // per call.
 func callText(api []comparison.API, d float64) []string {
-	var list []*comparison.API
-	for i := range api {
-		a := &api[i]
-		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (comparison.Value(a.Ratio)-1)*d <= 0 ||
-			math.Abs(comparison.Value(a.Ratio)-1) < causeCall {
-			continue
-		}
-		list = append(list, a)
-	}
-	lists.Falling(list, func(a *comparison.API) float64 { return math.Abs(costOf(a)) })
+	list := lists.Filter(api, func(a comparison.API) bool {
+		change := comparison.Value(a.Ratio) - 1
+		return (a.Kind == "launch" || a.Kind == "copy") && !side.Blocks(a.Name) && a.Ratio != nil && change*d > 0 &&
+			math.Abs(change) >= causeCall
+	})
+	lists.Falling(list, sizeOf)
 	var texts []string
 	for _, a := range list[:min(2, len(list))] {
-		if len(texts) > 0 && math.Abs(costOf(a)) < math.Abs(costOf(list[0]))/2 {
+		if len(texts) > 0 && sizeOf(a) < sizeOf(list[0])/2 {
 			break
 		}
-		texts = append(texts, fmt.Sprintf("host time in %s %s per unit (%s per call)", a.Name, delta(costOf(a)),
+		texts = append(texts, fmt.Sprintf("host time in %s %s per unit (%s per call)", a.Name, delta(a.Cost()),
 			unit.Change(comparison.Value(a.Ratio)-1)))
 	}
 	return texts

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -146,9 +147,7 @@ func callNames(base, head *side.Side) []string {
 	var names []string
 	for _, v := range slices.Concat(base.Views, head.Views) {
 		for i := range v.Api {
-			if n := v.Api[i].Name; !slices.Contains(names, n) {
-				names = append(names, n)
-			}
+			lists.Place[int32](&names, v.Api[i].Name)
 		}
 	}
 	return names
@@ -195,9 +194,7 @@ func directions(base, head *side.Side) []string {
 	var list []string
 	for _, v := range slices.Concat(base.Views, head.Views) {
 		for i := range v.Copies {
-			if d := v.Copies[i].Direction; !slices.Contains(list, d) {
-				list = append(list, d)
-			}
+			lists.Place[int32](&list, v.Copies[i].Direction)
 		}
 	}
 	slices.Sort(list)
@@ -228,13 +225,9 @@ func copiesOf(base, head *side.Side, direction string, pageable bool) (b, h side
 
 // communication finds a changed number of communication kernels.
 func (s *structure) communication(base, head []side.Work) {
-	count := func(list []side.Work) (n float64) {
-		for i := range list {
-			if list[i].Category == side.Communication {
-				n += list[i].Count
-			}
-		}
-		return n
+	of := func(w side.Work) bool { return w.Category == side.Communication }
+	count := func(list []side.Work) float64 {
+		return lists.Sum(lists.Filter(list, of), func(w side.Work) float64 { return w.Count })
 	}
 	if b, h := count(base), count(head); math.Abs(h-b) >= leastCount {
 		what := "communication kernels "

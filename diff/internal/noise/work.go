@@ -364,11 +364,7 @@ func (w *workload) listed(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind
 				continue
 			}
 			x.Sum += c.Kinds[row[n]].Time()
-			for _, u := range c.Steps() {
-				if u.At == row[n] {
-					x.Times = append(x.Times, u.Time)
-				}
-			}
+			x.Times = append(x.Times, side.UnitValues(c.UnitsAt(row[n]), "unit.time")...)
 		}
 		if len(x.Times) > 0 {
 			list, total = append(list, x), total+x.Sum

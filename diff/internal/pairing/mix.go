@@ -2,6 +2,7 @@ package pairing
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -73,16 +74,9 @@ const unknown = "unknown"
 // twice. It skips metrics that one side lacks entirely, because its export lacks the columns, and those of a process
 // with another name. A kernel or a call that only one side has makes them differ.
 func Identical(base, head []*side.Capture) bool {
-	if len(base) != len(head) {
-		return false
-	}
-	for i, b := range base {
-		h := head[i]
-		if !b.HoldsWork() || !h.HoldsWork() || b.Report.Unit.Kind != h.Report.Unit.Kind || !b.Within(h) || !h.Within(b) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(base, head, func(b, h *side.Capture) bool {
+		return b.HoldsWork() && h.HoldsWork() && b.Report.Unit.Kind == h.Report.Unit.Kind && b.Within(h) && h.Within(b)
+	})
 }
 
 // SameTime reports whether two captures cover the same time of one session, and no number that both have differs: one

@@ -160,14 +160,10 @@ func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || policy.Per
 // moved reports whether the time of any kind of unit among these rows got worse, or may have by more than noise.Tau. If none
 // did, nobody needs to look at its kernels, calls and ranges.
 func moved(rows []comparison.Row) bool {
-	for i := range rows {
-		row := &rows[i]
-		if ofTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
-			row.Class == comparison.Unsettled && row.Ratio != nil && comparison.Value(row.Ratio) > 1+noise.Tau) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rows, func(row comparison.Row) bool {
+		return ofTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
+			row.Class == comparison.Unsettled && row.Ratio != nil && comparison.Value(row.Ratio) > 1+noise.Tau)
+	})
 }
 
 // parts fails an undecided gate on the unit's time if the parts that changed for certain, improvements included, sum to
@@ -329,14 +325,10 @@ func betterBy(share float64) float64 { return -share / (1 + share) }
 
 // slower reports whether the unit's time under these labels got worse, or may have by more than a negligible part.
 func slower(rows []comparison.Row, l report.Labels) bool {
-	for i := range rows {
-		row := &rows[i]
-		if ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
-			row.Class == comparison.Unsettled && (row.Ratio == nil || comparison.Value(row.Ratio) > 1+noise.Negligible)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rows, func(row comparison.Row) bool {
+		return ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
+			row.Class == comparison.Unsettled && (row.Ratio == nil || comparison.Value(row.Ratio) > 1+noise.Negligible))
+	})
 }
 
 // A measured noise floor above blindFloor, or above blindTimes the rule's tolerance, hides the changes that the rule

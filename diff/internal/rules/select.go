@@ -137,17 +137,14 @@ func (f *selector) tokens(r *policy.Rule, id, stat string) []subject {
 // lacksTail reports whether a side has fewer than five observations beyond a percentile, so that it says nothing: the
 // p99 of 64 units is their maximum.
 func (o *reports) lacksTail(m *report.Metric, stat string) bool {
-	for _, s := range []*side.Side{o.base, o.head} {
+	return slices.ContainsFunc([]*side.Side{o.base, o.head}, func(s *side.Side) bool {
 		sample := s.Sample(m.ID, stat, m.Labels)
 		n := sample.N
 		if k := int64(len(sample.Values)); k > 0 && min(len(o.base.Captures), len(o.head.Captures)) < 2 {
 			n /= k // each capture shows its own tail
 		}
-		if !noise.Tailed(stat, n) {
-			return true
-		}
-	}
-	return false
+		return !noise.Tailed(stat, n)
+	})
 }
 
 func structures(r *policy.Rule, found []comparison.Structural) []subject {

@@ -66,9 +66,7 @@ func (s *Side) Share(row []int) (sum float64) {
 func (s *Side) Texts(of func(c *Capture) string) string {
 	var list []string
 	for _, c := range s.Captures {
-		if t := of(c); !slices.Contains(list, t) {
-			list = append(list, t)
-		}
+		lists.Place[int32](&list, of(c))
 	}
 	return strings.Join(list, " | ")
 }
@@ -274,21 +272,4 @@ func (s *Side) UnitTime() float64 {
 // Units returns the number of units behind a side's numbers.
 func (s *Side) Units() int64 {
 	return lists.Sum(s.Views, func(v *View) int64 { return v.Time.N })
-}
-
-// Step is one unit of work of any kind.
-type Step struct {
-	At   int     // index of its kind in the capture
-	Time float64 // ns
-}
-
-// Steps returns the listed kept units, each kind's on its slowest device, in run order.
-func (c *Capture) Steps() []Step {
-	var list []Step
-	for i := range c.units {
-		if u := &c.units[i]; u.device == c.Kinds[u.at].Device {
-			list = append(list, Step{u.at, u.Time})
-		}
-	}
-	return list
 }

@@ -137,14 +137,13 @@ func (v *View) Device() int64 { return v.group.Device }
 
 // newView reads the times under the labels l, and what describes the kind as a whole under the labels of.
 func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
-	v := &View{C: c, group: g, Labels: of, slowest: true}
+	v := &View{C: c, group: g, Labels: of, slowest: true, Units: c.UnitsOf(g)}
 	v.Time = c.Summary("unit.time", l)
 	v.Busy, v.Idle = c.Summary("unit.gpu_busy", l), c.Summary("unit.gpu_idle", l)
 	v.Compute, v.Comm = c.Summary("unit.compute_time", l), c.Summary("unit.exposed_comm_time", l)
 	v.Copied = c.Summary("unit.exposed_copy_time", l)
 	v.Launches, v.Kernels = c.Summary("unit.launches", l), c.Summary("unit.kernels", l)
 	if v.Time != nil && c.EvidenceOnly() { // an iteration of a log has a duration but no parts
-		v.Units = c.UnitsOf(v.group)
 		return v
 	}
 	if v.Time == nil || v.Busy == nil || v.Idle == nil || v.Compute == nil || v.Comm == nil || v.Copied == nil {
@@ -158,8 +157,12 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	v.hostCalls(l)
 	v.copyCounts(l)
 	v.byCategory()
-	v.Units = c.UnitsOf(v.group)
 	return v
+}
+
+// summaries returns the metrics that have a summary and the labels l plus exactly the keys more.
+func (v *View) summaries(metric string, l report.Labels, keys ...string) []*report.Metric {
+	return lists.Filter(v.C.Metrics(metric), func(m *report.Metric) bool { return m.Summary != nil && labelled(m.Labels, l, keys...) })
 }
 
 // mean returns the mean of a metric with these labels; 0 if the report lacks it.
@@ -190,10 +193,8 @@ func (v *View) hostTime(l report.Labels) {
 		return
 	}
 	v.Host = times
-	for _, m := range v.C.Metrics("unit.host_call_time") {
-		if labelled(m.Labels, l, "call", "cause") && m.Summary != nil {
-			v.Late = append(v.Late, LateCall{m.Labels["cause"], m.Labels["call"], m.Summary.Mean})
-		}
+	for _, m := range v.summaries("unit.host_call_time", l, "call", "cause") {
+		v.Late = append(v.Late, LateCall{m.Labels["cause"], m.Labels["call"], m.Summary.Mean})
 	}
 }
 
@@ -213,10 +214,7 @@ func (v *View) IdleRanges() map[string]float64 {
 // names and categories. When a kernel first runs and how it is launched is known only for the main group.
 func (v *View) kernelsOf(main bool) {
 	known := v.known(main)
-	for _, m := range v.C.Metrics("kernel.time_per_unit") {
-		if !labelled(m.Labels, v.Labels, "kernel") || m.Summary == nil {
-			continue
-		}
+	for _, m := range v.summaries("kernel.time_per_unit", v.Labels, "kernel") {
 		name := m.Labels["kernel"]
 		w, ok := known[name]
 		if !ok {
@@ -303,11 +301,8 @@ func labelled(m, l report.Labels, keys ...string) bool {
 
 // byCategory reads all categories of kernels, those with most time first.
 func (v *View) byCategory() {
-	for _, m := range v.C.Metrics("kernel.exclusive_time_per_unit") {
+	for _, m := range v.summaries("kernel.exclusive_time_per_unit", v.Labels, "category") {
 		name := m.Labels["category"]
-		if !labelled(m.Labels, v.Labels, "category") || m.Summary == nil {
-			continue
-		}
 		v.categories = append(v.categories, Work{Name: name, Category: name, Alone: m.Summary.Mean,
 			Count: v.mean("kernel.count_per_unit", m.Labels), Time: v.mean("kernel.time_per_unit", m.Labels)})
 	}
@@ -317,10 +312,7 @@ func (v *View) byCategory() {
 
 // hostCalls reads what the host did during the units.
 func (v *View) hostCalls(l report.Labels) {
-	for _, m := range v.C.Metrics("api.time_per_unit") {
-		if !labelled(m.Labels, l, "api") || m.Summary == nil {
-			continue
-		}
+	for _, m := range v.summaries("api.time_per_unit", l, "api") {
 		v.Api = append(v.Api, call{Name: m.Labels["api"], Time: m.Summary.Mean,
 			Count: v.mean("api.count_per_unit", m.Labels)})
 	}
@@ -330,10 +322,7 @@ func (v *View) hostCalls(l report.Labels) {
 
 // copyCounts reads the copies of the units.
 func (v *View) copyCounts(l report.Labels) {
-	for _, m := range v.C.Metrics("memcpy.count_per_unit") {
-		if !labelled(m.Labels, l, "direction", "kind") || m.Summary == nil {
-			continue
-		}
+	for _, m := range v.summaries("memcpy.count_per_unit", l, "direction", "kind") {
 		v.Copies = append(v.Copies, Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"],
 			Count: m.Summary.Mean, Bytes: v.mean("memcpy.bytes_per_unit", m.Labels)})
 	}
