@@ -107,7 +107,7 @@ func sameCapture(a, b *side.Capture) bool {
 	if same, known := sameContent(a, b); known {
 		return same
 	}
-	return b.Agrees(a)
+	return side.Agree(b, a)
 }
 
 // leaveOneOut compares each capture with the others.

@@ -50,7 +50,7 @@ func (p *Policy) Explain(subject string, known []MetricFacts) (
 			if !sameNumber(v.Metric, asked.Metric) || len(asked.Labels) > 0 && !v.Takes(asked.Labels) {
 				continue
 			}
-			e := Explanation{Rule: v, Preset: i < p.presetRules}
+			e := Explanation{Rule: v, Preset: p.OfPreset(i)}
 			for _, w := range p.Waivers {
 				names := w.Match.Compile()
 				if slices.Contains(w.Rules, v.ID) &&
@@ -83,7 +83,7 @@ func (p *Policy) ExplainRule(id string) (list []Explanation) {
 				list[k].overrule(&v, false)
 			}
 			if r.ID == id {
-				list = append(list, Explanation{Rule: v, Preset: i < p.presetRules})
+				list = append(list, Explanation{Rule: v, Preset: p.OfPreset(i)})
 			}
 		}
 	}

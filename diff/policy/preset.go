@@ -63,13 +63,8 @@ func (p *Policy) ForEvidence() *Policy {
 	return &own
 }
 
-// PresetRank orders rules, by their index: 0 for the policy's own, 1 for those of the preset.
-func (p *Policy) PresetRank(i int) int {
-	if i < p.presetRules {
-		return 1
-	}
-	return 0
-}
+// OfPreset reports whether the rule at an index is one of the preset.
+func (p *Policy) OfPreset(i int) bool { return i < p.presetRules }
 
 // With is the policy with other rules, none of which are a preset's.
 func (p *Policy) With(rules []Rule) *Policy {

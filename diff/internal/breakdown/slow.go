@@ -131,7 +131,7 @@ func (s slowSteps) over() float64 { return float64(s.Units) * (s.Times - 1) }
 // warmupOf describes the warm-up of a side's capture that has most.
 func warmupOf(s *side.Side) (most slowSteps) {
 	for _, v := range s.Views {
-		warm := v.Warmup()
+		warm := v.Times(side.Warmup)
 		if len(warm) == 0 {
 			continue
 		}

@@ -328,16 +328,8 @@ func stallsOnly(one, other *side.Side) string {
 
 // times returns the time of every unit if the report lists them all, ns; else of the sample that it lists.
 func times(v *side.View) []float64 {
-	if units, kept := v.Series(); units != nil {
-		var list []float64
-		for i := range units {
-			if kept[i] {
-				list = append(list, float64(units[i].Duration))
-			}
-		}
-		if int64(len(list)) == v.Time.N { // else they are of another device
-			return list
-		}
+	if list := v.Times(side.Kept); list != nil && int64(len(list)) == v.Time.N { // else they are of another device
+		return list
 	}
 	return side.UnitValues(v.Units, "unit.time")
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Kind is a kind of unit of a report made by hand. All units of it take the same time, and so do all of their kernels.
@@ -19,18 +20,13 @@ type Kind struct {
 // Kinds is a report of these kinds of unit, the first of which is the main one.
 func Kinds(kinds ...Kind) *report.Report {
 	r := Side(Metric("kernel.count", report.Count, 1000))[0]
-	groups := report.Table{ID: "unit_groups"}
-	for _, id := range []string{"phase", "batch", "tokens", "units", "kernels", "device_id", "mean", "share", "signature"} {
-		groups.Columns = append(groups.Columns, report.Column{ID: id})
+	columns := func(ids ...string) []report.Column {
+		return lists.Map(ids, func(id string) report.Column { return report.Column{ID: id} })
 	}
-	units := report.Table{ID: "units"}
-	for _, id := range []string{"phase", "batch", "tokens", "device_id", "state", "duration", "kernels"} {
-		units.Columns = append(units.Columns, report.Column{ID: id})
-	}
-	var all float64
-	for _, k := range kinds {
-		all += float64(k.Units) * k.Time
-	}
+	groups := report.Table{ID: "unit_groups", Columns: columns("phase", "batch", "tokens", "units", "kernels", "device_id",
+		"mean", "share", "signature")}
+	units := report.Table{ID: "units", Columns: columns("phase", "batch", "tokens", "device_id", "state", "duration", "kernels")}
+	all := lists.Sum(kinds, func(k Kind) float64 { return float64(k.Units) * k.Time })
 	for i, k := range kinds {
 		batch, size := report.Null, (*int64)(nil)
 		if k.Batch > 0 {

@@ -44,7 +44,7 @@ func CodeOf(v *significance.Verdict) comparison.Code {
 func (x *Decider) decide(row *comparison.Row, n significance.Number) {
 	f := Family{Alpha: x.Policy.Stats.Alpha}
 	v := x.Judge([]significance.Number{n}, f)[0]
-	x.judged[key(row)] = n
+	x.Judged[key(row)] = n
 	if v.Odd != nil {
 		x.sayOdd(oddText(v.Odd, x.Base, x.Head))
 	}

@@ -43,7 +43,7 @@ func (x *Decider) Kernels(base, head []side.Work, pairs []pairing.Pair) []compar
 	for i, v := range x.Judge(numbers, f) {
 		k := &rows[place[i]]
 		if kernelRow(k, &numbers[i], &v, x.Why(&numbers[i], &v, f)) {
-			x.judged[kernelKey(k)] = numbers[i]
+			x.Judged[kernelKey(k)] = numbers[i]
 		}
 	}
 	return rows
@@ -76,9 +76,6 @@ func kernelRow(k *comparison.Kernel, n *significance.Number, v *significance.Ver
 func kernelKey(k *comparison.Kernel) string {
 	return comparison.Value(k.BaseName) + "\x00" + comparison.Value(k.HeadName)
 }
-
-// Kernel returns the number by which the row of a kernel was judged; nil if its class needed no statistics.
-func (x *Decider) Kernel(k *comparison.Kernel) *significance.Number { return x.number(kernelKey(k)) }
 
 // unsteady reports whether only several captures could show how a kernel's time varies, and there is one.
 func unsteady(s *side.Side, name string) bool {

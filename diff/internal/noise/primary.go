@@ -24,21 +24,20 @@ type Decider struct {
 	Base, Head *side.Side // for one kind of unit on one device
 	Policy     *policy.Policy
 
-	Known Known // of the noise
-
-	judged map[string]significance.Number // so far, by the key of their row
-	odd    []comparison.Reason            // the first row that a capture unlike the others of its side shows in, if any
-	kinds  []pairing.Kind                 // all kinds of unit of both sides
-	seed   uint64                         // of the bootstrap
-	ties   ties                           // of units
-	work   *workload                      // nil if there is no row work.time
-	parts  map[string]judgedParts         // by the labels of their unit
+	Known  Known                  // of the noise
+	Judged Judged                 // so far
+	odd    []comparison.Reason    // the first row that a capture unlike the others of its side shows in, if any
+	kinds  []pairing.Kind         // all kinds of unit of both sides
+	seed   uint64                 // of the bootstrap
+	ties   ties                   // of units
+	work   *workload              // nil if there is no row work.time
+	parts  map[string]judgedParts // by the labels of their unit
 }
 
 // NewDecider uses the noise if it applies to all captures; if not, it ignores it and returns it as residue.
 func NewDecider(base, head *side.Side, p *policy.Policy, noise *Noise, seed uint64) (*Decider, []comparison.Residue) {
 	d := &Decider{Base: base, Head: head, Policy: p, seed: seed, ties: ties{}, parts: map[string]judgedParts{},
-		judged: map[string]significance.Number{},
+		Judged: Judged{},
 		Known:  Known{noise: noise, floor: p.Stats.Floor, otherRun: side.BetweenRuns(base, head)}}
 	if noise == nil {
 		return d, nil
@@ -214,14 +213,17 @@ func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) signi
 
 func key(row *comparison.Row) string { return row.Metric + "{" + row.Labels.String() + "}" }
 
-// Number returns the number by which a row was judged; nil if only its values are known.
-func (x *Decider) Number(row *comparison.Row) *significance.Number { return x.number(key(row)) }
+// Judged holds the numbers that were judged, by the key of their row.
+type Judged map[string]significance.Number
 
-func (x *Decider) number(key string) *significance.Number {
-	if x == nil {
-		return nil
-	}
-	if n, ok := x.judged[key]; ok {
+// Number returns the number by which a row was judged; nil if only its values are known.
+func (j Judged) Number(row *comparison.Row) *significance.Number { return j.of(key(row)) }
+
+// Kernel returns the number by which the row of a kernel was judged; nil if its class needed no statistics.
+func (j Judged) Kernel(k *comparison.Kernel) *significance.Number { return j.of(kernelKey(k)) }
+
+func (j Judged) of(key string) *significance.Number {
+	if n, ok := j[key]; ok {
 		return &n
 	}
 	return nil

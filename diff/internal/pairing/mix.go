@@ -83,7 +83,7 @@ func Identical(base, head []*side.Capture) bool {
 // is a copy of the other with other names.
 func SameTime(a, b *side.Capture) bool {
 	v, w := a.Report.Window, b.Report.Window
-	return OneSession(a, b) && v.Start == w.Start && v.Length == w.Length && a.Agrees(b)
+	return OneSession(a, b) && v.Start == w.Start && v.Length == w.Length && side.Agree(a, b)
 }
 
 // OneSession reports whether two captures are windows of one session of nsys.

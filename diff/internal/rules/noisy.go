@@ -20,7 +20,7 @@ type question struct {
 	r        *policy.Rule
 	s        *subject
 	step     float64 // the base's median time of a unit, ns; 0 if unknown
-	preset   int     // whether the rule is the preset's, see [policy.Policy.PresetRank]
+	own      bool    // the rule is the policy's own, and not of its preset
 	exceeded bool    // the values exceed the rule
 
 	milder *question // the same number under the rule's milder form; nil: none

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -172,7 +171,6 @@ func (s *subject) key(kind string) string {
 func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 	selected := make([][]subject, len(rules))
 	last := map[string]int{}
-	from := &selector{c: j.c, of: j.of, x: j.x}
 	step := 0.0
 	if row := j.c.Row("unit.time.p50"); row != nil {
 		step = comparison.Value(row.Base)
@@ -183,7 +181,7 @@ func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 			continue
 		}
 		for _, each := range r.Each() {
-			selected[i] = append(selected[i], from.selects(&each)...)
+			selected[i] = append(selected[i], j.selects(&each)...)
 		}
 		if r.Since != "" { // a history follows kinds of unit, not single devices
 			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool {
@@ -208,11 +206,11 @@ func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 		}
 		for k := range selected[i] {
 			if s := &selected[i][k]; last[s.key(kind)] == i && !s.ignored(j.p) {
-				list = append(list, &question{r: r, s: s, step: step, preset: j.p.PresetRank(i)})
+				list = append(list, &question{r: r, s: s, step: step, own: !j.p.OfPreset(i)})
 			}
 		}
 		if len(selected[i]) == 0 && !r.Optional {
-			list = append(list, &question{r: r, preset: j.p.PresetRank(i)})
+			list = append(list, &question{r: r, own: !j.p.OfPreset(i)})
 		}
 	}
 	j.means = map[string]bool{}
@@ -230,7 +228,7 @@ func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 		}
 	}
 	j.ask(milder)
-	lists.Sort(list, func(a, b *question) int { return cmp.Compare(a.preset, b.preset) })
+	lists.Lead(list, func(q *question) bool { return q.own })
 	gates := []comparison.Gate{}
 	for _, q := range list {
 		if q.s == nil {

@@ -48,41 +48,34 @@ func (o *reports) noUnit() bool {
 	return none && work
 }
 
-// selector finds the numbers that rules name in the rows of a comparison and in the reports.
-type selector struct {
-	c  *comparison.Comparison
-	of *reports
-	x  *noise.Decider // nil if there is no base
-}
-
 // selects finds the numbers that a rule names: rows of the comparison first, else the reports' metrics.
-func (f *selector) selects(r *policy.Rule) []subject {
+func (j *judge) selects(r *policy.Rule) []subject {
 	id, stat := policy.SplitStat(r.Metric)
 	switch {
 	case id == comparison.MetricStructure:
-		return structures(r, f.c.Structure)
+		return structures(r, j.c.Structure)
 	case policy.OnKernels(r) && (id == "kernel.time_per_unit" || id == "kernel.count_per_unit") && (stat == "" || stat == "mean"):
-		return f.kernels(r, id)
+		return j.kernels(r, id)
 	case id == comparison.MetricToken || id == comparison.MetricTokenRate:
-		return f.tokens(r, id, stat)
+		return j.tokens(r, id, stat)
 	}
-	if list := f.held(r, id, stat); len(list) > 0 {
+	if list := j.held(r, id, stat); len(list) > 0 {
 		return list
 	}
-	if list := f.compared(r, id, stat); len(list) > 0 {
+	if list := j.compared(r, id, stat); len(list) > 0 {
 		return list
 	}
 	var list []subject
-	for _, m := range f.of.metrics(id) {
-		if r.Optional && f.of.lacksTail(m, stat) {
+	for _, m := range j.of.metrics(id) {
+		if r.Optional && j.of.lacksTail(m, stat) {
 			continue
 		}
 		var also []string
 		if kernel, ok := m.Labels["kernel"]; ok {
-			also = f.of.names(kernel)[1:]
+			also = j.of.names(kernel)[1:]
 		}
 		if r.Takes(m.Labels, also...) {
-			s := f.subject(r, m, id, stat)
+			s := j.subject(r, m, id, stat)
 			s.kernel = also
 			list = append(list, s)
 		}
@@ -91,13 +84,13 @@ func (f *selector) selects(r *policy.Rule) []subject {
 }
 
 // tokens selects the decode steps of each kind of known batch size, per output token.
-func (f *selector) tokens(r *policy.Rule, id, stat string) []subject {
+func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
 	of := *r
 	of.Metric = "unit.time." + cmp.Or(stat, "mean")
 	var list []subject
-	numbers := f.held(&of, "unit.time", cmp.Or(stat, "mean"))
+	numbers := j.held(&of, "unit.time", cmp.Or(stat, "mean"))
 	if len(numbers) == 0 {
-		numbers = f.compared(&of, "unit.time", cmp.Or(stat, "mean"))
+		numbers = j.compared(&of, "unit.time", cmp.Or(stat, "mean"))
 	}
 	for _, s := range numbers {
 		batch, err := strconv.ParseFloat(s.kind["batch"], 64)
@@ -105,7 +98,7 @@ func (f *selector) tokens(r *policy.Rule, id, stat string) []subject {
 			continue
 		}
 		s.metric, s.row.Metric, s.scaled = r.Metric, r.Metric, true
-		gpus := float64(max(1, len(f.of.head.Captures[0].Report.Environment.GPUs)))
+		gpus := float64(max(1, len(j.of.head.Captures[0].Report.Environment.GPUs)))
 		scale := func(v *float64) *float64 {
 			if v == nil || *v <= 0 {
 				return nil
@@ -164,20 +157,20 @@ func structures(r *policy.Rule, found []comparison.Structural) []subject {
 }
 
 // kernels selects kernels of the comparison, which knows the replaced ones.
-func (f *selector) kernels(r *policy.Rule, id string) []subject {
+func (j *judge) kernels(r *policy.Rule, id string) []subject {
 	var list []subject
-	for i := range f.c.Kernels {
-		k := &f.c.Kernels[i]
+	for i := range j.c.Kernels {
+		k := &j.c.Kernels[i]
 		name := ""
 		var own, other []string
 		taken := false
 		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule may name a replaced kernel or its replacement
 			if n != nil {
 				if name != "" && name != *n {
-					other = f.of.names(name)
+					other = j.of.names(name)
 				}
 				name = *n
-				own = f.of.names(name)[1:]
+				own = j.of.names(name)[1:]
 				taken = taken || r.Takes(report.Labels{"kernel": name}, own...)
 			}
 		}
@@ -199,8 +192,8 @@ func (f *selector) kernels(r *policy.Rule, id string) []subject {
 		row.Change()
 		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
 		s := subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy, many: true}
-		if id == policy.KernelTime {
-			s.number = f.x.Kernel(k)
+		if id == policy.KernelTime && j.x != nil {
+			s.number = j.x.Judged.Kernel(k)
 		}
 		list = append(list, s)
 	}
@@ -216,25 +209,24 @@ func waits(k *comparison.Kernel) bool {
 
 // compared finds the rows of the comparison that a rule names: those of every kind of unit, or of the kinds that the
 // rule's labels select, whatever other labels these rows have. Among rows without a kind, exactly one must match.
-func (f *selector) compared(r *policy.Rule, id, stat string) []subject {
+func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
 	var list []subject
-	for i := range f.c.Primary {
-		row := &f.c.Primary[i]
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
 		rowID, rowStat := policy.SplitStat(row.Metric)
 		if rowID != id || !policy.SameStat(stat, rowStat) {
 			continue
 		}
 		_, device := row.Labels["device"]
 		all := len(r.Labels) == 0 && r.Match.Empty() && !device
-		if !all && !(row.Kind != "" && r.TakesKind(kindLabels(row, &f.c.Unit))) && !r.TakesExactly(row.Labels) {
+		if !all && !(row.Kind != "" && r.TakesKind(kindLabels(row, &j.c.Unit))) && !r.TakesExactly(row.Labels) {
 			continue
 		}
-		s := subject{metric: r.Metric, row: *row, kind: kindLabels(row, &f.c.Unit), unit: row.Unit, noisy: row.Unit != report.Count,
-			number: f.x.Number(row)}
-		if f.x != nil {
-			s.other = f.x.Unlike(id, rowStat, row.Labels)
+		s := subject{metric: r.Metric, row: *row, kind: kindLabels(row, &j.c.Unit), unit: row.Unit, noisy: row.Unit != report.Count}
+		if j.x != nil {
+			s.number, s.other = j.x.Judged.Number(row), j.x.Unlike(id, rowStat, row.Labels)
 		}
-		if list := f.of.metrics(id); len(list) > 0 {
+		if list := j.of.metrics(id); len(list) > 0 {
 			s.measure(r, list[0], stat)
 		}
 		list = append(list, s)
@@ -246,15 +238,15 @@ func (f *selector) compared(r *policy.Rule, id, stat string) []subject {
 }
 
 // held selects for a budget the numbers of every kind of unit that the head has, whether or not the base has them too.
-func (f *selector) held(r *policy.Rule, id, stat string) []subject {
+func (j *judge) held(r *policy.Rule, id, stat string) []subject {
 	if !r.Budgeted() || r.Since != "" || !r.Match.Empty() {
 		return nil
 	}
 	var kinds []string
 	shown, full := map[string]*report.Metric{}, map[string]*report.Metric{} // with the fewest and with the most labels
-	for _, m := range f.of.metrics(id) {
+	for _, m := range j.of.metrics(id) {
 		_, device := m.Labels["device"]
-		sample := f.of.head.Sample(id, stat, m.Labels)
+		sample := j.of.head.Sample(id, stat, m.Labels)
 		if m.Group == "" || device || sample.Mean() == nil {
 			continue
 		}
@@ -270,9 +262,9 @@ func (f *selector) held(r *policy.Rule, id, stat string) []subject {
 	}
 	var list []subject
 	for _, kind := range kinds {
-		labels := kindLabels(&comparison.Row{Labels: full[kind].Labels}, &f.c.Unit)
+		labels := kindLabels(&comparison.Row{Labels: full[kind].Labels}, &j.c.Unit)
 		if len(r.Labels) == 0 || r.TakesKind(labels) {
-			s := f.subject(r, cmp.Or(shown[kind], full[kind]), id, stat)
+			s := j.subject(r, cmp.Or(shown[kind], full[kind]), id, stat)
 			s.kind = labels
 			list = append(list, s)
 		}
@@ -320,10 +312,10 @@ func (o *reports) metrics(id string) []*report.Metric {
 }
 
 // subject compares a metric of the reports for which the comparison has no row.
-func (f *selector) subject(r *policy.Rule, m *report.Metric, id, stat string) subject {
+func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subject {
 	s := subject{metric: r.Metric, unit: m.Unit, noisy: m.Assume != report.Exact}
 	s.measure(r, m, stat)
-	base, head := f.of.base.Sample(id, stat, m.Labels), f.of.head.Sample(id, stat, m.Labels)
+	base, head := j.of.base.Sample(id, stat, m.Labels), j.of.head.Sample(id, stat, m.Labels)
 	row := comparison.Row{Metric: r.Metric, Labels: m.Labels.Clone(), Unit: m.Unit, Base: base.Mean(),
 		Head: head.Mean(), NBase: base.N, NHead: head.N, Class: comparison.Unsettled}
 	row.Change()
@@ -331,15 +323,15 @@ func (f *selector) subject(r *policy.Rule, m *report.Metric, id, stat string) su
 	s.many = ofKernel || len(m.Labels) > 0 && slices.ContainsFunc([]string{"api", "range", "operation", "name"},
 		func(key string) bool { return m.Labels[key] != "" })
 	row.Unreplicated = len(base.Values) == 1 || len(head.Values) == 1
-	if s.other = f.of.otherWork(m); s.other == "" && f.x != nil {
-		s.other = f.x.Unlike(id, stat, m.Labels)
+	if s.other = j.of.otherWork(m); s.other == "" && j.x != nil {
+		s.other = j.x.Unlike(id, stat, m.Labels)
 	}
-	if row.Base != nil && row.Head != nil && f.x != nil {
-		f.x.Settle(&row, m, stat)
+	if row.Base != nil && row.Head != nil && j.x != nil {
+		j.x.Settle(&row, m, stat)
 		if turned := r.Direction == policy.Up && s.higher || r.Direction == policy.Down && !s.higher; turned {
 			row.Class = cmp.Or(opposite[row.Class], row.Class)
 		}
-		if n, ok := f.x.Reported(m, stat); ok {
+		if n, ok := j.x.Reported(m, stat); ok {
 			s.number = &n
 		}
 	}

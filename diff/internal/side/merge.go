@@ -69,18 +69,24 @@ func merge(list, more []Work, n float64) []Work {
 
 // Series returns all units of the view's device in run order, whatever their state, and which of them belong to the
 // view; nil if the report does not list every unit.
-func (v *View) Series() (units []report.UnitPoint, kept []bool) { return v.inState("kept") }
+func (v *View) Series() (units []report.UnitPoint, kept []bool) { return v.inState(Kept) }
 
-// Warmup returns the times of the view's units that are warm-up, ns.
-func (v *View) Warmup() (times []float64) {
-	units, warm := v.inState("warmup")
+// Times returns the times of the view's units that are in a state, ns; nil if the report does not list every unit.
+func (v *View) Times(state string) (times []float64) {
+	units, are := v.inState(state)
 	for i := range units {
-		if warm[i] {
+		if are[i] {
 			times = append(times, float64(units[i].Duration))
 		}
 	}
 	return times
 }
+
+// States of units that are compared, and of those that are warm-up.
+const (
+	Kept   = "kept"
+	Warmup = "warmup"
+)
 
 // inState returns all units as Series does, and which of them are of the view's kind of work and in this state.
 func (v *View) inState(state string) (units []report.UnitPoint, are []bool) {

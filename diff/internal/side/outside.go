@@ -52,7 +52,7 @@ func unkept(c *Capture) float64 {
 	}
 	kept, all := 0.0, 0.0
 	for _, u := range units {
-		if report.UnitStates[u.State] == "kept" {
+		if report.UnitStates[u.State] == Kept {
 			kept += float64(u.Busy)
 		}
 	}

@@ -98,10 +98,10 @@ func (c *Capture) Within(other *Capture) bool {
 	return true
 }
 
-// Agrees reports whether no number that both captures have differs.
-func (c *Capture) Agrees(other *Capture) bool {
-	return !slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool {
-		v, ok := other.Value(m.ID, m.Labels)
+// Agree reports whether no number that both captures have differs.
+func Agree(a, b *Capture) bool {
+	return !slices.ContainsFunc(a.Report.Metrics, func(m report.Metric) bool {
+		v, ok := b.Value(m.ID, m.Labels)
 		return ok && m.Value != nil && *m.Value != v
 	})
 }

@@ -188,14 +188,14 @@ func (g *Group) place(kinds []Group) int {
 }
 
 // UnitsOf returns the kept units of a kind on its device in run order, or a sample of them.
-func (c *Capture) UnitsOf(g *Group) []UnitRow { return c.unitsOn(g.place(c.Kinds), g.Device) }
+func (c *Capture) UnitsOf(g *Group) []UnitRow { return unitsOn(c.units, g.place(c.Kinds), g.Device) }
 
 // UnitsAt returns the kept units of the kind at an index on its device in run order, or a sample of them.
-func (c *Capture) UnitsAt(at int) []UnitRow { return c.unitsOn(at, c.Kinds[at].Device) }
+func (c *Capture) UnitsAt(at int) []UnitRow { return unitsOn(c.units, at, c.Kinds[at].Device) }
 
-func (c *Capture) unitsOn(at int, device int64) (list []UnitRow) {
-	for i := range c.units {
-		if u := &c.units[i]; u.at == at && u.device == device {
+func unitsOn(units []unit, at int, device int64) (list []UnitRow) {
+	for i := range units {
+		if u := &units[i]; u.at == at && u.device == device {
 			list = append(list, u.UnitRow)
 		}
 	}

@@ -161,8 +161,8 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 }
 
 // summaries returns the metrics that have a summary and the labels l plus exactly the keys more.
-func (v *View) summaries(metric string, l report.Labels, keys ...string) []*report.Metric {
-	return lists.Filter(v.C.Metrics(metric), func(m *report.Metric) bool { return m.Summary != nil && labelled(m.Labels, l, keys...) })
+func summaries(c *Capture, metric string, l report.Labels, keys ...string) []*report.Metric {
+	return lists.Filter(c.Metrics(metric), func(m *report.Metric) bool { return m.Summary != nil && labelled(m.Labels, l, keys...) })
 }
 
 // mean returns the mean of a metric with these labels; 0 if the report lacks it.
@@ -193,7 +193,7 @@ func (v *View) hostTime(l report.Labels) {
 		return
 	}
 	v.Host = times
-	for _, m := range v.summaries("unit.host_call_time", l, "call", "cause") {
+	for _, m := range summaries(v.C, "unit.host_call_time", l, "call", "cause") {
 		v.Late = append(v.Late, LateCall{m.Labels["cause"], m.Labels["call"], m.Summary.Mean})
 	}
 }
@@ -214,7 +214,7 @@ func (v *View) IdleRanges() map[string]float64 {
 // names and categories. When a kernel first runs and how it is launched is known only for the main group.
 func (v *View) kernelsOf(main bool) {
 	known := v.known(main)
-	for _, m := range v.summaries("kernel.time_per_unit", v.Labels, "kernel") {
+	for _, m := range summaries(v.C, "kernel.time_per_unit", v.Labels, "kernel") {
 		name := m.Labels["kernel"]
 		w, ok := known[name]
 		if !ok {
@@ -301,7 +301,7 @@ func labelled(m, l report.Labels, keys ...string) bool {
 
 // byCategory reads all categories of kernels, those with most time first.
 func (v *View) byCategory() {
-	for _, m := range v.summaries("kernel.exclusive_time_per_unit", v.Labels, "category") {
+	for _, m := range summaries(v.C, "kernel.exclusive_time_per_unit", v.Labels, "category") {
 		name := m.Labels["category"]
 		v.categories = append(v.categories, Work{Name: name, Category: name, Alone: m.Summary.Mean,
 			Count: v.mean("kernel.count_per_unit", m.Labels), Time: v.mean("kernel.time_per_unit", m.Labels)})
@@ -312,7 +312,7 @@ func (v *View) byCategory() {
 
 // hostCalls reads what the host did during the units.
 func (v *View) hostCalls(l report.Labels) {
-	for _, m := range v.summaries("api.time_per_unit", l, "api") {
+	for _, m := range summaries(v.C, "api.time_per_unit", l, "api") {
 		v.Api = append(v.Api, call{Name: m.Labels["api"], Time: m.Summary.Mean,
 			Count: v.mean("api.count_per_unit", m.Labels)})
 	}
@@ -322,7 +322,7 @@ func (v *View) hostCalls(l report.Labels) {
 
 // copyCounts reads the copies of the units.
 func (v *View) copyCounts(l report.Labels) {
-	for _, m := range v.summaries("memcpy.count_per_unit", l, "direction", "kind") {
+	for _, m := range summaries(v.C, "memcpy.count_per_unit", l, "direction", "kind") {
 		v.Copies = append(v.Copies, Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"],
 			Count: m.Summary.Mean, Bytes: v.mean("memcpy.bytes_per_unit", m.Labels)})
 	}
