@@ -115,7 +115,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	if !evidence {
 		x.measured(true)
 	}
-	odd := decider.Odd()
+	odd := decider.Odd
 	c.Warnings = append(c.Warnings, odd...)
 	x.failedRequests()
 	acrossSides(c, base, head)
@@ -131,7 +131,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	pairing.NameKernels(c.Kernels, x.Base, x.Head)
 	c.Judged(rules.All(c, decider, x.onlyNames, opt.Today))
 	if len(odd) == 0 {
-		c.Warnings = append(c.Warnings, decider.Odd()...)
+		c.Warnings = append(c.Warnings, decider.Odd...)
 	}
 	if len(opt.Study) > 0 {
 		x.unjudge()

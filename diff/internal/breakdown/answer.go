@@ -369,7 +369,7 @@ func (s *story) waitRows() []comparison.AnswerRow {
 	idle, copies := rows.part(comparison.ClassIdle).Delta, rows.part(comparison.ClassCopy).Delta
 	other := rows.part("dependency").Delta + rows.part("unknown").Delta
 	var list []comparison.AnswerRow
-	causes := side.Causes()
+	causes := report.StepCauses
 	if math.Abs(other) >= toldPart*total && math.Abs(idle-other) >= toldPart*total {
 		idle -= other
 		causes = slices.DeleteFunc(slices.Clone(causes), func(c string) bool { return c == "dependency" || c == "unknown" })

@@ -49,7 +49,7 @@ func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits)
 	add(comparison.ClassComm, comparison.KindClass, "", comm0, comm1, nil, nil)
 	add(comparison.ClassCopy, comparison.KindClass, "", copy0, copy1, nil, nil)
 	add(comparison.ClassIdle, comparison.KindClass, "", idle0, idle1, nil, nil)
-	for i, cause := range side.Causes() {
+	for i, cause := range report.StepCauses {
 		b, h := both(func(v *side.View) *report.Summary { return v.Causes[i] })
 		add(cause, comparison.KindCause, "", b, h, nil, nil)
 	}

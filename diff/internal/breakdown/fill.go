@@ -14,7 +14,7 @@ type gapChange struct {
 
 func changeOf(base, head *side.Position) gapChange {
 	return gapChange{head.Idle() - base.Idle(), head.Copies + head.Alone - base.Copies - base.Alone,
-		base.Gap[0]+head.Gap[0] > 0} // the first of side.Causes: of a wait, only its end lies in the gap
+		base.Gap[0]+head.Gap[0] > 0} // the first of report.StepCauses: of a wait, only its end lies in the gap
 }
 
 // filled returns the part of the change of idle time that longer work fills, below 0, or shorter work leaves, above 0:

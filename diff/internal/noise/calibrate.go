@@ -123,9 +123,7 @@ func MeasureFloors(captures []*report.Report) *Noise {
 	n := &Noise{Schema: schemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
 		Env: EnvOf(captures[0]), Level: noiseLevel, Power: significance.Power}
 	report.Complete(n)
-	for _, r := range captures {
-		n.Names = append(n.Names, r.Trace.Name)
-	}
+	n.Names = lists.Map(captures, func(r *report.Report) string { return r.Trace.Name })
 	for _, r := range readings(captures) {
 		lacks := slices.IndexFunc(r.values, math.IsNaN)
 		zero := slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })

@@ -125,14 +125,11 @@ func oddText(o *significance.Odd, base, head *side.Side) string {
 
 // sayOdd keeps one warning about a capture that differs from its side, of the first row that shows it.
 func (x *Decider) sayOdd(text string) {
-	if x.odd == nil {
+	if x.Odd == nil {
 		text += ": judged with it and without it; record one more"
-		x.odd = []comparison.Reason{{Code: comparison.OddCapture, Text: text}}
+		x.Odd = []comparison.Reason{{Code: comparison.OddCapture, Text: text}}
 	}
 }
-
-// Odd returns the warning about a capture that differs from its side, if a row that was decided so far shows one.
-func (x *Decider) Odd() []comparison.Reason { return x.odd }
 
 // overCapturesText explains a verdict over several captures a side.
 func overCapturesText(n *significance.Number, v *significance.Verdict, f Family) string {

@@ -24,14 +24,15 @@ type Decider struct {
 	Base, Head *side.Side // for one kind of unit on one device
 	Policy     *policy.Policy
 
-	Known  Known                  // of the noise
-	Judged Judged                 // so far
-	odd    []comparison.Reason    // the first row that a capture unlike the others of its side shows in, if any
-	kinds  []pairing.Kind         // all kinds of unit of both sides
-	seed   uint64                 // of the bootstrap
-	ties   ties                   // of units
-	work   *workload              // nil if there is no row work.time
-	parts  map[string]judgedParts // by the labels of their unit
+	Known  Known               // of the noise
+	Judged Judged              // so far
+	Odd    []comparison.Reason // warns of a capture unlike the others of its side, if a row shows one
+
+	kinds []pairing.Kind         // all kinds of unit of both sides
+	seed  uint64                 // of the bootstrap
+	ties  ties                   // of units
+	work  *workload              // nil if there is no row work.time
+	parts map[string]judgedParts // by the labels of their unit
 }
 
 // NewDecider uses the noise if it applies to all captures; if not, it ignores it and returns it as residue.

@@ -226,16 +226,16 @@ func differing(a, b string) (string, string) {
 func (x *Sides) environment() {
 	first := x.Base.Captures[0]
 	seen := map[string]bool{}
-	say := func(code comparison.Code, name, field, a, b string) {
+	say := func(name, field, a, b string) {
 		if x.Opt.studied(name) {
 			return
 		}
 		if key := field + a + b; !seen[key] {
 			seen[key] = true
 			a, b = differing(a, b)
-			text := fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
-			if code == comparison.GraphCaptureMismatch {
-				text = fmt.Sprintf(
+			code, text := comparison.EnvironmentMismatch, fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
+			if name == "graph_trace" {
+				code, text = comparison.GraphCaptureMismatch, fmt.Sprintf(
 					"CUDA graphs were traced per %s on one side and per %s on the other: capture both with the same --cuda-graph-trace",
 					a,
 					b,
@@ -260,15 +260,11 @@ func (x *Sides) environment() {
 			}
 			n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs)
 			if f.Name == "gpu" && n > 0 && m > 0 && n != m {
-				say(comparison.EnvironmentMismatch, gpuCount, "the number of GPUs that did work", strconv.Itoa(n), strconv.Itoa(m))
+				say(gpuCount, "the number of GPUs that did work", strconv.Itoa(n), strconv.Itoa(m))
 				continue
 			}
 			if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); f.Differ(a, b) {
-				code := comparison.EnvironmentMismatch
-				if f.Name == "graph_trace" {
-					code = comparison.GraphCaptureMismatch
-				}
-				say(code, f.Name, fieldText(f.Name), a, b)
+				say(f.Name, fieldText(f.Name), a, b)
 			}
 		}
 		if text := otherUnit(x.Opt.Policy, c.Report); text != "" {

@@ -24,9 +24,6 @@ const (
 	triton        = "triton"
 )
 
-// Causes names the causes of idle time, as reports label them.
-func Causes() []string { return []string{"sync", "host", "launch", "dependency", "unknown"} }
-
 // HostCauses says what the launching thread did in idle time caused by the host, as reports label it.
 func HostCauses() []string {
 	return []string{"api", "profiler", "os_call", "not_scheduled", "running", "unknown"}
@@ -41,7 +38,7 @@ type View struct {
 	Time, Busy, Idle      *report.Summary
 	Compute, Comm, Copied *report.Summary
 	Launches, Kernels     *report.Summary
-	Causes                []*report.Summary // in the order of Causes
+	Causes                []*report.Summary // in the order of report.StepCauses
 	Host                  []float64         // mean time by HostCauses; nil if the report does not say
 	Late                  []LateCall        // calls of the launching thread that the device waited for
 	Work                  []Work            // kernels, those with most time first
@@ -149,7 +146,7 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	if v.Time == nil || v.Busy == nil || v.Idle == nil || v.Compute == nil || v.Comm == nil || v.Copied == nil {
 		return nil
 	}
-	for _, cause := range Causes() {
+	for _, cause := range report.StepCauses {
 		v.Causes = append(v.Causes, c.Summary("unit.idle_cause_time", with(l, "cause", cause)))
 	}
 	v.hostTime(l)
@@ -185,7 +182,7 @@ type LateCall struct {
 
 // hostTime reads why the host was late. The report omits causes that no unit of the capture has.
 func (v *View) hostTime(l report.Labels) {
-	times, known := make([]float64, len(HostCauses())), v.Causes[slices.Index(Causes(), "host")] != nil
+	times, known := make([]float64, len(HostCauses())), v.Causes[slices.Index(report.StepCauses, "host")] != nil
 	for i, cause := range HostCauses() {
 		times[i] = v.mean("unit.host_cause_time", with(l, "cause", cause))
 	}
