@@ -11,7 +11,7 @@
 //	internal/noise          whether a change is real: noise floors, tests, calibration
 //	internal/breakdown      where a change comes from
 //	internal/rules          gates and waivers
-//	render                  a comparison as text, page, comment, CSV and JUnit
+//	diffdoc                 a comparison as text, page, comment, CSV and JUnit
 //
 // None of them knows traces, SQLite or GitHub.
 package diff

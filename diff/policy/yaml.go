@@ -221,8 +221,10 @@ func (d *values) word(n ast.Node, what string, words ...string) string {
 func list(words []string) string { return strings.Join(words, ", ") }
 
 // Cut is the start of text that is quoted in an error.
-func Cut(s string) string {
-	const most = 60
+func Cut(s string) string { return CutTo(s, 60) }
+
+// CutTo is the start of a text, at most so many characters of it.
+func CutTo(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}

@@ -316,7 +316,7 @@ func lackUnits(base, head *side.Side) string {
 	}
 	text := fmt.Sprintf("%s has no unit of work", lacking.Trace.Name)
 	if why := strings.TrimSuffix(lacking.Unit.Why, "."); why != "" {
-		text += " (" + clip(why, mostWhy) + ")"
+		text += " (" + policy.CutTo(why, mostWhy) + ")"
 	}
 	if having != nil {
 		return text + fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
@@ -345,13 +345,6 @@ func unitOption(u *report.Unit) string {
 
 // mostWhy limits, in characters, how much of a report's own reason is repeated: it may hold long kernel names.
 const mostWhy = 300
-
-func clip(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
 
 // choose picks the kind of unit to attribute, among those that all captures have: of the phase with most time, the kind
 // with most time. Time is the sum of both sides' shares of unit time.
