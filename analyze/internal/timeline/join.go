@@ -20,6 +20,19 @@ type Calls struct {
 	Sync, Event              []int32
 }
 
+// Launched says of each API call whether it launched one of some pieces of work, given by their calls.
+func Launched(t *trace.Trace, work ...[]int32) []bool {
+	launched := make([]bool, t.API.Len())
+	for _, calls := range work {
+		for _, call := range calls {
+			if call != trace.None {
+				launched[call] = true
+			}
+		}
+	}
+	return launched
+}
+
 // leastChunk is how many rows justify a processor of their own.
 const leastChunk = 1 << 15
 

@@ -17,6 +17,8 @@ type APIName struct {
 	Record      bool // records an event into a stream: cudaEventRecord
 	Frees       bool // frees memory, and waits for the device unless the memory is of a pool: cudaFree
 	Wait        bool // makes a stream wait, not the host: cudaStreamWaitEvent
+	BeginsGraph bool // from here its thread captures work into a graph: cudaStreamBeginCapture
+	EndsGraph   bool // ends that: cudaStreamEndCapture
 }
 
 // Blocking reports whether the call keeps its thread until the GPU is done.
@@ -77,6 +79,10 @@ func classifyAPI(name string) APIName {
 		n.Memset, n.AsyncSet = true, async
 	case strings.HasPrefix(base, "StreamWaitEvent"):
 		n.Wait = true
+	case strings.HasPrefix(base, "StreamBeginCapture"):
+		n.BeginsGraph = true
+	case strings.HasPrefix(base, "StreamEndCapture"):
+		n.EndsGraph = true
 	case strings.HasPrefix(base, "EventRecord"):
 		n.Record = true
 	case strings.HasPrefix(base, "Free") && !async, strings.HasPrefix(base, "MemFree") && !async:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -46,16 +45,7 @@ func holes(t *trace.Trace, calls *timeline.Calls) []hole {
 // none by design.
 func workless(t *trace.Trace, calls *timeline.Calls) []hole {
 	api := &t.API
-	ran := make([]bool, api.Len())
-	for _, list := range [][]int32{calls.Kernel, calls.Copy, calls.Set, calls.Graph} {
-		for _, call := range list {
-			if call != trace.None {
-				ran[call] = true
-			}
-		}
-	}
-	begins := lists.Map(api.Names, func(n trace.APIName) bool { return strings.Contains(n.Name, "StreamBeginCapture") })
-	ends := lists.Map(api.Names, func(n trace.APIName) bool { return strings.Contains(n.Name, "StreamEndCapture") })
+	ran := timeline.Launched(t, calls.Kernel, calls.Copy, calls.Set, calls.Graph)
 	type lane struct {
 		before    int32 // last call with work, or none
 		capturing bool
@@ -73,9 +63,9 @@ func workless(t *trace.Trace, calls *timeline.Calls) []hole {
 		}
 		l, name := &lanes[th], api.Name(i)
 		switch n := &api.Names[name]; {
-		case begins[name]:
+		case n.BeginsGraph:
 			l.capturing = true
-		case ends[name]:
+		case n.EndsGraph:
 			l.capturing = false
 		case !n.Launch && !n.AsyncCopy && !n.SyncCopy && !n.Memset:
 		case ran[i]:

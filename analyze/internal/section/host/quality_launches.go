@@ -2,11 +2,11 @@ package host
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -18,7 +18,7 @@ func checkLostKernels(in *kit.Input, out *kit.Output) *checked {
 	if in.Trace.Kernels.Len() == 0 || api.Len() == 0 || !joins(in) {
 		return unchecked("kernels and calls cannot be joined")
 	}
-	ran := callsOf(in, in.Calls.Kernel)
+	ran := timeline.Launched(in.Trace, in.Calls.Kernel)
 	var seen, lost, since int64 // since the last launch with a kernel
 	lo, hi := api.Starting(in.Span.Start, in.Span.End)
 	if in.Window.Mode == "capture" {
@@ -47,38 +47,20 @@ func checkLostKernels(in *kit.Input, out *kit.Output) *checked {
 			"kernels were lost, and counts and busy times are lower bounds. Record a shorter time, or trace less.")
 }
 
-// callsOf says of each API call whether it launched one of some pieces of work, given by their calls.
-func callsOf(in *kit.Input, work ...[]int32) []bool {
-	ran := make([]bool, in.Trace.API.Len())
-	for _, calls := range work {
-		for _, call := range calls {
-			if call != trace.None {
-				ran[call] = true
-			}
-		}
-	}
-	return ran
-}
-
 // eachLaunch calls do for each launch of lo to hi that ran, of kernels or of graphs, except those while a stream is
 // captured into a graph, and those that failed.
 func eachLaunch(in *kit.Input, lo, hi int, graphs bool, do func(call int)) {
 	api := &in.Trace.API
-	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names)) // by name: the capture of a graph
-	for n := range api.Names {
-		begins[n] = strings.Contains(api.Names[n].Name, "StreamBeginCapture")
-		ends[n] = strings.Contains(api.Names[n].Name, "StreamEndCapture")
-	}
 	capturing := make([]bool, len(in.Trace.Threads)+1) // by thread, the last for calls that name none
 	for i := lo; i < hi; i++ {
-		name, th := api.Name(i), api.Thread(i)
+		th := api.Thread(i)
 		if th == trace.None {
 			th = int32(len(capturing) - 1)
 		}
-		switch n := &api.Names[name]; {
-		case begins[name]:
+		switch n := &api.Names[api.Name(i)]; {
+		case n.BeginsGraph:
 			capturing[th] = true
-		case ends[name]:
+		case n.EndsGraph:
 			capturing[th] = false
 		case n.Launch && n.GraphLaunch == graphs && !capturing[th] && api.Return(i) == 0:
 			do(i)
@@ -96,7 +78,7 @@ func checkGraphLaunches(in *kit.Input, out *kit.Output) *checked {
 	if !joins(in) {
 		return unchecked("kernels and calls cannot be joined")
 	}
-	ran := callsOf(in, in.Calls.Kernel, in.Calls.Copy, in.Calls.Set, in.Calls.Graph)
+	ran := timeline.Launched(in.Trace, in.Calls.Kernel, in.Calls.Copy, in.Calls.Set, in.Calls.Graph)
 	var all, hidden, last int64 // last: in a row at the end
 	eachLaunch(in, 0, t.API.Len(), true, func(i int) {
 		all++
