@@ -118,7 +118,7 @@ func hostIdle(in *kit.Input, out *kit.Output) {
 		if d.Cause[timeline.CauseHost] == 0 {
 			continue
 		}
-		x.from(out, d.GapCount)
+		kit.FromThreads(out, d.GapCount)
 		for c, ns := range x.devices[i].causes {
 			name := timeline.HostCauseNames[c]
 			out.Int("gpu.host_cause_time", kit.Labels("device", strconv.Itoa(int(d.ID)), "cause", name), ns)
@@ -170,14 +170,6 @@ func (x *late) lacks(in *kit.Input) (list []string) {
 	return list
 }
 
-// from sets the source of the metrics: every table that was used to find out why the host was late.
-func (x *late) from(out *kit.Output, rows int) {
-	out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
-	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
-		out.Source.With(role)
-	}
-}
-
 func (x *late) callTable(in *kit.Input, out *kit.Output) {
 	t := out.Table("host_calls")
 	byGroup := map[string]int64{}
@@ -188,7 +180,7 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 			byGroup[group] += c.time
 		}
 		if i < maxNames {
-			x.from(out, int(c.count))
+			kit.FromThreads(out, int(c.count))
 			out.Int("host.call_time", kit.Labels("call", name, "cause", timeline.HostCauseNames[c.cause]), c.time)
 		}
 		stack, most := x.mostStack(c)
@@ -351,7 +343,7 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 
 func (x *late) gilFinding(out *kit.Output, s *kit.Step) {
 	if float64(x.gil) >= gilShare*float64(x.total) {
-		out.Find("host_gil", []report.MetricRef{kit.Ref("host.gil_time")},
+		out.Find("host_gil", kit.Refs("host.gil_time"),
 			"Other threads of the process run Python: move them to a process of their own (tokenizing, HTTP, logging), or let them release the lock.",
 		).OfIdle(s, int64(float64(s.Cause[timeline.CauseHost])*float64(x.gil)/float64(x.total)), timeline.CauseHost)
 	}

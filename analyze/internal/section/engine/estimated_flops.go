@@ -100,7 +100,7 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 			out.Float("serve.model_part_bytes", l, moved)
 		}
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }
 
 // rates compares the estimates with the peaks of the device, if a trace names it.

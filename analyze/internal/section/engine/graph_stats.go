@@ -87,7 +87,7 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 			kit.Maybe("share", stat.Ratio(m.batches, all.batches)), kit.Int("padded", m.padded),
 			kit.Int("paddings", m.paddings), kit.Maybe("padding", stat.Ratio(m.paddings, m.padded)))
 	}
-	s.Cut(-1).Add()
+	s.Add()
 	t.Cut(1000, "count").Add()
 	if g.Dropped > 0 {
 		out.Warn("graph_rows_dropped",

@@ -207,7 +207,7 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 			broken += n
 		}
 	}
-	t.Cut(-1).Add()
+	t.Add()
 	if len(failed) > 0 {
 		o.Find("failed_responses", append(failed, kit.Ref("serve.responses")),
 			"A status below 500 is the client's fault (a wrong model name, a prompt that is too long), one from 500 on the server's. The engine's statistics do not include these requests.").

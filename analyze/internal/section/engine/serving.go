@@ -257,7 +257,7 @@ func (r *servingRun) samples() {
 func attachFirst(o *kit.Output, t *kit.Table, n int, what string) {
 	t.TotalRows = int64(n)
 	if n > maxLogRows {
-		addOthers(t)
+		t.AddOthers(nil)
 		o.Note(t.File + " lists the first " + strconv.Itoa(maxLogRows) + " " + what + ".")
 	}
 	t.Attach()
@@ -272,7 +272,7 @@ func addSpaced(o *kit.Output, id string, n int, total int64, what string, row fu
 	}
 	whole.TotalRows = total
 	if n > maxLogRows {
-		addOthers(whole)
+		whole.AddOthers(nil)
 	}
 	if n <= maxShown {
 		whole.Add()
@@ -284,21 +284,9 @@ func addSpaced(o *kit.Output, id string, n int, total int64, what string, row fu
 		row(short, k*n/maxShown)
 	}
 	short.File, short.TotalRows = "", total
-	addOthers(short)
+	short.AddOthers(nil)
 	short.Add()
 	o.Note("The table lists " + strconv.Itoa(maxShown) + " " + what + ", evenly spaced; " + whole.File + " has more.")
-}
-
-// addOthers ends a table that is cut, and in which nothing adds up.
-func addOthers(t *kit.Table) {
-	row := make([]report.Cell, len(t.Columns))
-	for j, c := range t.Columns {
-		if c.Kind == report.Name || c.Kind == report.Text {
-			row[j] = report.S("(others)")
-			break
-		}
-	}
-	t.Rows, t.Others = append(t.Rows, row), true
 }
 
 func (r *servingRun) charts() {

@@ -37,3 +37,11 @@ func (c *LateCall) Name(t *trace.Trace) string {
 	}
 	return "[profiler]"
 }
+
+// FromThreads sets the source of metrics of late launching threads: every table that tells why they were late.
+func FromThreads(out *Output, rows int) {
+	out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
+	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
+		out.Source.With(role)
+	}
+}

@@ -242,16 +242,24 @@ type Table struct {
 	whole [][]report.Cell // every row, if the report has only some
 }
 
-// Cut keeps the first n rows (n < 0: all), and sums those left out in an "others" row: integer and float columns named
-// in sum are added up, text columns say "(others)" once, everything else is unknown.
+// Cut keeps the first n rows, and sums those left out in an "others" row.
 func (t *Table) Cut(n int, sum ...string) *Table {
 	t.TotalRows = int64(len(t.Rows))
-	if n < 0 || len(t.Rows) <= n {
+	if len(t.Rows) <= n {
 		return t
 	}
 	if t.File != "" {
 		t.whole = t.Rows
 	}
+	left := t.Rows[n:]
+	t.Rows = t.Rows[:n:n]
+	t.AddOthers(left, sum...)
+	return t
+}
+
+// AddOthers ends a table that lacks rows with one for those left out: integer and float columns named in sum are added
+// up, text columns say "(others)" once, everything else is unknown.
+func (t *Table) AddOthers(left [][]report.Cell, sum ...string) {
 	row := make([]report.Cell, len(t.Columns))
 	named := false
 	for j, c := range t.Columns {
@@ -262,13 +270,11 @@ func (t *Table) Cut(n int, sum ...string) *Table {
 			}
 		case report.Int, report.Float:
 			if slices.Contains(sum, c.ID) {
-				row[j] = addUp(t.Rows[n:], j)
+				row[j] = addUp(left, j)
 			}
 		}
 	}
-	t.Rows = append(t.Rows[:n:n], row)
-	t.Others = true
-	return t
+	t.Rows, t.Others = append(t.Rows, row), true
 }
 
 // addUp is null if no row knows the value.

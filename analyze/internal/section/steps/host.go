@@ -100,5 +100,5 @@ func apis(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet, w *uni
 			kit.Text("api_name", api.Names[n].Name), kit.Float("calls", float64(calls[n])/units),
 			kit.Float("time", float64(total[n])/units), kit.Float("mean", float64(total[n])/float64(calls[n])))
 	}
-	t.Cut(-1).Add()
+	t.Add()
 }

@@ -201,6 +201,17 @@ func (w *unitWork) ranked(in *kit.Input) []int32 {
 	return list
 }
 
+// fitting is how many of the names a report lists: the first most, as far as their bytes allow.
+func (w *unitWork) fitting(in *kit.Input, names []int32, most int) int {
+	room := kit.Budget{Names: most, Bytes: maxUnitNameBytes}
+	for i, n := range names {
+		if !room.Take(w.label(in, n)) {
+			return i
+		}
+	}
+	return len(names)
+}
+
 // label is the full name of a kernel, as in the section kernels.
 func (w *unitWork) label(in *kit.Input, name int32) string {
 	if int(name) == w.names-1 {

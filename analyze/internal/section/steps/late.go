@@ -8,7 +8,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
-	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -72,14 +71,6 @@ func (x *lateCalls) gap(g *timeline.Gap) {
 		}
 	}
 	x.pieces = x.pieces[:0]
-}
-
-// fromThreads sets the source of metrics of launching threads.
-func fromThreads(in *kit.Input, out *kit.Output) {
-	out.From(trace.RoleAPI, in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
-	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
-		out.Source.With(role)
-	}
 }
 
 // hosts emits why the host was late in the units of a set, by each cause that some unit of the capture has.

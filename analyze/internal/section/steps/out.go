@@ -162,7 +162,7 @@ func (r *unitRun) timeTable() {
 	for cause, name := range timeline.CauseNames {
 		row("idle: "+name, func(c *unitCost) int64 { return c.cause[cause] })
 	}
-	c.Cut(-1).Add()
+	c.Add()
 }
 
 // kernelTable lists the kernels of the primary group with the columns by which a comparison pairs them.
@@ -179,12 +179,9 @@ func (r *unitRun) kernelTable() {
 	if r.between {
 		between = w.launchedBetween(r.in, r.main)
 	}
-	bytes, rows := 0, -1
-	for i, n := range w.ranked(r.in) {
+	names := w.ranked(r.in)
+	for _, n := range names {
 		k := w.info(r.in, n)
-		if bytes += len(w.label(r.in, n)); rows < 0 && (i == maxUnitKernels || bytes > maxUnitNameBytes) {
-			rows = i
-		}
 		mean := float64(time[n]) / units
 		t.Row(
 			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", string(k.Category)),
@@ -199,7 +196,7 @@ func (r *unitRun) kernelTable() {
 	if r.between {
 		sums = append(sums, "between")
 	}
-	t.Cut(rows, sums...).Add()
+	t.Cut(w.fitting(r.in, names, maxUnitKernels), sums...).Add()
 }
 
 // positions is, by kernel name, the position of its first run in the unit that is the group's example.

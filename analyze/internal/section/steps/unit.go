@@ -258,7 +258,7 @@ func (r *unitRun) metrics() {
 	for _, k := range list {
 		r.set(k.labels, k.set)
 	}
-	fromThreads(r.in, r.out)
+	kit.FromThreads(r.out, r.in.Trace.API.Len())
 	for _, k := range list {
 		r.costs.hosts(r.out, k.labels, k.set)
 	}
@@ -312,7 +312,7 @@ func (r *unitRun) hosts(list []labelled, late []*lateCalls) {
 		}
 		apis(r.in, r.out, l, s, calls[s])
 		copies(r.in, r.out, l, s)
-		fromThreads(r.in, r.out)
+		kit.FromThreads(r.out, r.in.Trace.API.Len())
 		device := r.in.Units.Units[s.Units[0]].Index
 		late[device].emit(r.out, l, s, r.costs.mean(s, func(c *unitCost) int64 { return c.time }))
 	}
@@ -324,13 +324,7 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 	s := k.set
 	label := func(key, value string) report.Labels { return kit.And(k.labels, key, value) }
 	names := w.ranked(r.in)
-	bytes := 0
-	for i, n := range names {
-		if bytes += len(w.label(r.in, n)); i == k.kernels || bytes > maxUnitNameBytes {
-			names = names[:i]
-			break
-		}
-	}
+	names = names[:w.fitting(r.in, names, k.kernels)]
 	slot := slotsOf(names, w.names)
 	emit := func(slots int, labels func(i int) report.Labels) {
 		time := w.samples(w.time, slot, slots, partTime)
