@@ -131,7 +131,7 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 
 func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 	if tokens != nil {
-		evidence := []report.MetricRef{kit.Ref("batch.token_utilization"), kit.Ref("batch.underutilized")}
+		evidence := kit.Refs("batch.token_utilization", "batch.underutilized")
 		switch mean := *tokens.Mean(); {
 		case mean < batchLow:
 			out.Find("batches_small", evidence,
@@ -144,7 +144,7 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 		}
 	}
 	if waiting != nil && *waiting >= batchQueued {
-		out.Find("requests_wait", []report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
+		out.Find("requests_wait", kit.Refs("batch.waiting_ratio", "batch.waiting"),
 			"If the KV cache is full, give it more memory or shorten --max-model-len; if not, raise --max-num-seqs.",
 			"Otherwise the load is above what this server can do: more replicas, or fewer requests.")
 	}

@@ -132,11 +132,11 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		switch {
 		case all.replays == 0:
 			out.Find("cudagraphs_never_run",
-				[]report.MetricRef{kit.Ref("cudagraph.captured"), kit.Ref("cudagraph.replays")},
+				kit.Refs("cudagraph.captured", "cudagraph.replays"),
 				"The steps ran without graphs: their batch sizes are above the largest captured one, or something in them forbids graphs (cascade attention, a LoRA that was not captured). The server's log says which mode each step chose, with --cudagraph-metrics.")
 		case *unused >= cudagraphUnused:
 			out.Find("cudagraphs_unused",
-				[]report.MetricRef{kit.Ref("cudagraph.unused"), kit.Ref("cudagraph.captured")},
+				kit.Refs("cudagraph.unused", "cudagraph.captured"),
 				"Each costs start-up time and memory. Capture the sizes that occur (vLLM: --cudagraph-capture-sizes), and keep them close together there, since a batch is padded up to the next one.")
 		}
 	}

@@ -92,14 +92,14 @@ func kvCache(in *kit.Input, out *kit.Output) {
 	}
 
 	if mean := c.Usage.Mean(); mean != nil && *mean < kvLow {
-		out.Find("kv_cache_unused", []report.MetricRef{kit.Ref("kv.usage")},
+		out.Find("kv_cache_unused", kit.Refs("kv.usage"),
 			"There is room for more requests at once: raise --max-num-seqs, or send more load. Free memory costs nothing.")
 	} else if mean != nil && *mean > kvHigh {
-		out.Find("kv_cache_full", []report.MetricRef{kit.Ref("kv.usage")},
+		out.Find("kv_cache_full", kit.Refs("kv.usage"),
 			"Raise --gpu-memory-utilization, quantise the KV cache (--kv-cache-dtype fp8), or spread the model over more GPUs; else lower --max-num-seqs, before requests are preempted.")
 	}
 	if mean := c.Lifetime.Mean(); mean != nil && *mean < kvShortLife {
-		out.Find("kv_blocks_short_lived", []report.MetricRef{kit.Ref("kv.block_lifetime"), kit.Ref("kv.evictions")},
+		out.Find("kv_blocks_short_lived", kit.Refs("kv.block_lifetime", "kv.evictions"),
 			"The prefix cache is too small to keep its blocks: give it more memory, or expect few hits.")
 	}
 }

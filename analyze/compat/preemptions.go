@@ -89,12 +89,12 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	filesTogether(out, d, events)
 
 	if rate != nil && *rate > preemptionRate {
-		out.Find("preempted_often", []report.MetricRef{kit.Ref("preemption.rate"), kit.Ref("preemption.count")},
+		out.Find("preempted_often", kit.Refs("preemption.rate", "preemption.count"),
 			"The KV cache is too small for the requests that are admitted. Give it more memory (--gpu-memory-utilization, a quantised KV cache), or admit less: lower --max-num-seqs, or --max-model-len if no request needs it.",
 			"recompute means that the request's KV cache was dropped and is computed again: prefill work done twice.")
 	}
 	if mean := q.Delay.Mean(); mean != nil && *mean > preemptionDelay {
-		out.Find("preempted_long", []report.MetricRef{kit.Ref("preemption.delay")},
+		out.Find("preempted_long", kit.Refs("preemption.delay"),
 			"The server is overloaded: a resumed request needs as much of the KV cache as it had. Lower --max-num-seqs, or add capacity.")
 	}
 }

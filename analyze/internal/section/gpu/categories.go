@@ -145,7 +145,7 @@ func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
 	if few && (share == nil || *share < unnamedShare) {
 		return
 	}
-	refs := []report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")}
+	refs := kit.Refs("kernel.unnamed_time", "kernel.total_time")
 	advice := []string{"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; " +
 		"the table of these kernels lists the largest."}
 	if few || 2*ns > step.Compute || toldAlone(in, step, largest) {

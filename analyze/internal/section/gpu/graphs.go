@@ -233,7 +233,7 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 	if all == 0 || lost {
 		return
 	}
-	evidence := []report.MetricRef{kit.Ref("graph.coverage"), kit.Ref("graph.time")}
+	evidence := kit.Refs("graph.coverage", "graph.time")
 	hasAPI := in.Trace.Tables.Has(trace.RoleAPI)
 	if hasAPI {
 		evidence = append(evidence, kit.Ref("graph.launches"))

@@ -161,11 +161,11 @@ func readBacks(in *kit.Input, out *kit.Output) {
 		title += " in " + kit.Quoted(s.ReadBackAt)
 	}
 	each := ", " + strconv.FormatInt(s.ReadBacks, 10) + " in the window"
-	evidence := []report.MetricRef{kit.Ref("memcpy.read_back_idle"), kit.Ref("memcpy.read_back_count")}
+	evidence := kit.Refs("memcpy.read_back_idle", "memcpy.read_back_count")
 	if s.Units > 0 {
 		out.Float("unit.read_back_count", nil, float64(s.ReadBacks)/float64(s.Units)).N = s.Units
 		out.Float("unit.read_back_idle", nil, float64(s.ReadBackIdle())/float64(s.Units)).N = s.Units
-		evidence = []report.MetricRef{kit.Ref("unit.read_back_idle"), kit.Ref("unit.read_back_count")}
+		evidence = kit.Refs("unit.read_back_idle", "unit.read_back_count")
 		each = ", " + wording.Means("per step", float64(s.ReadBacks)/float64(s.Units))
 	}
 	idles := ", and the GPU idles meanwhile: " + s.Each(s.ReadBackIdle()) + s.AfterRead.Inside(in.Trace, ofIt)

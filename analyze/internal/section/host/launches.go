@@ -229,7 +229,7 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 		t.Row(kit.Text("api_name", api.Names[f.name].Name), kit.Int("code", int64(f.code)), kit.Int("count", *failures.Values[n]))
 	}
 	t.Cut(in.Options.Top, "count").Add()
-	out.Find("launch_errors", []report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
+	out.Find("launch_errors", kit.Refs("launch.errors", "launch.count"),
 		"A failed launch runs nothing: run the workload under compute-sanitizer. Error 701 is a launch out of resources (too many registers or too much shared memory for the block size), 209 and 222 a kernel that was not built for this GPU.")
 }
 

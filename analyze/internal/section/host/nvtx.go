@@ -104,7 +104,7 @@ func nvtx(in *kit.Input, out *kit.Output) {
 		out.Status(report.Partial, "wall time only: "+whyNot)
 	}
 
-	evidence := []report.MetricRef{kit.Ref("nvtx.count")}
+	evidence := kit.Refs("nvtx.count")
 	out.From(trace.RoleNVTX, hi-lo, "start", "end", "eventType")
 	out.Int("nvtx.count", nil, int64(hi-lo))
 	if mapped {

@@ -227,7 +227,7 @@ var barrierIdle = []int{timeline.CauseSync, timeline.CauseLaunch, timeline.Cause
 // syncFindings report blocking calls. Their worth is the judged time in which the GPU was idle because the thread that
 // launches its work was blocked. Waiting on other threads, or while the GPU works, costs nothing.
 func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
-	evidence := []report.MetricRef{kit.Ref("sync.blocked_time"), kit.Ref("sync.count")}
+	evidence := kit.Refs("sync.blocked_time", "sync.count")
 	if b.all.count > 0 {
 		evidence = append(evidence, kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio"))
 	}
