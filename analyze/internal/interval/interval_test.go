@@ -153,3 +153,28 @@ func TestArgumentsStayAsTheyAre(t *testing.T) {
 		}
 	})
 }
+
+// A cursor gives each interval, with its place, the part of a stretch in it, also where intervals overlap.
+func TestCursor(t *testing.T) {
+	c := interval.Cursor{Left: set(0, 100, 10, 20, 120, 130, 140, 150)}
+	for _, step := range []struct {
+		start, end int64
+		overlaps   bool
+		want       [][3]int64
+	}{
+		{5, 15, true, [][3]int64{{0, 5, 15}, {1, 10, 15}}},
+		{50, 60, true, [][3]int64{{0, 50, 60}}},
+		{100, 120, false, nil},
+		{125, 145, true, [][3]int64{{2, 125, 130}, {3, 140, 145}}},
+		{200, 210, false, nil},
+	} {
+		if got := c.Advance(step.start, step.end); got != step.overlaps {
+			t.Errorf("%d-%d overlaps: %v", step.start, step.end, got)
+		}
+		var got [][3]int64
+		c.Each(step.start, step.end, func(i int, start, end int64) { got = append(got, [3]int64{int64(i), start, end}) })
+		if !slices.Equal(got, step.want) {
+			t.Errorf("%d-%d: %v, want %v", step.start, step.end, got, step.want)
+		}
+	}
+}

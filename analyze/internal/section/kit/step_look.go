@@ -19,7 +19,7 @@ type stepLook struct {
 	tl      *timeline.Timeline
 	index   int
 	idle    []*timeline.Visitor
-	at      int // of spans: the first that does not end before the gap
+	spans   interval.Cursor // over those of the step
 	pieces  []timeline.HostPiece
 	ranges  *RangeWalk
 	marks   map[int32][]mark // by thread, ascending
@@ -98,7 +98,7 @@ func newStepLook(in *Input) *stepLook {
 		}
 		x.step.Spans = interval.Set{in.Span}
 	}
-	x.step.Of = x.step.Spans.Len()
+	x.spans.Left, x.step.Of = x.step.Spans, x.step.Spans.Len()
 	x.step.Device = x.tl.Devices[x.index]
 	x.allocates = lists.Map(in.Trace.API.Names, func(n trace.APIName) bool { return Allocates(n.Name) })
 	for i := range x.parts {
@@ -119,23 +119,8 @@ func newStepLook(in *Input) *stepLook {
 	return x
 }
 
-// within is the part of a stretch that is judged; stretches must not go back further than the gap.
-func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
-	for _, s := range x.step.Spans[x.at:] {
-		if s.Start >= end {
-			return
-		}
-		if lo, hi := max(s.Start, start), min(s.End, end); lo < hi {
-			visit(lo, hi)
-		}
-	}
-}
-
 func (x *stepLook) gap(g *timeline.Gap) {
-	for x.at < len(x.step.Spans) && x.step.Spans[x.at].End <= g.Start {
-		x.at++
-	}
-	if x.at < len(x.step.Spans) && x.step.Spans[x.at].Start < g.End {
+	if x.spans.Advance(g.Start, g.End) {
 		x.judge(g)
 	}
 	x.pieces = x.pieces[:0]
@@ -143,7 +128,7 @@ func (x *stepLook) gap(g *timeline.Gap) {
 
 func (x *stepLook) judge(g *timeline.Gap) {
 	t := x.in.Trace
-	x.within(g.Start, g.End, func(lo, hi int64) {
+	x.spans.Each(g.Start, g.End, func(_ int, lo, hi int64) {
 		x.step.Idle += hi - lo
 		g.AddWithin(lo, hi, &x.step.Cause)
 	})
@@ -200,7 +185,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 		return
 	}
 	if old := x.oldWaits[long.Thread]; len(old) > 0 {
-		x.within(g.Start, late, func(lo, hi int64) { x.step.OldWaits += old.Within(lo, hi) })
+		x.spans.Each(g.Start, late, func(_ int, lo, hi int64) { x.step.OldWaits += old.Within(lo, hi) })
 	}
 	x.apart(g.Start, late, from, to, func(k int, lo, hi int64) {
 		for _, a := range x.allocs {
@@ -212,7 +197,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 		}
 		x.place(&x.parts[k], long.Thread, lo, hi)
 	})
-	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.step.ReadBackBy) })
+	x.spans.Each(from, to, func(_ int, lo, hi int64) { g.AddWithin(lo, hi, &x.step.ReadBackBy) })
 }
 
 // place attributes a stretch of a late thread's time to where it was.
@@ -229,7 +214,7 @@ func (x *stepLook) place(part *latePart, thread int32, lo, hi int64) {
 
 // firstFifth is the end of the first fifth of the judged stretch around a moment.
 func (x *stepLook) firstFifth(moment int64) int64 {
-	for _, s := range x.step.Spans[x.at:] {
+	for _, s := range x.spans.Left {
 		if moment < s.End {
 			return s.Start + s.Len()/5
 		}
@@ -241,7 +226,7 @@ func (x *stepLook) firstFifth(moment int64) int64 {
 func (x *stepLook) apart(start, end, from, to int64, visit func(k int, lo, hi int64)) {
 	for i, cut := range [][2]int64{{start, min(end, from)}, {max(start, from), min(end, to)}, {max(start, to), end}} {
 		if cut[0] < cut[1] {
-			x.within(cut[0], cut[1], func(lo, hi int64) { visit(i%2, lo, hi) })
+			x.spans.Each(cut[0], cut[1], func(_ int, lo, hi int64) { visit(i%2, lo, hi) })
 		}
 	}
 }
@@ -251,12 +236,12 @@ const deepest = 64 // ranges around a call that are looked at
 // behind finds which part of a gap passed in the launching call and after it.
 func (x *stepLook) behind(g *timeline.Gap, call int32) {
 	from := g.End - g.Cause[timeline.CauseDependency]
-	x.within(from-g.Cause[timeline.CauseLaunch], from, func(lo, hi int64) {
+	x.spans.Each(from-g.Cause[timeline.CauseLaunch], from, func(_ int, lo, hi int64) {
 		if hi-lo > x.step.LongLaunch {
 			x.step.LongLaunch, x.step.LongCall = hi-lo, x.in.Trace.API.Name(int(call))
 		}
 	})
-	x.within(from, g.End, func(lo, hi int64) {
+	x.spans.Each(from, g.End, func(_ int, lo, hi int64) {
 		if hi-lo > x.step.LongWait {
 			x.step.LongWait, x.step.LongWaitNext = hi-lo, g.Next
 		}
@@ -418,7 +403,7 @@ func (x *stepLook) meanwhile() (best Meanwhile) {
 func (x *stepLook) work() {
 	t, d := x.in.Trace, x.step.Device
 	x.step.Kernels = make([]int64, len(t.Kernels.Names)+1)
-	given, at := int64(math.MinInt64), 0
+	given, spans := int64(math.MinInt64), interval.Cursor{Left: x.step.Spans}
 	for i := range d.Len() {
 		if d.Class(i) != timeline.Compute {
 			continue
@@ -428,25 +413,20 @@ func (x *stepLook) work() {
 			continue
 		}
 		given = to
-		for at < len(x.step.Spans) && x.step.Spans[at].End <= from {
-			at++
+		if !spans.Advance(from, to) {
+			continue
 		}
 		name, graph := len(x.step.Kernels)-1, true
 		if d.Kind(i) == timeline.KernelWork {
 			name, graph = int(t.Kernels.Name(d.Row(i))), t.Kernels.InGraph(d.Row(i))
 		}
-		for _, s := range x.step.Spans[at:] {
-			if s.Start >= to {
-				break
+		spans.Each(from, to, func(_ int, lo, hi int64) {
+			x.step.Kernels[name] += hi - lo
+			x.step.Compute += hi - lo
+			if graph {
+				x.step.Graphed += hi - lo
 			}
-			if ns := min(to, s.End) - max(from, s.Start); ns > 0 {
-				x.step.Kernels[name] += ns
-				x.step.Compute += ns
-				if graph {
-					x.step.Graphed += ns
-				}
-			}
-		}
+		})
 	}
 	x.step.Comm = interval.Intersect(d.CommExposed, x.step.Spans).Len()
 	x.step.Copy = max(0, x.step.Of-x.step.Compute-x.step.Comm-x.step.Idle)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -138,15 +139,14 @@ func (w *unitWork) name(in *kit.Input, d *timeline.Device, work int) int32 {
 func (w *unitWork) alone(in *kit.Input, s *unitSet) {
 	d := in.Units.Timeline.Devices[in.Units.Units[s.Units[0]].Index]
 	for _, o := range owners(in, s) {
-		w.exclusively(in, d, s, o.lo, o.hi)
+		w.exclusively(in, d, &o)
 	}
 }
 
-// exclusively attributes each moment in which kernels run to one of them, within the units lo to hi: to compute before
-// communication, and within these to the kernel that started first.
-func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, s *unitSet, lo, hi int) {
-	x := in.Units
-	at := [2]int{lo, lo} // by class: the unit that the next piece of time can still be in
+// exclusively attributes each moment in which kernels run to one of them, within the units of a process: to compute
+// before communication, and within these to the kernel that started first.
+func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, o *owner) {
+	at := [2]interval.Cursor{o.Cursor, o.Cursor} // by class
 	// By class, everything before this moment is attributed.
 	given := [2]int64{math.MinInt64, math.MinInt64}
 	for i := range d.Len() {
@@ -158,24 +158,18 @@ func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, s *unitSet, lo
 		if from >= to {
 			continue
 		}
-		given[c] = to
-		for at[c] < hi && x.Units[s.Units[at[c]]].End <= from {
-			at[c]++
+		if given[c] = to; !at[c].Advance(from, to) {
+			continue
 		}
-		for k := at[c]; k < hi; k++ {
-			u := &x.Units[s.Units[k]]
-			if u.Start >= to {
-				break
-			}
-			p, q := max(from, u.Start), min(to, u.End)
-			ns := q - p
+		at[c].Each(from, to, func(k int, from, to int64) {
+			ns := to - from
 			if c == int(timeline.Comm) {
-				ns = d.CommExposed.Within(p, q)
+				ns = d.CommExposed.Within(from, to)
 			}
 			if ns > 0 {
-				w.exclusive.add(w.name(in, d, i), int32(k), ns)
+				w.exclusive.add(w.name(in, d, i), o.first+int32(k), ns)
 			}
-		}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -20,8 +21,8 @@ type lateCalls struct {
 	calls lists.Numbering[kit.LateCall]
 	time  *parts // by number of the call and unit
 
-	units  []int32 // of the device, by start
-	at     int     // the first that does not end before the gap
+	units  []int32         // of the device, by start
+	spans  interval.Cursor // theirs
 	pieces []timeline.HostPiece
 }
 
@@ -40,6 +41,7 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 	lists.Sort(x.units, func(a, b int32) int {
 		return cmp.Compare(in.Units.Units[a].Start, in.Units.Units[b].Start)
 	})
+	x.spans = cursorOf(in, x.units)
 	return x
 }
 
@@ -52,23 +54,13 @@ func (x *lateCalls) piece(p *timeline.HostPiece) {
 
 // gap attributes the stretches of a gap to the units that contain them.
 func (x *lateCalls) gap(g *timeline.Gap) {
-	units := x.in.Units.Units
-	for x.at < len(x.units) && units[x.units[x.at]].End <= g.Start {
-		x.at++
-	}
+	x.spans.Advance(g.Start, g.End)
 	for i := range x.pieces {
 		p := &x.pieces[i]
 		c, _ := kit.LateCallOf(x.in.Trace, p)
 		name := x.calls.Of(c)
 		lists.At(&x.time.last, name)
-		for _, u := range x.units[x.at:] {
-			if units[u].Start >= p.End {
-				break
-			}
-			if ns := min(p.End, units[u].End) - max(p.Start, units[u].Start); ns > 0 {
-				x.time.add(name, u, ns)
-			}
-		}
+		x.spans.Each(p.Start, p.End, func(i int, start, end int64) { x.time.add(name, x.units[i], end-start) })
 	}
 	x.pieces = x.pieces[:0]
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
@@ -236,11 +237,10 @@ func (q *sequence) fold() (first, of, count []int32) {
 	return first, of, count
 }
 
-// owner finds the unit of a set, among those of one process, that contains a moment; moments must ascend.
+// owner goes through the units of a set that belong to one process.
 type owner struct {
-	in     *kit.Input
-	set    *unitSet
-	lo, hi int // the units of the process
+	first int32 // place of the first in the set
+	interval.Cursor
 }
 
 // owners are the processes of a set, whose units follow each other in it and do not overlap.
@@ -252,27 +252,17 @@ func owners(in *kit.Input, s *unitSet) []owner {
 		for hi < len(s.Units) && proc(hi) == proc(lo) {
 			hi++
 		}
-		list = append(list, owner{in, s, lo, hi})
+		list = append(list, owner{int32(lo), cursorOf(in, s.Units[lo:hi])})
 		lo = hi
 	}
 	return list
 }
 
-// within calls visit for every unit that [from, to) overlaps, with the part of it.
-func (o *owner) within(from, to int64, visit func(unit int, from, to int64)) {
-	units := o.in.Units.Units
-	for o.lo < o.hi && units[o.set.Units[o.lo]].End <= from {
-		o.lo++
-	}
-	for k := o.lo; k < o.hi; k++ {
-		u := &units[o.set.Units[k]]
-		if u.Start >= to {
-			return
-		}
-		if p, q := max(from, u.Start), min(to, u.End); q > p {
-			visit(k, p, q)
-		}
-	}
+// cursorOf goes through units, which are in the order of their starts.
+func cursorOf(in *kit.Input, units []int32) interval.Cursor {
+	return interval.Cursor{Left: lists.Map(units, func(u int32) interval.Interval {
+		return interval.Interval{Start: in.Units.Units[u].Start, End: in.Units.Units[u].End}
+	})}
 }
 
 // byTimeOf orders events by start, the longer first.

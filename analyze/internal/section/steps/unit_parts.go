@@ -139,11 +139,13 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 	give := func(p piece) {
 		from := max(p.from, kernels)
 		for i := range owned {
-			owned[i].within(from, p.to, func(u int, from, to int64) {
+			o := &owned[i]
+			o.Advance(from, p.to)
+			o.Each(from, p.to, func(u int, from, to int64) {
 				for len(times) <= int(p.name) {
 					times = append(times, make([]int64, len(s.Units)))
 				}
-				times[p.name][u] += to - from
+				times[p.name][int(o.first)+u] += to - from
 			})
 		}
 	}
