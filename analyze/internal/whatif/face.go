@@ -106,7 +106,10 @@ func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 		if len(units) == 0 {
 			continue
 		}
-		lists.Sort(units, func(a, b int32) int { return int(min(1, max(-1, f.r.Units[a].Start-f.r.Units[b].Start))) })
+		lists.Sort(units, func(a, b int32) int { return cmp.Compare(f.r.Units[a].Start, f.r.Units[b].Start) })
+		spans := interval.Cursor{Left: lists.Map(units, func(u int32) interval.Interval {
+			return interval.Interval{Start: f.r.Units[u].Start, End: f.r.Units[u].End}
+		})}
 		d := f.graph.Timeline.Devices[index]
 		reached := f.r.Units[units[0]].Start
 		lo, hi := f.pieces(d)
@@ -117,16 +120,8 @@ func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 			}
 			at := max(reached, d.Start(i))
 			reached = end
-			for len(units) > 0 && f.r.Units[units[0]].End <= at {
-				units = units[1:]
-			}
-			for _, u := range units {
-				x := &f.r.Units[u]
-				if x.Start >= end {
-					break
-				}
-				sum[u] += min(end, x.End) - max(at, x.Start)
-			}
+			spans.Advance(at, end)
+			spans.Each(at, end, func(k int, start, end int64) { sum[units[k]] += end - start })
 		}
 	}
 	return sum

@@ -239,3 +239,14 @@ func TestMostReplayed(t *testing.T) {
 		}
 	}
 }
+
+// Units of two processes on one device may overlap: work after a short one takes nothing from it.
+func TestCoveredOfOverlappingUnits(t *testing.T) {
+	f := facingOf(t)
+	first := f.r.Units[f.list[0]].Start
+	f.r = &workunit.Result{Units: []workunit.Unit{{Start: first, End: first + 4000*us}, {Start: first + 100*us, End: first + 300*us}}}
+	f.list = []int32{0, 1}
+	if got := f.covered(func(*timeline.Device, int) bool { return true }); !slices.Equal(got, []int64{4 * 900 * us, 200 * us}) {
+		t.Errorf("covered %v", got)
+	}
+}
