@@ -35,7 +35,7 @@ type Ceilings struct {
 	Resolved bool
 
 	face  *facing  // kept units of any kind on any device, by start
-	known sync.Map // func() []int64 by named: times of units, by index in the list
+	known sync.Map // func() []int64 by named: times of units
 }
 
 // named is a change without functions: equal ones have equal results for all callers.
@@ -143,17 +143,18 @@ type Gained struct {
 	UpTo     float64 // the upper end of the interval, or the mean if there is none
 }
 
-// gainedBy sums up what units gain. times are their times in a replay in ns, by index, -1 if a unit was not replayed.
+// gainedBy sums up what units gain. times are by unit, in a replay, in ns; -1 if a unit was not
+// replayed.
 func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 	var gains, took []float64
 	var was, is float64
-	for i, u := range units {
-		if times[i] < 0 {
+	for _, u := range units {
+		if times[u] < 0 {
 			continue
 		}
 		ns := r.Units[u].Time()
-		was, is = was+float64(ns), is+float64(times[i])
-		took, gains = append(took, float64(ns)), append(gains, float64(ns-times[i]))
+		was, is = was+float64(ns), is+float64(times[u])
+		took, gains = append(took, float64(ns)), append(gains, float64(ns-times[u]))
 	}
 	if g.N = len(gains); g.N == 0 {
 		return g
@@ -184,25 +185,19 @@ func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 	times := c.times(change)
 	list := make([]Gained, len(c.face.r.Timeline.Devices))
 	for d := range list {
-		var units []int32
-		var took []int64
-		for i, u := range c.face.list {
-			if x := &c.face.r.Units[u]; int(x.Index) == d && (!main || int(x.Group) == c.face.r.Primary) {
-				units, took = append(units, u), append(took, times[i])
-			}
-		}
-		list[d] = gainedBy(c.face.r, units, took)
+		units := lists.Filter(c.face.list, func(u int32) bool {
+			x := &c.face.r.Units[u]
+			return int(x.Index) == d && (!main || int(x.Group) == c.face.r.Primary)
+		})
+		list[d] = gainedBy(c.face.r, units, times)
 	}
 	return list
 }
 
-// times returns how long the units of the list take with a change, in ns. A change without functions is replayed only
-// once.
+// times returns how long units take with a change, in ns, by unit; -1 for units that were not replayed. A change
+// without functions is replayed only once.
 func (c *Ceilings) times(change *stepgraph.Change) []int64 {
-	replay := func() []int64 {
-		of := c.face.replay(change)
-		return lists.Map(c.face.list, func(u int32) int64 { return of[u] })
-	}
+	replay := func() []int64 { return c.face.replay(change) }
 	if change.Work != nil || change.Call != nil || change.NoWait != nil {
 		return replay()
 	}
@@ -215,9 +210,9 @@ func (c *Ceilings) times(change *stepgraph.Change) []int64 {
 func (c *Ceilings) fit() (median float64, ok bool) {
 	times := c.times(&stepgraph.Change{Typical: true})
 	var off []float64
-	for i, u := range c.face.list {
-		if ns := c.face.r.Units[u].Time(); times[i] >= 0 && ns > 0 {
-			off = append(off, math.Abs(float64(times[i]-ns))/float64(ns))
+	for _, u := range c.face.list {
+		if ns := c.face.r.Units[u].Time(); times[u] >= 0 && ns > 0 {
+			off = append(off, math.Abs(float64(times[u]-ns))/float64(ns))
 		}
 	}
 	if len(off) == 0 {

@@ -279,8 +279,7 @@ func (in *Input) longest() string {
 func stepsOf(r *workunit.Result, s *workunit.Set, times []int64) *Steps {
 	g := &r.Groups[s.Group]
 	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.Group) == r.Primary}
-	took := lists.Map(s.Units, func(u int32) int64 { return times[u] })
-	got := gainedBy(r, s.Units, took)
+	got := gainedBy(r, s.Units, times)
 	if got.N == 0 {
 		return nil
 	}
