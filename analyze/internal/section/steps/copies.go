@@ -2,6 +2,7 @@ package steps
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -19,9 +20,8 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 	}
 	index := x.Units[s.Units[0]].Index
 	place := unitPlaces(in, s)
-	var groups []copySort
-	list := newParts(0) // here name is the group, and ns the bytes
-	rows := 0
+	type sums struct{ count, bytes []int64 } // by unit
+	sorts, rows := kit.NewTally[copySort, sums](), 0
 	device := x.Timeline.Devices[index]
 	members := x.Of[index].Walk()
 	for i := range device.Len() {
@@ -32,21 +32,20 @@ func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
 		if u == trace.None || place[u] == 0 {
 			continue
 		}
-		at := lists.Place[int32](&groups, copySortOf(in, device, i))
-		lists.At(&list.last, at)
-		list.add(at, place[u]-1, in.Trace.Copies.Bytes(device.Row(i)))
+		sum := sorts.At(copySortOf(in, device, i))
+		if sum.count == nil {
+			sum.count, sum.bytes = make([]int64, len(s.Units)), make([]int64, len(s.Units))
+		}
+		sum.count[place[u]-1]++
+		sum.bytes[place[u]-1] += in.Trace.Copies.Bytes(device.Row(i))
 		rows++
 	}
 	out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
-	order := lists.Indexes[int32](len(groups))
-	lists.Sort(order, func(a, b int32) int { return cmp.Compare(groups[a].name(), groups[b].name()) })
-	slot := slotsOf(order, len(groups))
-	w := &unitWork{names: len(groups), units: len(s.Units)}
-	count := w.samples(list, slot, len(groups), partCount)
-	moved := w.samples(list, slot, len(groups), partTime)
-	for i, g := range order {
-		l := kit.And(with, "direction", kit.Directions[groups[g].direction], "kind", kit.MemKinds[groups[g].memory])
-		s.summary(out, "memcpy.count_per_unit", l, count[i])
-		s.summary(out, "memcpy.bytes_per_unit", l, moved[i])
+	order := slices.Clone(sorts.Keys)
+	lists.Sort(order, func(a, b copySort) int { return cmp.Compare(a.name(), b.name()) })
+	for _, c := range order {
+		l := kit.And(with, "direction", kit.Directions[c.direction], "kind", kit.MemKinds[c.memory])
+		s.summary(out, "memcpy.count_per_unit", l, sorts.At(c).count)
+		s.summary(out, "memcpy.bytes_per_unit", l, sorts.At(c).bytes)
 	}
 }

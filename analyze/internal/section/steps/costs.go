@@ -23,7 +23,31 @@ type unitCost struct {
 	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
 }
 
+// unitNumber is a number of a unit: its metric, and its column in the table of units.
+type unitNumber struct {
+	metric, column string
+	of             func(c *unitCost) int64
+}
+
+var unitNumbers = []unitNumber{
+	{"unit.time", "duration", func(c *unitCost) int64 { return c.time }},
+	{"unit.gpu_busy", "busy", func(c *unitCost) int64 { return c.busy }},
+	{"unit.gpu_idle", "idle", func(c *unitCost) int64 { return c.idle }},
+	{"unit.launches", "launches", func(c *unitCost) int64 { return c.launches }},
+	{"unit.kernels", "kernels", func(c *unitCost) int64 { return c.kernels }},
+	{"unit.compute_time", "compute", func(c *unitCost) int64 { return c.compute }},
+	{"unit.exposed_comm_time", "exposed_comm", func(c *unitCost) int64 { return c.exposedComm }},
+	{"unit.exposed_copy_time", "exposed_copy", func(c *unitCost) int64 { return c.exposedCopy }},
+}
+
 type unitCosts []unitCost
+
+// fields are the columns of the table of units that the costs of some units, added up, fill.
+func (costs unitCosts) fields(units ...int32) []kit.Field {
+	return lists.Map(unitNumbers, func(n unitNumber) kit.Field {
+		return kit.Int(n.column, lists.Sum(units, func(u int32) int64 { return n.of(&costs[u]) }))
+	})
+}
 
 // of are the costs of one sort of the units of a set.
 func (costs unitCosts) of(s *unitSet, of func(c *unitCost) int64) []int64 {

@@ -28,7 +28,6 @@ func unitTable(in *kit.Input, out *kit.Output, costs unitCosts, k *kinds) {
 	}
 	t := unitRows(in, out, costs, list[:min(len(list), in.Options.DetailRows)])
 	if len(list) > in.Options.DetailRows {
-		t.TotalRows, t.Others = int64(len(list)), true
 		costs.others(t, list[in.Options.DetailRows:])
 	}
 	t.Attach()
@@ -37,7 +36,6 @@ func unitTable(in *kit.Input, out *kit.Output, costs unitCosts, k *kinds) {
 	t.File = ""
 	out.Note("The table lists " + strconv.Itoa(maxUnitRows) +
 		" units, evenly spaced within each kind; units.csv has more.")
-	t.TotalRows, t.Others = int64(len(list)), true
 	costs.others(t, rest)
 	t.Add()
 }
@@ -81,7 +79,7 @@ func unitRows(in *kit.Input, out *kit.Output, costs unitCosts, list []int32) *ki
 	x := in.Units
 	t := out.Table("units")
 	for _, i := range list {
-		u, c := &x.Units[i], &costs[i]
+		u := &x.Units[i]
 		pid, phase, batch, tokens := report.Null, report.Null, report.Null, report.Null
 		if u.Proc != trace.None {
 			pid = report.I(in.Trace.Procs[u.Proc].PID)
@@ -90,7 +88,7 @@ func unitRows(in *kit.Input, out *kit.Output, costs unitCosts, list []int32) *ki
 			g := &x.Groups[u.Group]
 			phase, batch, tokens = report.S(g.Phase), kit.Known(g.Batch), kit.Known(g.Tokens)
 		}
-		t.Row(append(c.fields(),
+		t.Row(append(costs.fields(i),
 			kit.Int("device_id", int64(u.Device)), kit.Put("pid", pid), kit.Put("phase", phase),
 			kit.Put("batch", batch), kit.Put("tokens", tokens), kit.Text("state", u.State.String()),
 			kit.Int("start", u.Start))...)
@@ -98,26 +96,10 @@ func unitRows(in *kit.Input, out *kit.Output, costs unitCosts, list []int32) *ki
 	return t
 }
 
-// others adds the others row of the units table: the sum of the costs of units that are not listed.
+// others ends the table of units with one row for those that it does not list.
 func (costs unitCosts) others(t *kit.Table, list []int32) {
-	var c unitCost
-	for _, i := range list {
-		x := &costs[i]
-		c.time, c.busy, c.idle = c.time+x.time, c.busy+x.busy, c.idle+x.idle
-		c.compute, c.exposedComm, c.exposedCopy = c.compute+x.compute, c.exposedComm+x.exposedComm,
-			c.exposedCopy+x.exposedCopy
-		c.launches, c.kernels = c.launches+x.launches, c.kernels+x.kernels
-	}
-	t.Partial(append(c.fields(), kit.Text("phase", "(others)"))...)
-}
-
-// fields are the columns of the units table that a unit's costs fill.
-func (c *unitCost) fields() []kit.Field {
-	return []kit.Field{
-		kit.Int("duration", c.time), kit.Int("busy", c.busy), kit.Int("idle", c.idle), kit.Int("compute", c.compute),
-		kit.Int("exposed_comm", c.exposedComm), kit.Int("exposed_copy", c.exposedCopy),
-		kit.Int("launches", c.launches), kit.Int("kernels", c.kernels),
-	}
+	t.TotalRows, t.Others = int64(t.Len()+len(list)), true
+	t.Partial(append(costs.fields(list...), kit.Text("phase", "(others)"))...)
 }
 
 const maxGroupRows = 100

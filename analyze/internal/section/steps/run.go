@@ -23,6 +23,21 @@ type unitRun struct {
 	rows    int       // of GPU work that belongs to units
 }
 
+// unitless says why there are no kept units, if so.
+func unitless(in *kit.Input, out *kit.Output) bool {
+	switch x := in.Units; {
+	case len(x.Timeline.Devices) == 0:
+		out.Status(report.Unavailable, in.NoWork())
+	case x.Kind == workunit.KindNone:
+		out.Status(report.NotApplicable, x.Why)
+	case x.Primary < 0:
+		out.Status(report.NotApplicable, "no complete unit of work starts in the window")
+	default:
+		return false
+	}
+	return true
+}
+
 // kinds are the kinds of unit of a capture with kept units.
 type kinds struct {
 	sets   []*unitSet

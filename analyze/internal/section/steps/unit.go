@@ -180,19 +180,10 @@ var Section = kit.Section{
 }
 
 func run(in *kit.Input, out *kit.Output) {
-	x := in.Units
-	switch {
-	case len(x.Timeline.Devices) == 0:
-		out.Status(report.Unavailable, in.NoWork())
-		return
-	case x.Kind == workunit.KindNone:
-		out.Status(report.NotApplicable, x.Why)
-		return
-	case x.Primary < 0:
-		out.Status(report.NotApplicable, "no complete unit of work starts in the window")
+	if unitless(in, out) {
 		return
 	}
-	sums := sumsOf(in)
+	x, sums := in.Units, sumsOf(in)
 	r := &unitRun{in: in, out: out, kinds: kindsOf(in), costs: sums.costs, rows: countRows(x)}
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.metrics()
@@ -270,16 +261,11 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 	emit := func(id string, l report.Labels, of func(c *unitCost) int64) {
 		s.summary(r.out, id, l, r.costs.of(s, of))
 	}
-	emit("unit.time", l, func(c *unitCost) int64 { return c.time })
-	emit("unit.gpu_busy", l, func(c *unitCost) int64 { return c.busy })
-	emit("unit.gpu_idle", l, func(c *unitCost) int64 { return c.idle })
-	if r.in.Trace.Has.KernelCorrelation || r.in.Trace.Kernels.Len() == 0 {
-		emit("unit.launches", l, func(c *unitCost) int64 { return c.launches })
+	for _, n := range unitNumbers {
+		if n.metric != "unit.launches" || r.in.Trace.Has.KernelCorrelation || r.in.Trace.Kernels.Len() == 0 {
+			emit(n.metric, l, n.of)
+		}
 	}
-	emit("unit.kernels", l, func(c *unitCost) int64 { return c.kernels })
-	emit("unit.compute_time", l, func(c *unitCost) int64 { return c.compute })
-	emit("unit.exposed_comm_time", l, func(c *unitCost) int64 { return c.exposedComm })
-	emit("unit.exposed_copy_time", l, func(c *unitCost) int64 { return c.exposedCopy })
 	if r.between {
 		emit("unit.between_kernels", l, func(c *unitCost) int64 { return c.betweenKernels })
 		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })

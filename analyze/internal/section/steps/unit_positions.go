@@ -157,19 +157,10 @@ func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *repor
 }
 
 func positions(in *kit.Input, out *kit.Output) {
-	x := in.Units
-	d := stepsOf(in)
-	switch {
-	case len(x.Timeline.Devices) == 0:
-		out.Status(report.Unavailable, in.NoWork())
-		return
-	case x.Kind == workunit.KindNone:
-		out.Status(report.NotApplicable, x.Why)
-		return
-	case d.main == nil:
-		out.Status(report.NotApplicable, "no complete unit of work starts in the window")
+	if unitless(in, out) {
 		return
 	}
+	d := stepsOf(in)
 	list, err := d.main.Positions()
 	if err != nil {
 		out.Status(report.Error, err.Error())
