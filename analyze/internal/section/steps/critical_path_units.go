@@ -32,10 +32,8 @@ func (r *pathRun) units(absent []absences) {
 	}
 	r.from(r.in.Timeline.Pieces())
 	emit(k.main)
-	for _, s := range k.sets {
-		if int(s.Group) == x.Primary {
-			emit(s, "device", strconv.Itoa(int(s.Device)))
-		}
+	for _, s := range k.devices {
+		emit(s, "device", strconv.Itoa(int(s.Device)))
 	}
 	if x.Kind == workunit.KindNVTX || len(x.Groups) > 1 {
 		for _, s := range k.phases {

@@ -11,7 +11,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
-	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
@@ -65,15 +64,9 @@ func (r *pathRun) whatIfs() {
 // notComputing is the mean time of a unit of the main kind in which no kernel computes, on the device where it is
 // longest. Changes that leave the work as it is gain no more.
 func (r *pathRun) notComputing() (most float64) {
-	units, costs := r.in.Units, sumsOf(r.in).costs
-	for d := range units.Timeline.Devices {
-		var n, ns int64
-		for i := range units.Units {
-			if u := &units.Units[i]; int(u.Index) == d && u.State == workunit.Kept && int(u.Group) == units.Primary {
-				n, ns = n+1, ns+costs[i].time-costs[i].compute
-			}
-		}
-		most = max(most, float64(ns)/float64(max(1, n)))
+	costs := sumsOf(r.in).costs
+	for _, s := range kindsOf(r.in).devices {
+		most = max(most, costs.mean(s, func(c *unitCost) int64 { return c.time - c.compute }))
 	}
 	return most
 }

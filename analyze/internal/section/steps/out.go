@@ -301,9 +301,8 @@ const maxPoints = 1200
 func (r *unitRun) chart() {
 	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds,
 		XTitle: "Step (run order, warm-up excluded)"}
-	main := lists.Filter(r.sets, func(u *unitSet) bool { return u.Group == r.main.Group })
-	for _, s := range main {
-		c.Series = append(c.Series, seriesOf(r.in.Units, s, max(1, maxPoints/len(main)))...)
+	for _, s := range r.devices {
+		c.Series = append(c.Series, seriesOf(r.in.Units, s, max(1, maxPoints/len(r.devices)))...)
 	}
 	r.out.Chart(c)
 }
@@ -373,8 +372,7 @@ func (r *unitRun) imbalance() {
 		return r.costs.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm })
 	}
 	byBusy := func(a, b *unitSet) int { return cmp.Compare(busy(a), busy(b)) }
-	main := lists.Filter(r.sets, func(s *unitSet) bool { return s.Group == r.main.Group })
-	low, high := slices.MinFunc(main, byBusy), slices.MaxFunc(main, byBusy)
+	low, high := slices.MinFunc(r.devices, byBusy), slices.MaxFunc(r.devices, byBusy)
 	if low == high || busy(low) <= 0 || busy(high) < unitImbalance*busy(low) {
 		return
 	}

@@ -40,10 +40,11 @@ func unitless(in *kit.Input, out *kit.Output) bool {
 
 // kinds are the kinds of unit of a capture with kept units.
 type kinds struct {
-	sets   []*unitSet
-	main   *unitSet   // the primary group on its slowest device
-	byTime []*unitSet // each group on its slowest device, those with most time first
-	phases []*unitSet // those of byTime that are the main kind of a phase, phases with most time first
+	sets    []*unitSet
+	devices []*unitSet // the primary group, on each device
+	main    *unitSet   // the same on its slowest device
+	byTime  []*unitSet // each group on its slowest device, those with most time first
+	phases  []*unitSet // those of byTime that are the main kind of a phase, phases with most time first
 }
 
 func kindsOf(in *kit.Input) kinds {
@@ -57,6 +58,7 @@ func kindsOf(in *kit.Input) kinds {
 		}
 	}
 	k.main = slowest[x.Primary]
+	k.devices = lists.Filter(k.sets, func(s *unitSet) bool { return s.Group == k.main.Group })
 	k.byTime = lists.Filter(slowest, func(s *unitSet) bool { return s != nil })
 	lists.Sort(k.byTime, func(a, b *unitSet) int {
 		return cmp.Compare(x.Groups[b.Group].Time, x.Groups[a.Group].Time)
@@ -67,7 +69,7 @@ func kindsOf(in *kit.Input) kinds {
 
 // elsewhere are the main kind of unit on its other devices, of which another report may compare one.
 func (k *kinds) elsewhere() []*unitSet {
-	return lists.Filter(k.sets, func(s *unitSet) bool { return s.Group == k.main.Group && s != k.main })
+	return lists.Filter(k.devices, func(s *unitSet) bool { return s != k.main })
 }
 
 // labelled is a set of units, the labels of its metrics, and how many of its kernels have metrics.

@@ -231,10 +231,8 @@ func (r *unitRun) metrics() {
 	x := r.in.Units
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")
 	list := []labelled{{set: r.main}}
-	for _, s := range r.sets {
-		if int(s.Group) == x.Primary {
-			list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.Device))), set: s})
-		}
+	for _, s := range r.devices {
+		list = append(list, labelled{labels: kit.Labels("device", strconv.Itoa(int(s.Device))), set: s})
 	}
 	if len(x.Groups) > 1 || x.Groups[0].Batch >= 0 || x.Kind == workunit.KindNVTX {
 		for _, s := range r.phases {
