@@ -49,30 +49,31 @@ func sayGrouped(r *report.Report) {
 // sumsToWhole reports whether a metric is kept for every device and process, because these sum to the whole.
 func sumsToWhole(id string) bool { return id == "kernel.total_time" || id == "kernel.count" }
 
-// leftOut are devices and processes without metrics of their own, by label and its value. Such metrics are never held:
-// thousands of devices have hundreds of thousands.
-type leftOut map[string]map[string]bool
+// leftOut are devices and processes with work or launches, by label: those first in order, which have metrics of their
+// own, and those left out. Metrics of the latter are never held: thousands of devices have hundreds of thousands.
+type leftOut map[string]chosen
+
+type chosen struct{ first, left map[string]bool } // by value of the label
 
 // has reports whether a metric belongs to one of them.
 func (x leftOut) has(m *report.Metric) bool {
-	for label, left := range x {
-		if left[m.Labels[label]] && !sumsToWhole(m.ID) {
+	for label, of := range x {
+		if of.left[m.Labels[label]] && !sumsToWhole(m.ID) {
 			return true
 		}
 	}
 	return false
 }
 
-// newLeftOut chooses them as limitMetrics does.
+// newLeftOut chooses the devices with the lowest numbers, and the processes with most kernel time, then most launches.
 func newLeftOut(in *Input) leftOut {
 	x := leftOut{}
 	if in.Timeline == nil {
 		return x
 	}
 	if list := in.Timeline.Devices; len(list) > MaxDeviceMetrics {
-		x["device"] = lists.Set(list[MaxDeviceMetrics:], func(d *timeline.Device) string {
-			return strconv.Itoa(int(d.ID))
-		})
+		id := func(d *timeline.Device) string { return strconv.Itoa(int(d.ID)) }
+		x["device"] = chosen{lists.Set(list[:MaxDeviceMetrics], id), lists.Set(list[MaxDeviceMetrics:], id)}
 	}
 	procs := in.Trace.Procs
 	if len(procs) <= MaxProcMetrics {
@@ -92,15 +93,11 @@ func newLeftOut(in *Input) leftOut {
 		return cmp.Or(cmp.Compare(ran.Procs[b].Total, ran.Procs[a].Total),
 			cmp.Compare(calls.Procs[b].Count, calls.Procs[a].Count))
 	})
-	left := map[string]bool{}
-	for i := len(order) - 1; i >= 0; i-- { // of two with one number the first counts
-		if pid := strconv.FormatInt(procs[order[i]].PID, 10); i >= MaxProcMetrics {
-			left[pid] = true
-		} else {
-			delete(left, pid)
-		}
-	}
-	x["pid"] = left
+	pid := func(p int32) string { return strconv.FormatInt(procs[p].PID, 10) }
+	n := min(len(order), MaxProcMetrics)
+	of := chosen{lists.Set(order[:n], pid), lists.Set(order[n:], pid)}
+	maps.DeleteFunc(of.left, func(pid string, _ bool) bool { return of.first[pid] }) // two with one number
+	x["pid"] = of
 	return x
 }
 
@@ -122,8 +119,8 @@ func runEach(in *Input, list []*Section) []*Output {
 	for _, out := range outs {
 		for _, f := range out.findings {
 			for _, ref := range f.Evidence {
-				for label, left := range in.left {
-					if left[ref.Labels[label]] {
+				for label, of := range in.left {
+					if of.left[ref.Labels[label]] {
 						quoted[ref.ID], kept = true, append(kept, ref.Labels)
 					}
 				}
@@ -131,8 +128,8 @@ func runEach(in *Input, list []*Section) []*Output {
 		}
 	}
 	for _, l := range kept {
-		for label, left := range in.left {
-			delete(left, l[label])
+		for label, of := range in.left {
+			delete(of.left, l[label])
 		}
 	}
 	parallel.Each(len(list), func(i int) {
@@ -143,52 +140,35 @@ func runEach(in *Input, list []*Section) []*Output {
 	return outs
 }
 
-// limitMetrics leaves out metrics of single devices and processes beyond the limits. It keeps the devices with the
-// lowest numbers, the processes with most kernel time, then most launches, and the subjects of findings.
-func limitMetrics(r *report.Report, left leftOut) {
+// limitMetrics leaves out metrics of single devices and processes beyond the limits. It keeps those first in order, others
+// as far as there is room, and the subjects of findings.
+func limitMetrics(r *report.Report, chosen leftOut) {
 	for _, limit := range []struct {
 		label, kept string
 		n           int
-		value       func(m *report.Metric, of *[2]float64)
-	}{
-		{"device", "with the lowest numbers", MaxDeviceMetrics, func(*report.Metric, *[2]float64) {}},
-		{"pid", "with most kernel time", MaxProcMetrics, func(m *report.Metric, of *[2]float64) {
-			switch {
-			case len(m.Labels) != 1 || m.Value == nil:
-			case m.ID == "kernel.total_time":
-				of[0] = *m.Value
-			case m.ID == "launch.count":
-				of[1] = *m.Value
-			}
-		}},
-	} {
-		of := NewTally[string, [2]float64]()
+	}{{"device", "with the lowest numbers", MaxDeviceMetrics}, {"pid", "with most kernel time", MaxProcMetrics}} {
+		var values []string
+		seen := map[string]bool{}
 		for i := range r.Metrics {
-			if v, ok := r.Metrics[i].Labels[limit.label]; ok {
-				limit.value(&r.Metrics[i], of.At(v))
+			if v, ok := r.Metrics[i].Labels[limit.label]; ok && !seen[v] {
+				values, seen[v] = append(values, v), true
 			}
 		}
-		all := len(of.Keys)
-		for v := range left[limit.label] {
-			if !of.Has(v) {
+		of := chosen[limit.label]
+		all := len(values)
+		for v := range of.left {
+			if !seen[v] {
 				all++
 			}
 		}
 		if all <= limit.n {
 			continue
 		}
-		order := lists.Indexes[int32](len(of.Keys))
-		lists.Sort(order, func(a, b int32) int {
-			x, y := of.Values[a], of.Values[b]
-			return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]))
-		})
-		if limit.label == "device" && len(order) > MaxDevices {
-			groupMetrics(r, limit.label, of.Keys, order[MaxDevices:])
+		lists.Lead(values, func(v string) bool { return of.first[v] })
+		if limit.label == "device" && len(values) > MaxDevices {
+			groupMetrics(r, limit.label, values[MaxDevices:])
 		}
-		keep := make(map[string]bool, limit.n)
-		for _, k := range order[:min(limit.n, len(order))] {
-			keep[of.Keys[k]] = true
-		}
+		keep := lists.Set(values[:min(limit.n, len(values))], func(v string) string { return v })
 		cited := func(evidence []report.MetricRef) {
 			for _, ref := range evidence {
 				keep[ref.Labels[limit.label]] = true
@@ -211,9 +191,9 @@ func limitMetrics(r *report.Report, left leftOut) {
 }
 
 // groupMetrics makes one metric of those that sum to the whole, of some values of a label.
-func groupMetrics(r *report.Report, label string, values []string, others []int32) {
-	other := lists.Set(others, func(k int32) string { return values[k] })
+func groupMetrics(r *report.Report, label string, values []string) {
 	sums := map[string]*report.Metric{}
+	other := lists.Set(values, func(v string) string { return v })
 	r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool {
 		if !other[m.Labels[label]] || len(m.Labels) != 1 || m.Value == nil || !sumsToWhole(m.ID) {
 			return false
