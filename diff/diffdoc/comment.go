@@ -1,8 +1,8 @@
 package diffdoc
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -51,7 +51,9 @@ type Provenance struct {
 // the folded parts; everything except the verdict. It is never cut inside a row or a folded part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
-	return fit(o.Limit, p.document(p.notesFolded(), everyNumber(c)), p.document(leftOut()),
+	first, folded := p.screen()
+	notes := doc.Fold("", "Notes", append(folded, obstructions(c)...)...)
+	return fit(o.Limit, p.document(first, []doc.Block{notes}, everyNumber(c)), p.document(first, leftOut()),
 		doc.Document{doc.P(symbols[c.Verdict], verdictWord(c.Verdict))})
 }
 
@@ -68,30 +70,18 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	return fit(o.Limit, d, doc.Document{doc.P(title.Spans)})
 }
 
-// fit renders the first of several ever shorter documents that fits, if need be with fewer rows in tables and lists. If
-// none fits, it returns the last one.
-func fit(limit int, pages ...doc.Document) string {
-	if limit <= 0 {
-		limit = commentLimit
-	}
-	text := ""
+// fit renders the first of several ever shorter documents that fits, if need be with fewer rows in every table and list,
+// so that the longest ones lose rows first. If none fits, it returns the last one.
+func fit(limit int, pages ...doc.Document) (text string) {
+	limit = cmp.Or(max(limit, 0), commentLimit)
 	for _, page := range pages {
-		if text = markdownText(cutRows(page, commentRows)); len(text) <= limit {
-			return text
-		}
-		if short, ok := fitRows(page, limit); ok {
-			return short
+		for rows := commentRows; rows >= leastRows; rows-- {
+			if text = markdownText(cutRows(page, rows)); len(text) <= limit {
+				return text
+			}
 		}
 	}
 	return text
-}
-
-// fitRows cuts every table and list to the same number of rows, the largest with which the page fits, so that the
-// longest ones lose rows first.
-func fitRows(page doc.Document, limit int) (string, bool) {
-	fits := func(rows int) bool { return len(markdownText(cutRows(page, rows))) <= limit }
-	most := leastRows - 1 + sort.Search(commentRows-leastRows, func(n int) bool { return !fits(leastRows + n) })
-	return markdownText(cutRows(page, most)), most >= leastRows
 }
 
 // leastRows is the smallest number of rows worth showing: a page that only fits with fewer drops its folded parts
@@ -142,22 +132,11 @@ type commentPage struct {
 }
 
 // document is the comment with the given parts between its header and its footer.
-func (p commentPage) document(parts ...[]doc.Block) doc.Document {
-	var d doc.Document
+func (p commentPage) document(parts ...[]doc.Block) (d doc.Document) {
 	d.Add(p.title())
-	first, _ := p.screen()
-	d.Add(first...)
-	for _, blocks := range parts {
-		d.Add(blocks...)
-	}
+	d.Add(slices.Concat(parts...)...)
 	d.Add(p.footer()...)
 	return d
-}
-
-// notesFolded is what the first screen has no room for, and what stands in the way of the verdict.
-func (p commentPage) notesFolded() []doc.Block {
-	_, blocks := p.screen()
-	return []doc.Block{doc.Fold("", "Notes", append(blocks, obstructions(p.c)...)...)}
 }
 
 // obstructions say what limits trust in the numbers or, if they mean nothing side by side, what is in the way.

@@ -1,6 +1,7 @@
 package diffdoc
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,15 +12,19 @@ import (
 )
 
 // CombinedComment returns several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for
-// each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does.
+// each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does. legs must not be empty.
 func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
 	lists.Sort(legs, func(a, b comparison.Leg) int {
 		return comparison.Rank(b.Comparison.Verdict) - comparison.Rank(a.Comparison.Verdict)
 	})
-	p := mergedPage{legs: legs, o: &o}
-	return fit(o.Limit, p.document(p.folded()), p.document(leftOut()),
-		doc.Document{p.title()}, doc.Document{doc.P(verdictWord(p.worst()))})
+	p, worst := commentPage{o: &o}, legs[0].Comparison.Verdict
+	title := p.heading(worst, doc.Spans(verdictWord(worst), " "+countedLegs(legs)))
+	page := func(parts []doc.Block) (d doc.Document) {
+		d.Add(slices.Concat([]doc.Block{title}, p.notes(), []doc.Block{legTable(legs)}, parts, []doc.Block{doc.P(p.provenance())})...)
+		return d
+	}
+	return fit(o.Limit, page(foldedLegs(legs)), page(leftOut()), doc.Document{title}, doc.Document{doc.P(verdictWord(worst))})
 }
 
 // Worst returns the comparison with the worst verdict, the first one if there are several. legs must not be empty.
@@ -29,51 +34,30 @@ func Worst(legs []comparison.Leg) *comparison.Comparison {
 	}).Comparison
 }
 
-type mergedPage struct {
-	legs []comparison.Leg
-	o    *CommentOptions
-}
-
-func (p mergedPage) worst() comparison.Verdict {
-	if len(p.legs) == 0 {
-		return comparison.Inconclusive
-	}
-	return p.legs[0].Comparison.Verdict
-}
-
-// title counts the legs by their verdicts, the worst first: "2 failed, 1 error of 7".
-func (p mergedPage) title() doc.Block {
+// countedLegs counts the legs by their verdicts, the worst first: "2 failed, 1 error of 7".
+func countedLegs(legs []comparison.Leg) string {
 	words := []verdictCount{{comparison.Fail, "failed"}, {comparison.Error, "error"},
 		{comparison.Inconclusive, "inconclusive"}, {comparison.Warn, "warned"}}
-	parts := tally(p.legs, words, func(l comparison.Leg) comparison.Verdict { return l.Comparison.Verdict })
-	if len(parts) == 0 {
-		parts = []string{"all passed"}
-	}
-	spans := doc.Spans(verdictWord(p.worst()), " "+strings.Join(parts, ", ")+" of "+unit.Int(len(p.legs)))
-	return commentPage{o: p.o}.heading(p.worst(), spans)
+	parts := tally(legs, words, func(l comparison.Leg) comparison.Verdict { return l.Comparison.Verdict })
+	return cmp.Or(strings.Join(parts, ", "), "all passed") + " of " + unit.Int(len(legs))
 }
 
-func (p mergedPage) document(parts []doc.Block) doc.Document {
-	var d doc.Document
-	d.Add(p.title())
-	d.Add(commentPage{o: p.o}.notes()...)
+// legTable has a row for each leg; the first is one of the worst.
+func legTable(legs []comparison.Leg) doc.Table {
 	t := doc.Table{ID: "legs", Columns: doc.Cols("Comparison", "Verdict", ">Change", ">Gates not passed", "Cause")}
-	for _, l := range p.legs {
+	for _, l := range legs {
 		c := l.Comparison
 		verdict := doc.Text(string(c.Verdict)).With(verdictTones[c.Verdict])
-		if c.Verdict == p.worst() && c.Verdict != comparison.Pass {
+		if c.Verdict == legs[0].Comparison.Verdict && c.Verdict != comparison.Pass {
 			verdict.Kind = doc.KindStrong
 		}
-		change := doc.Text(comparison.NoValue)
-		if size := c.Answer.Size(); c.Comparable && size != "" {
-			change = doc.Text(size)
+		change := comparison.NoValue
+		if c.Comparable {
+			change = cmp.Or(c.Answer.Size(), change)
 		}
 		t.Row(doc.Name(l.Name), verdict, change, unit.Int(len(noticedGates(c))), firstCause(c))
 	}
-	d.Add(t)
-	d.Add(parts...)
-	d.Add(doc.P(commentPage{o: p.o}.provenance()))
-	return d
+	return t
 }
 
 // firstCause is the largest cause in one line; if there is none, the first note.
@@ -87,13 +71,11 @@ func firstCause(c *comparison.Comparison) string {
 	return ""
 }
 
-// folded shows the primary numbers and the evidence of each leg.
-func (p mergedPage) folded() []doc.Block {
-	var list []doc.Block
-	for _, l := range p.legs {
+// foldedLegs shows the primary numbers and the evidence of each leg.
+func foldedLegs(legs []comparison.Leg) []doc.Block {
+	return lists.Map(legs, func(l comparison.Leg) doc.Block {
 		leg := commentPage{c: l.Comparison, o: &CommentOptions{}}
-		list = append(list, doc.Fold("", doc.Spans(doc.Name(l.Name), ": "+string(l.Comparison.Verdict)), slices.Concat(
-			obstructions(l.Comparison), everyNumber(l.Comparison), leg.footer())...))
-	}
-	return list
+		return doc.Fold("", doc.Spans(doc.Name(l.Name), ": "+string(l.Comparison.Verdict)), slices.Concat(
+			obstructions(l.Comparison), everyNumber(l.Comparison), leg.footer())...)
+	})
 }
