@@ -35,7 +35,7 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 	t := doc.Timeline{ID: "step", Unit: report.Nanoseconds, Length: max(s.Base, s.Head),
 		Title: "Mean of " + wording.Count(s.BaseUnits, "unit") + " and of " +
 			unit.Int(s.HeadUnits) + ", GPU " + strconv.FormatInt(s.Device, 10)}
-	short := shortNames(c)
+	shown := shownNames(c)
 	base := doc.Lane{Title: "base, " + unit.Format(s.Base, report.Nanoseconds), Rows: 1}
 	head := doc.Lane{Title: "head, " + unit.Format(s.Head, report.Nanoseconds), Rows: 1}
 	var joins doc.Lane
@@ -54,7 +54,7 @@ func stepFigure(c *comparison.Comparison) doc.Timeline {
 				kernel += hidden
 			}
 			if position != nil && kernel > 0 {
-				l.Marks = append(l.Marks, stepMark(&r, shownName(s, short, name), *position, start, kernel))
+				l.Marks = append(l.Marks, stepMark(&r, shown(name), *position, start, kernel))
 			}
 		}
 		add(&base, r.Name, r.BasePosition, r.BaseStart, r.BaseKernel, r.BaseHidden)
@@ -168,8 +168,7 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 	order := lists.Where(len(s.Rows), func(i int) bool { return s.Rows[i].Delta != 0 })
 	order = largestChanges(order, len(order), func(i int) float64 { return s.Rows[i].Delta })
 	left := order[min(len(order), most):]
-	short := shortNames(c)
-	named := func(n *int) doc.Span { return doc.Name(shownName(s, short, n)) }
+	shown := shownNames(c)
 	ns := func(v float64) string { return unit.Format(v, report.Nanoseconds) }
 	for _, i := range order[:min(len(order), most)] {
 		r := &s.Rows[i]
@@ -182,9 +181,9 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 		case comparison.RowFolded:
 			name = doc.Spans(wording.Count(r.Positions, "kernel") + " " + r.Category)
 		default:
-			name = doc.Spans(named(r.Name))
+			name = doc.Spans(doc.Name(shown(r.Name)))
 			if r.HeadName != nil {
-				name = append(name, doc.Text(" → "), named(r.HeadName))
+				name = append(name, doc.Text(" → "), doc.Name(shown(r.HeadName)))
 			}
 			if r.Kind != comparison.RowPaired {
 				name = append(name, doc.Text(" ("+r.Kind+")"))
@@ -204,8 +203,8 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 	return t
 }
 
-// shortNames maps full names of kernels to short ones, if they have one.
-func shortNames(c *comparison.Comparison) map[string]string {
+// shownNames looks up the names of the step as tables show them: short ones of kernels that have one.
+func shownNames(c *comparison.Comparison) func(n *int) string {
 	names := map[string]string{}
 	add := func(name, short *string) {
 		if name != nil && short != nil {
@@ -216,13 +215,7 @@ func shortNames(c *comparison.Comparison) map[string]string {
 		add(k.BaseName, k.BaseShort)
 		add(k.HeadName, k.HeadShort)
 	}
-	return names
-}
-
-// shownName is a name of the step as shown in tables.
-func shownName(s *comparison.Step, short map[string]string, n *int) string {
-	full := s.NameOf(n)
-	return cmp.Or(short[full], full)
+	return func(n *int) string { return cmp.Or(names[c.Step.NameOf(n)], c.Step.NameOf(n)) }
 }
 
 // pageRows bounds the positions that the page lists.
@@ -252,9 +245,9 @@ func flame(c *comparison.Comparison) doc.Chart {
 	depth, start, width := stacks.Places(boxes)
 	chart := doc.Chart{ID: "step-flame", Title: "The step by ranges and kernels: red is more, green is less", Kind: "flame",
 		Unit: report.Nanoseconds}
-	short := shortNames(c)
+	shown := shownNames(c)
 	for i, b := range boxes {
-		name := shownName(s, short, s.Tree[i].Name)
+		name := shown(s.Tree[i].Name)
 		if s.Tree[i].Name == nil {
 			name = b.Words()
 		}

@@ -316,10 +316,7 @@ func OperatorsMD(r *report.Report) doc.Document {
 }
 
 func summaryOf(what string, t doc.Table) (d doc.Document) {
-	d.Add(doc.H(1, t.ID, what+" Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(len(t.Rows))))
-	if len(t.Rows) > 0 {
-		d.Add(t)
-	}
+	d.Add(doc.H(1, t.ID, what+" Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(len(t.Rows))), t)
 	return d
 }
 

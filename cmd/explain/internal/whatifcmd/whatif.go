@@ -241,9 +241,7 @@ func page(r *analyze.WhatIfResult, asked bool) doc.Document {
 		d.Add(doc.Note{Kind: doc.Caution,
 			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: the capture lacks a part of what held steps back. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})
 	}
-	if p.Waits != "" {
-		d.Add(doc.P(p.Waits))
-	}
+	d.Add(doc.P(p.Waits))
 	if p.Unresolved > 0 {
 		d.Add(doc.P(wording.Count(p.Unresolved, "wait") + " of streams for events could not be resolved."))
 	}
