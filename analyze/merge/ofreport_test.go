@@ -26,7 +26,7 @@ func withKernels(c *Capture, top int, rows ...[]report.Cell) *Capture {
 		last := []report.Cell{report.S(others), report.I(0), report.I(0), report.F(0), report.Null, report.Null, report.Null, report.Null}
 		for _, row := range rows[top:] {
 			for i := 1; i <= 3; i++ {
-				last[i] = addCells(last[i], row[i])
+				last[i] = last[i].Plus(row[i])
 			}
 		}
 		t.Rows, t.Others = append(slices.Clone(rows[:top]), last), true

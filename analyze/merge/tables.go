@@ -138,7 +138,7 @@ func (f *tableFold) merge(r, x *rowFold) {
 	for i, rule := range f.rules {
 		switch rule.How {
 		case report.HowSum, report.HowMean:
-			r.cells[i] = addCells(r.cells[i], x.cells[i])
+			r.cells[i] = r.cells[i].Plus(x.cells[i])
 		case report.HowMax:
 			r.cells[i] = pick(r.cells[i], x.cells[i], 1)
 		case report.HowMin:
@@ -153,23 +153,6 @@ func (f *tableFold) merge(r, x *rowFold) {
 			}
 		}
 	}
-}
-
-func addCells(a, b report.Cell) report.Cell {
-	x, ok1 := a.Int()
-	y, ok2 := b.Int()
-	if ok1 && ok2 {
-		return report.I(x + y)
-	}
-	v, ok1 := a.Num()
-	w, ok2 := b.Num()
-	switch {
-	case ok1 && ok2:
-		return report.F(v + w)
-	case ok1:
-		return a
-	}
-	return b
 }
 
 func pick(a, b report.Cell, sign int) report.Cell {
@@ -329,7 +312,7 @@ func (f *tableFold) othersOf(rest [][]report.Cell) []report.Cell {
 			case n > 0 && f.cut > 0 && (last[i].IsNull() || cells[i].IsNull()):
 				last[i] = report.Null
 			default:
-				last[i] = addCells(last[i], cells[i])
+				last[i] = last[i].Plus(cells[i])
 			}
 		}
 	}

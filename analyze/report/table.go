@@ -185,6 +185,23 @@ func OrNull(text string) Cell {
 	return S(text)
 }
 
+// Plus is the sum of two numbers, an integer if both are; what is unknown adds nothing.
+func (c Cell) Plus(d Cell) Cell {
+	x, whole := c.Int()
+	y, too := d.Int()
+	switch {
+	case c.IsNull():
+		return d
+	case d.IsNull():
+		return c
+	case whole && too:
+		return I(x + y)
+	}
+	a, _ := c.Num()
+	b, _ := d.Num()
+	return F(a + b)
+}
+
 // IsNull reports whether the value is unknown.
 func (c Cell) IsNull() bool { return c.p == nil }
 

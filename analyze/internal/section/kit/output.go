@@ -270,32 +270,13 @@ func (t *Table) AddOthers(left [][]report.Cell, sum ...string) {
 			}
 		case report.Int, report.Float:
 			if slices.Contains(sum, c.ID) {
-				row[j] = addUp(left, j)
+				for _, r := range left {
+					row[j] = row[j].Plus(r[j])
+				}
 			}
 		}
 	}
 	t.Rows, t.Others = append(t.Rows, row), true
-}
-
-// addUp is null if no row knows the value.
-func addUp(rows [][]report.Cell, column int) (sum report.Cell) {
-	for _, r := range rows {
-		c := r[column]
-		x, whole := sum.Int()
-		y, too := c.Int()
-		switch {
-		case c.IsNull():
-		case sum.IsNull():
-			sum = c
-		case whole && too:
-			sum = report.I(x + y)
-		default:
-			a, _ := sum.Num()
-			b, _ := c.Num()
-			sum = report.F(a + b)
-		}
-	}
-	return sum
 }
 
 // Add puts the table into the report.
