@@ -58,6 +58,10 @@ func TestLists(t *testing.T) {
 	if got := Set(words, size); !maps.Equal(got, map[int]bool{1: true, 2: true, 3: true}) {
 		t.Errorf("set %v", got)
 	}
+	ordered := []string{"x", "b", "y", "a", "b2"}
+	if InOrder(ordered, []string{"a", "b"}, func(s string) string { return s[:1] }); !slices.Equal(ordered, []string{"a", "b", "b2", "x", "y"}) {
+		t.Errorf("in order %q", ordered)
+	}
 	groups := Groups([]string{"ef", "a", "bcd", "gh", "i"}, size)
 	if got := Map(groups, func(g []string) string { return strings.Join(g, "+") }); !slices.Equal(got,
 		[]string{"ef+gh", "a+i", "bcd"}) {

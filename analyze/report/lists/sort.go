@@ -2,6 +2,7 @@ package lists
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 )
 
@@ -16,15 +17,18 @@ func Falling[T any](list []T, size func(T) float64) {
 	Sort(list, func(a, b T) int { return cmp.Compare(size(b), size(a)) })
 }
 
+// InOrder sorts a list by the places of its keys in an order; what has none comes last.
+func InOrder[T any, K comparable](list []T, order []K, key func(T) K) {
+	place := func(item T) int {
+		if at := slices.Index(order, key(item)); at >= 0 {
+			return at
+		}
+		return len(order)
+	}
+	Sort(list, func(a, b T) int { return place(a) - place(b) })
+}
+
 // Lead puts the items of which is holds before the others, and leaves the order among them as it was.
 func Lead[T any](list []T, is func(T) bool) {
-	Sort(list, func(a, b T) int {
-		switch first := is(a); {
-		case first == is(b):
-			return 0
-		case first:
-			return -1
-		}
-		return 1
-	})
+	InOrder(list, []bool{true}, is)
 }

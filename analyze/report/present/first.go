@@ -2,7 +2,6 @@ package present
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -250,9 +249,7 @@ func partOf(s *report.Section) string {
 // the first of each group open under its title, the others folded. Sections from files besides a trace are all folded.
 func (l layout) inParts() (list []doc.Block) {
 	shown := lists.Filter(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture })
-	lists.Sort(shown, func(a, b *report.Section) int {
-		return cmp.Compare(slices.Index(contents, partOf(a)), slices.Index(contents, partOf(b)))
-	})
+	lists.InOrder(shown, contents, partOf)
 	for _, same := range lists.Groups(shown, func(s *report.Section) string { return s.Group }) {
 		first := same[0]
 		if partOf(first) == groupEvidence && !l.v.EvidenceOnly() {

@@ -235,14 +235,8 @@ var weighty = []string{"mixed_gpus", "log_other_run", "mixed_environment", "time
 
 // byWeight returns the warnings of the report, the weightiest first.
 func (v *View) byWeight() []report.Warning {
-	weight := func(w report.Warning) int {
-		if i := slices.Index(weighty, w.Code); i >= 0 {
-			return i
-		}
-		return len(weighty)
-	}
 	list := slices.Clone(v.Warnings)
-	lists.Sort(list, func(a, b report.Warning) int { return weight(a) - weight(b) })
+	lists.InOrder(list, weighty, func(w report.Warning) string { return w.Code })
 	return list
 }
 

@@ -249,7 +249,7 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 	r.Findings, r.Remarks = rankFindings(x.in.Step(), list)
 	limitMetrics(r, x.in.left)
 	sayGrouped(r)
-	rankWarnings(r.Warnings)
+	lists.InOrder(r.Warnings, worstFirst, func(w report.Warning) string { return w.Code })
 	adviseOnce(r.Findings)
 	return attachments
 }

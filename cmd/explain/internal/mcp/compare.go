@@ -274,9 +274,7 @@ func calls(c *comparison.Comparison) []change {
 func gates(c *comparison.Comparison) []change {
 	worst := []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn, comparison.Error, comparison.Pass}
 	list := slices.Clone(c.Gates)
-	lists.Sort(list, func(a, b comparison.Gate) int {
-		return slices.Index(worst, a.Verdict) - slices.Index(worst, b.Verdict)
-	})
+	lists.InOrder(list, worst, func(g comparison.Gate) comparison.Verdict { return g.Verdict })
 	return lists.Map(list, func(g comparison.Gate) change {
 		return change{Key: plain(report.MetricKey(g.Metric, g.Labels)), Rule: plain(g.Rule), Verdict: string(g.Verdict),
 			Base: short(g.Base), Head: short(g.Head), Ratio: short(g.Ratio), Class: string(g.Class), Text: plain(g.Reason)}
