@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -51,10 +52,7 @@ func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 	}}
 	s.verdict(c.Verdict, OneLine(c))
 	for _, g := range c.Gates {
-		name := g.Metric
-		if len(g.Labels) > 0 {
-			name += "{" + g.Labels.String() + "}"
-		}
+		name := report.MetricKey(g.Metric, g.Labels)
 		if g.Threshold != "" {
 			name += " " + g.Threshold
 		}

@@ -396,11 +396,7 @@ func judgedAlone(c *comparison.Comparison) string {
 	if len(names) == 0 {
 		return ""
 	}
-	text := " Judged on the head alone: " + strings.Join(names[:min(len(names), maxJudged)], ", ")
-	if n := len(names) - maxJudged; n > 0 {
-		text += " and " + unit.Int(n) + " more"
-	}
-	return text + "."
+	return " Judged on the head alone: " + wording.Some(names[:min(len(names), maxJudged)], len(names)) + "."
 }
 
 // gatesText counts the results of the gates.

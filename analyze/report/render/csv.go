@@ -73,20 +73,19 @@ func csvValue(c report.Cell, k report.Kind, exp10 int) string {
 	if v, ok := c.Bool(); ok {
 		return strconv.FormatBool(v)
 	}
-	v, ok := c.Str()
-	if !ok {
-		return ""
+	v, _ := c.Str()
+	if k == report.Name {
+		return CSVName(v)
 	}
-	text := Visible(v)
-	if k == report.Name && formula(v) {
-		return "'" + text
-	}
-	return text
+	return Visible(v)
 }
 
-// formula reports whether a spreadsheet might evaluate a field that starts like s, or a CI log might take its line for
-// a command. The last four characters are the fullwidth forms of the first.
-func formula(s string) bool {
+// CSVName is a field for text out of a capture: behind an apostrophe if a spreadsheet might evaluate it, or a CI log
+// might take its line for a command. The last four characters are the fullwidth forms of the first.
+func CSVName(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
-	return strings.HasPrefix(s, "::") || size > 0 && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)
+	if strings.HasPrefix(s, "::") || size > 0 && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return "'" + Visible(s)
+	}
+	return Visible(s)
 }

@@ -137,3 +137,11 @@ func FuzzCSV(f *testing.F) {
 	}
 	f.Fuzz(checkCSV)
 }
+
+func TestNamesAreNoFormulas(t *testing.T) {
+	for text, want := range map[string]string{"=1+1": "'=1+1", "@SUM": "'@SUM", "-x": "'-x", "kernel=a": "kernel=a", "": "", "::error": "'::error", "＝1": "'＝1"} {
+		if got := render.CSVName(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

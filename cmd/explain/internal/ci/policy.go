@@ -321,11 +321,8 @@ func testedRules(p *policy.Policy, c *comparison.Comparison) (out *cmdenv.Lines,
 // gateName returns the name of the number that a gate judges; kernels have their name in the tables.
 func gateName(c *comparison.Comparison, g *comparison.Gate) string {
 	kernel, ok := g.Labels["kernel"]
-	switch {
-	case len(g.Labels) == 0:
-		return g.Metric
-	case !ok:
-		return g.Metric + "{" + g.Labels.String() + "}"
+	if !ok {
+		return report.MetricKey(g.Metric, g.Labels)
 	}
 	for _, k := range c.Kernels {
 		if k.HeadName != nil && *k.HeadName == kernel && k.HeadShort != nil {

@@ -50,14 +50,6 @@ func TestExitCodeOfACheck(t *testing.T) {
 	}
 }
 
-func TestCellsAreNoFormulas(t *testing.T) {
-	for text, want := range map[string]string{"=1+1": "'=1+1", "@SUM": "'@SUM", "-x": "'-x", "kernel=a": "kernel=a", "": ""} {
-		if got := cell(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 // A history that is not there yet is a note, and no error: the first night has none.
 func TestHistoryThatIsNotThere(t *testing.T) {
 	f := Flags{Store: filepath.Join(t.TempDir(), "history.db")}

@@ -237,20 +237,11 @@ func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, f
 		}
 		return c.Write([]string{p.Repository, p.Branch, p.Commit, p.Time.Format("2006-01-02T15:04:05Z"), p.Workload, p.Epoch,
 			p.Capture, p.Metric,
-			cell(p.Labels.String()), cell(p.Kind), p.Unit, number(p.Value), commit, pinned})
+			render.CSVName(p.Labels.String()), render.CSVName(p.Kind), p.Unit, number(p.Value), commit, pinned})
 	})
 	c.Flush()
 	if err = cmp.Or(err, c.Error()); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	return nil
-}
-
-// cell prevents a spreadsheet from reading text of a capture as a formula.
-func cell(s string) string {
-	s = render.Visible(s)
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
 }
