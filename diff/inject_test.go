@@ -77,7 +77,7 @@ func TestInjectedCommonMode(t *testing.T) {
 	within(t, "change of the unit", c.Attribution.TotalDelta, 25_240)
 	says(t, c, "all kernels slower, by 4.0 %", "clocks")
 	says(t, c, "3 captures a side would settle it: explain capture --pair --until-decided 'BASE COMMAND' 'HEAD COMMAND'")
-	if text := diffdoc.Comment(c, diffdoc.CommentOptions{}); !strings.Contains(text, "--until-decided") {
+	if text := diffdoc.Comment(c, diffdoc.CommentOptions{}, 60_000); !strings.Contains(text, "--until-decided") {
 		t.Errorf("the comment does not say what would tell:\n%s", text)
 	}
 	if v := primaryRow(t, c, "unit.time.p50"); v.Class == comparison.Regressed || v.Class == comparison.Same {

@@ -241,7 +241,7 @@ func TestInjectedIntoARealCapture(t *testing.T) {
 // The comment of a real pair stays below 10 KiB, and what is not folded below 2: it begins with the verdict and its cause.
 func TestTheCommentOfARealPairIsShort(t *testing.T) {
 	get := realReports(t)
-	text := diffdoc.Comment(diffOf(t, get("nsysai_mfu_2gpu_before"), get("nsysai_mfu_2gpu_after"), diff.Options{}), diffdoc.CommentOptions{})
+	text := diffdoc.Comment(diffOf(t, get("nsysai_mfu_2gpu_before"), get("nsysai_mfu_2gpu_after"), diff.Options{}), diffdoc.CommentOptions{}, 60_000)
 	first, _, _ := strings.Cut(text, "<details>")
 	if len(text) > 10<<10 || len(first) > 2<<10 || !strings.HasPrefix(text, "### ❌ **FAIL** +13.8 %") {
 		t.Errorf("%d bytes, %d of them before the folded parts: %s", len(text), len(first), text[:min(len(text), 100)])

@@ -73,7 +73,7 @@ func TestSuggestedWaiversWork(t *testing.T) {
 		if c.Verdict != comparison.Fail {
 			continue
 		}
-		comment := diffdoc.Comment(c, diffdoc.CommentOptions{Today: difftest.Day("2026-06-01"), Provenance: diffdoc.Provenance{Policy: ".github/explain.yml"}})
+		comment := diffdoc.Comment(c, diffdoc.CommentOptions{Today: difftest.Day("2026-06-01"), Provenance: diffdoc.Provenance{Policy: ".github/explain.yml"}}, 60_000)
 		found := suggested.FindAllStringSubmatch(comment, -1)
 		if len(found) == 0 {
 			continue

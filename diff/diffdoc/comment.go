@@ -1,7 +1,6 @@
 package diffdoc
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 // CommentOptions are the options of [Comment]. Strings may hold anything: text that is not explain's own is escaped
 // like the names of a capture.
 type CommentOptions struct {
-	Limit int    // size of the markdown in bytes, which is never less than in characters; 0 means 60,000
 	Title string // names this comment if a pull request has several; may be empty
 	// facts to know before reading the numbers: a first run, another policy at the base, …
 	Notes      [][]doc.Span
@@ -45,20 +43,20 @@ type Provenance struct {
 	Artifact         string // artifact with the whole report
 }
 
-// Comment returns a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict,
-// counts, cause, the judged numbers and what to do next, and the rest folded as on the comparison's page. Tables have at
-// most commentRows rows, and the number of others in their place. If it does not fit, it drops in this order: more rows;
-// the folded parts; everything except the verdict. It is never cut inside a row or a folded part.
-func Comment(c *comparison.Comparison, o CommentOptions) string {
+// Comment returns a comparison as GitHub-flavoured markdown of at most limit bytes: a first screen with verdict,
+// counts, cause, the judged numbers and what to do next, and the rest folded as on the comparison's page. Tables have
+// at most commentRows rows, and the number of others in their place. If it does not fit, it drops in this order: more
+// rows; the folded parts; everything except the verdict. It is never cut inside a row or a folded part.
+func Comment(c *comparison.Comparison, o CommentOptions, limit int) string {
 	p := commentPage{c: c, o: &o}
 	first, folded := p.screen()
 	notes := doc.Fold("", "Notes", append(folded, obstructions(c)...)...)
-	return fit(o.Limit, p.document(first, []doc.Block{notes}, everyNumber(c)), p.document(first, leftOut()),
+	return fit(limit, p.document(first, []doc.Block{notes}, everyNumber(c)), p.document(first, leftOut()),
 		doc.Document{doc.P(symbols[c.Verdict], verdictWord(c.Verdict))})
 }
 
-// ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
-func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
+// ErrorComment says in at most limit bytes that nothing was judged, and why: text may hold anything.
+func ErrorComment(v comparison.Verdict, text string, o CommentOptions, limit int) string {
 	o.Provenance.PageURL = "" // there is no page, because no comparison was made
 	p := commentPage{o: &o}
 	title := p.heading(v, doc.Spans(verdictWord(v), " nothing was judged"))
@@ -67,13 +65,12 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 		d.Add(doc.P("Measuring failed: ", doc.Link("log of the job "+f.FailedJob, f.FailedURL), "."))
 	}
 	d.Add(doc.P(clipTo(text, causeText)), doc.P(p.provenance()))
-	return fit(o.Limit, d, doc.Document{doc.P(title.Spans)})
+	return fit(limit, d, doc.Document{doc.P(title.Spans)})
 }
 
-// fit renders the first of several ever shorter documents that fits, if need be with fewer rows in every table and list,
-// so that the longest ones lose rows first. If none fits, it returns the last one.
+// fit renders the first of several ever shorter documents that fits, if need be with fewer rows in every table and
+// list, so that the longest ones lose rows first. If none fits, it returns the last one.
 func fit(limit int, pages ...doc.Document) (text string) {
-	limit = cmp.Or(max(limit, 0), commentLimit)
 	for _, page := range pages {
 		for rows := commentRows; rows >= leastRows; rows-- {
 			if text = markdownText(cutRows(page, rows)); len(text) <= limit {
@@ -154,11 +151,10 @@ func leftOut() []doc.Block {
 
 // Bounds of a comment.
 const (
-	commentLimit  = 60_000 // bytes; GitHub allows 65,536 characters, of which the rest is for a hidden marker
-	commentLevel  = 3      // of its title; the parts are one level below
-	causeText     = 700    // characters of the cause
-	commentRows   = 12     // most rows of a table
-	commentLabels = 10     // that accepted a failure
+	commentLevel  = 3   // of its title; the parts are one level below
+	causeText     = 700 // characters of the cause
+	commentRows   = 12  // most rows of a table
+	commentLabels = 10  // that accepted a failure
 )
 
 var symbols = map[comparison.Verdict]string{comparison.Pass: "✅ ", comparison.Warn: "⚠ ", comparison.Inconclusive: "❔ ",

@@ -52,16 +52,16 @@ func TestComment(t *testing.T) {
 		{Rule: "step", Ceiling: "20%", Expires: "2026-12-31", Issue: "#412", Reason: "fp8 rollout", Status: "applied", Gates: 1},
 		{Rule: "kernels", Match: "gemm*", Expires: "2026-12-31", Reason: "@org/team knows", Status: "unused"},
 	}
-	golden(t, "accepted.comment.md", []byte(diffdoc.Comment(accepted, diffdoc.CommentOptions{})))
-	golden(t, "regression.comment.md", []byte(diffdoc.Comment(difftest.Regression(), surroundings())))
-	golden(t, "different.comment.md", []byte(diffdoc.Comment(difftest.Different(), diffdoc.CommentOptions{})))
+	golden(t, "accepted.comment.md", []byte(diffdoc.Comment(accepted, diffdoc.CommentOptions{}, commentLimit)))
+	golden(t, "regression.comment.md", []byte(diffdoc.Comment(difftest.Regression(), surroundings(), commentLimit)))
+	golden(t, "different.comment.md", []byte(diffdoc.Comment(difftest.Different(), diffdoc.CommentOptions{}, commentLimit)))
 }
 
 // The command that repeats a comparison is pasted into a shell: long paths stay whole.
 func TestReproduceIsNotCut(t *testing.T) {
 	o := surroundings()
 	o.Reproduce = "explain gate --base /data/" + strings.Repeat("nightly/", 20) + "base.sqlite --head head.sqlite"
-	if text := diffdoc.Comment(difftest.Regression(), o); !strings.Contains(text, "To reproduce: `"+o.Reproduce+"`") {
+	if text := diffdoc.Comment(difftest.Regression(), o, commentLimit); !strings.Contains(text, "To reproduce: `"+o.Reproduce+"`") {
 		t.Errorf("%s", text)
 	}
 }
@@ -73,7 +73,7 @@ func TestCombinedComment(t *testing.T) {
 	calm.Counts.GatesChecked = 0
 	calm.Fill()
 	legs := []comparison.Leg{{Name: "a100", Comparison: calm}, {Name: "h100 | `x`", Comparison: difftest.Regression()}, {Name: "b200", Comparison: difftest.Different()}}
-	golden(t, "combined.comment.md", []byte(diffdoc.CombinedComment(legs, surroundings())))
+	golden(t, "combined.comment.md", []byte(diffdoc.CombinedComment(legs, surroundings(), commentLimit)))
 	if v := diffdoc.Worst(legs).Verdict; v != comparison.Fail {
 		t.Errorf("together: %s", v)
 	}
@@ -83,8 +83,7 @@ func TestCombinedComment(t *testing.T) {
 	}
 	for _, limit := range []int{30, 300, 1500, 9000, commentLimit} {
 		o := surroundings()
-		o.Limit = limit
-		page := diffdoc.CombinedComment(many, o)
+		page := diffdoc.CombinedComment(many, o, limit)
 		if len(page) > limit || !strings.Contains(page, "FAIL") {
 			t.Errorf("limit %d: %d bytes", limit, len(page))
 		}
@@ -113,8 +112,7 @@ func TestCommentFits(t *testing.T) {
 	stages := map[string]bool{}
 	for _, limit := range []int{20, 60, 150, 400, 1000, 2500, 5000, 7000, 9000, 12_000, 30_000, commentLimit, 120_000, summaryLimit} {
 		o := surroundings()
-		o.Limit = limit
-		page := diffdoc.Comment(c, o)
+		page := diffdoc.Comment(c, o, limit)
 		if len(page) > limit {
 			t.Errorf("limit %d: %d bytes", limit, len(page))
 		}
@@ -149,7 +147,7 @@ func TestCommentFits(t *testing.T) {
 			stages["headline"] = true
 		}
 	}
-	if page := diffdoc.Comment(difftest.Regression(), surroundings()); !strings.Contains(page, "<summary>Every metric") || strings.Contains(page, " left out") {
+	if page := diffdoc.Comment(difftest.Regression(), surroundings(), commentLimit); !strings.Contains(page, "<summary>Every metric") || strings.Contains(page, " left out") {
 		t.Errorf("a comment that fits is not whole:\n%s", page)
 	}
 	for _, s := range []string{"cut", "unfolded", "headline"} {
@@ -190,8 +188,7 @@ func TestHostileNamesStayNamesInTheComment(t *testing.T) {
 	c := hostile()
 	for _, n := range hostileOptions() {
 		for _, limit := range longtest.Some([]int{summaryLimit, 20_000, commentLimit, 8000, 3000, 700}, 3) {
-			n.Limit = limit
-			page := diffdoc.Comment(c, n)
+			page := diffdoc.Comment(c, n, limit)
 			if len(page) > limit {
 				t.Errorf("%d bytes, limit %d", len(page), limit)
 			}
@@ -293,7 +290,7 @@ func TestACommentTrustsNoText(t *testing.T) {
 			c.Comparable = comparable
 			for _, limit := range longtest.Some([]int{summaryLimit, commentLimit, 2000}, 2) {
 				for _, page := range []string{
-					diffdoc.Comment(c, diffdoc.CommentOptions{Limit: limit}), diffdoc.CombinedComment([]comparison.Leg{{Name: name, Comparison: c}, {Comparison: c}}, diffdoc.CommentOptions{Limit: limit}),
+					diffdoc.Comment(c, diffdoc.CommentOptions{}, limit), diffdoc.CombinedComment([]comparison.Leg{{Name: name, Comparison: c}, {Comparison: c}}, diffdoc.CommentOptions{}, limit),
 				} {
 					if len(page) > limit {
 						t.Errorf("%.20q: %d bytes, limit %d", name, len(page), limit)
@@ -347,7 +344,7 @@ func firstScreen(page string) (screen string, words int) {
 // TestTheFirstScreen has at most 120 words, whatever was compared, with everything that a reader needs to decide: symbol, verdict,
 // change and unit in its first line, causes, the failed gate as the first row, what to do.
 func TestTheFirstScreen(t *testing.T) {
-	page := diffdoc.Comment(difftest.Regression(), surroundings())
+	page := diffdoc.Comment(difftest.Regression(), surroundings(), commentLimit)
 	screen, _ := firstScreen(page)
 	for _, want := range []string{"### ❌ `h100-decode`: **FAIL** +15.0 % slower, 10 → 11.5 ms per decode step, batch 32, median\n", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize",
 		"| --- |\n| `step` `unit.time.p50` | 10 ms | 11.5 ms | +15.0 % | 3 % and 10 µs |", "the label `perf:accept`", "- {rule: [step, mean], ceiling: 15%, expires: YYYY-MM-DD, reason: say why}", "explain gate --base base.json --head head.json"} {
@@ -385,7 +382,7 @@ func TestTheFirstScreen(t *testing.T) {
 		for range 3 {
 			o.Notes = append(o.Notes, []doc.Span{doc.Text(wordy)})
 		}
-		if screen, n := firstScreen(diffdoc.Comment(c, o)); n > 120 || !strings.Contains(screen, "**FAIL** +15.0 %") || !strings.Contains(screen, "`unit.time.p50`") {
+		if screen, n := firstScreen(diffdoc.Comment(c, o, commentLimit)); n > 120 || !strings.Contains(screen, "**FAIL** +15.0 %") || !strings.Contains(screen, "`unit.time.p50`") {
 			t.Errorf("%s: %d words:\n%s", name, n, screen)
 		}
 	}
@@ -397,22 +394,22 @@ func TestTheFirstScreen(t *testing.T) {
 	}
 	direct := surroundings()
 	direct.Provenance.PageURL = "https://github.com/o/r/actions/runs/9/artifacts/5"
-	if page := diffdoc.Comment(difftest.Regression(), direct); !strings.Contains(page, "[diff.html]("+direct.Provenance.PageURL+")") {
+	if page := diffdoc.Comment(difftest.Regression(), direct, commentLimit); !strings.Contains(page, "[diff.html]("+direct.Provenance.PageURL+")") {
 		t.Errorf("no link to the artifact in\n%s", page)
 	}
-	if page := diffdoc.ErrorComment(comparison.Error, "no capture", surroundings()); strings.Contains(page, "diff.html") {
+	if page := diffdoc.ErrorComment(comparison.Error, "no capture", surroundings(), commentLimit); strings.Contains(page, "diff.html") {
 		t.Errorf("a link to a comparison that was not made:\n%s", page)
 	}
 	failed := surroundings()
 	failed.Provenance.FailedJob, failed.Provenance.FailedURL = "measure", "https://github.com/o/r/actions/runs/8/job/3"
-	if page := diffdoc.ErrorComment(comparison.Error, "no capture", failed); !strings.Contains(page, "Measuring failed: [log of the job measure](https://github.com/o/r/actions/runs/8/job/3).") {
+	if page := diffdoc.ErrorComment(comparison.Error, "no capture", failed, commentLimit); !strings.Contains(page, "Measuring failed: [log of the job measure](https://github.com/o/r/actions/runs/8/job/3).") {
 		t.Errorf("no link to the log:\n%s", page)
 	}
 }
 
 // TestATypicalCommentIsShort: a reader scrolls past a page.
 func TestATypicalCommentIsShort(t *testing.T) {
-	if n := len(diffdoc.Comment(difftest.Regression(), surroundings())); n > 8000 {
+	if n := len(diffdoc.Comment(difftest.Regression(), surroundings(), commentLimit)); n > 8000 {
 		t.Errorf("%d bytes", n)
 	}
 }
@@ -447,7 +444,7 @@ func TestTheTitleIsTheFirstGate(t *testing.T) {
 		}
 	}
 	row, _ := c.Headline()
-	_, table, _ := strings.Cut(diffdoc.Comment(c, surroundings()), "| --- | --: | --: | --: | --- |\n")
+	_, table, _ := strings.Cut(diffdoc.Comment(c, surroundings(), commentLimit), "| --- | --: | --: | --: | --- |\n")
 	first, _, _ := strings.Cut(table, "\n")
 	if row == nil || row.Metric != "unit.time.mean" || !strings.Contains(first, "`unit.time.mean`") {
 		t.Errorf("the title is of %v, the first gate %q", row, first)

@@ -11,9 +11,9 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// CombinedComment returns several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for
+// CombinedComment returns several comparisons in one comment of at most limit bytes: the worst verdict, a row for
 // each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does. legs must not be empty.
-func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
+func CombinedComment(legs []comparison.Leg, o CommentOptions, limit int) string {
 	legs = slices.Clone(legs)
 	lists.Sort(legs, func(a, b comparison.Leg) int {
 		return comparison.Rank(b.Comparison.Verdict) - comparison.Rank(a.Comparison.Verdict)
@@ -24,7 +24,7 @@ func CombinedComment(legs []comparison.Leg, o CommentOptions) string {
 		d.Add(slices.Concat([]doc.Block{title}, p.notes(), []doc.Block{legTable(legs)}, parts, []doc.Block{doc.P(p.provenance())})...)
 		return d
 	}
-	return fit(o.Limit, page(foldedLegs(legs)), page(leftOut()), doc.Document{title}, doc.Document{doc.P(verdictWord(worst))})
+	return fit(limit, page(foldedLegs(legs)), page(leftOut()), doc.Document{title}, doc.Document{doc.P(verdictWord(worst))})
 }
 
 // Worst returns the comparison with the worst verdict, the first one if there are several. legs must not be empty.

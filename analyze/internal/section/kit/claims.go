@@ -19,7 +19,7 @@ func dedupeLatencies(r *report.Report) {
 		if !ClientMetrics[m.ID] {
 			return false
 		}
-		key := metricKey(m.ID, m.Labels)
+		key := report.MetricKey(m.ID, m.Labels)
 		told := seen[key]
 		if seen[key] = true; told {
 			again = append(again, m.ID)

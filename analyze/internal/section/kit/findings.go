@@ -325,7 +325,7 @@ func (x *Outputs) sayOfSteady(r *report.Report) {
 	}
 	for _, out := range x.steady {
 		for _, m := range out.metrics {
-			values[metricKey(m.ID, m.Labels)] = m
+			values[report.MetricKey(m.ID, m.Labels)] = m
 		}
 	}
 	seen := map[string]bool{}
@@ -334,7 +334,7 @@ func (x *Outputs) sayOfSteady(r *report.Report) {
 			kept := f.Evidence[:0]
 			for _, ref := range f.Evidence {
 				if d := defs[ref.ID]; d == nil || d.Scale != report.PerUnit {
-					key := metricKey(ref.ID, ref.Labels)
+					key := report.MetricKey(ref.ID, ref.Labels)
 					def, value := defs[steadyPrefix+ref.ID], values[key]
 					if def == nil || value == nil {
 						continue
@@ -354,9 +354,6 @@ func (x *Outputs) sayOfSteady(r *report.Report) {
 		x.whole[slices.Index(x.list, out.of)].findings = out.findings
 	}
 }
-
-// metricKey is what tells a metric of a report from all others.
-func metricKey(id string, l report.Labels) string { return id + "{" + l.String() + "}" }
 
 const steadyPrefix = "steady."
 

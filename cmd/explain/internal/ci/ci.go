@@ -164,9 +164,7 @@ func (f *githubFlags) failed(
 
 func errorText(err error, o diffrender.CommentOptions) func(limit int) string {
 	return func(limit int) string {
-		o := o // files are written side by side
-		o.Limit = limit
-		return diffrender.ErrorComment(verdictOf(err), err.Error(), o)
+		return diffrender.ErrorComment(verdictOf(err), err.Error(), o, limit)
 	}
 }
 

@@ -168,12 +168,10 @@ func nameLegs(legs []comparison.Leg, expect []string) (missing []comparison.Leg)
 // commentText returns the comment on one comparison, as gate writes it, or on several combined.
 func commentText(legs []comparison.Leg, merge bool, o diffdoc.CommentOptions) func(limit int) string {
 	return func(limit int) string {
-		o := o // files are written side by side
-		o.Limit = limit
 		if len(legs) == 1 && !merge {
-			return diffdoc.Comment(legs[0].Comparison, o)
+			return diffdoc.Comment(legs[0].Comparison, o, limit)
 		}
-		return diffdoc.CombinedComment(legs, o)
+		return diffdoc.CombinedComment(legs, o, limit)
 	}
 }
 

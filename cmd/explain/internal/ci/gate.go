@@ -422,11 +422,7 @@ func (j *judged) files() []output.File {
 }
 
 // markdown returns the comment in at most limit bytes.
-func (j *judged) markdown(limit int) string {
-	o := j.options
-	o.Limit = limit
-	return diffrender.Comment(j.c, o)
-}
+func (j *judged) markdown(limit int) string { return diffrender.Comment(j.c, j.options, limit) }
 
 // summary returns the comment and its overflow in at most limit bytes: the whole comparison or, without a base, a
 // breakdown of the head's time.
