@@ -157,7 +157,7 @@ type Column struct {
 }
 
 // Cell is the content of one field of a table. An empty cell is blank.
-type Cell []Span
+type Cell = []Span
 
 // Details are folded away under their summary where the renderer can fold. With an ID they are a part of their own,
 // which a link can lead to and the contents name.

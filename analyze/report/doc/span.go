@@ -73,8 +73,8 @@ func (s Span) With(t Tone) Span {
 	return s
 }
 
-// Spans collects the parts of a text: Spans("a ", Name(n)). A part is a string of explain's own words, a [Span],
-// several of them or a [Cell].
+// Spans collects the parts of a text: Spans("a ", Name(n)). A part is a string of explain's own words, a [Span] or
+// several of them.
 func Spans(parts ...any) []Span {
 	list := make([]Span, 0, len(parts))
 	for _, p := range parts {
@@ -84,8 +84,6 @@ func Spans(parts ...any) []Span {
 		case Span:
 			list = append(list, p)
 		case []Span:
-			list = append(list, p...)
-		case Cell:
 			list = append(list, p...)
 		default:
 			panic(fmt.Sprintf("doc: a text of %T", p))
