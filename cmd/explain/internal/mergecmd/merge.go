@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -187,7 +189,8 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			found := input.RunIn(path)
 			if found == nil {
-				found, _ = filepath.Glob(filepath.Join(path, "*.partial"))
+				names, _ := fs.Glob(os.DirFS(path), "*.partial")
+				found = lists.Map(names, func(name string) string { return filepath.Join(path, name) })
 			}
 			if len(found) > 0 {
 				paths = slices.Replace(paths, i, i+1, found...)

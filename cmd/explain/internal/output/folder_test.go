@@ -1,6 +1,7 @@
 package output
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,5 +71,21 @@ func TestReportFilesAreAll(t *testing.T) {
 	slices.Sort(names)
 	if want := slices.Sorted(slices.Values(reportFiles)); !slices.Equal(names, want) {
 		t.Errorf("a report has %v, the list %v", names, want)
+	}
+}
+
+// TestFolderWithBrackets: the name of a folder is no pattern. What ncu measured lies beside the trace, whatever the name is.
+func TestFolderWithBrackets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run[1]")
+	for from, to := range map[string]string{"head.sqlite": "trace.sqlite", "evidence/ncu/raw.csv": "ncu/raw.csv"} {
+		b, err := os.ReadFile(filepath.Join("../../../../testdata", from))
+		to = filepath.Join(dir, to)
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, b, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trace, beside := TraceIn(dir)
+	if trace != filepath.Join(dir, "trace.sqlite") || len(beside) != 1 || beside[0].Path != filepath.Join(dir, "ncu") {
+		t.Errorf("%s, %+v", trace, beside)
 	}
 }

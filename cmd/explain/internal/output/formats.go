@@ -3,6 +3,7 @@ package output
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,7 +139,7 @@ func TraceIn(path string) (trace string, beside []analyze.Evidence) {
 	if err != nil {
 		return found, nil
 	}
-	measured, _ := filepath.Glob(filepath.Join(path, "ncu", "*.csv"))
+	measured, _ := fs.Glob(os.DirFS(path), "ncu/*.csv")
 	// without measurements, ncu has explain's ncu/regions alone
 	written := map[string]bool{"tables": true, stepFile: true, "ncu": len(measured) == 0}
 	for _, f := range Report(&analyze.Result{Report: &report.Report{}}) {
