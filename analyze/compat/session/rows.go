@@ -20,22 +20,22 @@ const maxLine = 64 << 10
 
 // row is one record of a CSV file, its fields found by the column's place in the form.
 type row struct {
-	fields [][]byte
+	fields []string
 	at     []int // by column of the form: index into fields, -1 if the file lacks the column
 	failed bool  // a column that was asked for does not hold what it should: the row is not understood
 }
 
-// text is the field of a column; nil if the file lacks it.
-func (r *row) text(column int) []byte {
+// text is the field of a column; empty if the file lacks it.
+func (r *row) text(column int) string {
 	if i := r.at[column]; i >= 0 && i < len(r.fields) {
-		return bytes.TrimSpace(r.fields[i])
+		return strings.TrimSpace(r.fields[i])
 	}
-	return nil
+	return ""
 }
 
 // num is a finite number.
 func (r *row) num(column int) (float64, bool) {
-	v, err := strconv.ParseFloat(string(r.text(column)), 64)
+	v, err := strconv.ParseFloat(r.text(column), 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
@@ -80,7 +80,7 @@ func (r *row) seconds(column int) float64 { return r.amount(column, maxSeconds) 
 
 // optionalSeconds is nil if the field is empty.
 func (r *row) optionalSeconds(column int) *float64 {
-	if len(r.text(column)) == 0 {
+	if r.text(column) == "" {
 		return nil
 	}
 	return new(r.seconds(column))
@@ -99,12 +99,12 @@ func roundNs(seconds float64) float64 { return math.Round(seconds*1e6) * 1e3 }
 // a session has one.
 func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *form) error {
 	l := file.NewLines(src)
-	header, _, ok := l.Next()
+	first, _, ok := l.Next()
 	if !ok || l.Err != nil {
 		return cmp.Or(l.Err, io.EOF)
 	}
-	header = bytes.Clone(header)
-	names := split(nil, header)
+	header := string(first)
+	names, _ := file.Split(header, ',', nil)
 	at, _ := f.places(names)
 	r := row{at: at}
 	cut, tooLong := false, false // the last row lacks its end; some row was not looked at
@@ -123,11 +123,11 @@ func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *fo
 			cut, tooLong = false, true
 			in.Tally.Unknown++
 			continue
-		case len(bytes.TrimSpace(line)) == 0, bytes.Equal(line, header): // two sessions in one file
+		case len(bytes.TrimSpace(line)) == 0, string(line) == header: // two sessions in one file
 			in.Tally.Known++
 			continue
 		}
-		r.fields = split(r.fields[:0], line)
+		r.fields, _ = file.Split(string(line), ',', r.fields)
 		cut = cut || len(r.fields) < len(names)
 		if r.failed = len(r.fields) != len(names); !r.failed {
 			f.take(d, &r)
@@ -148,29 +148,6 @@ func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *fo
 		d.long = append(d.long, in.Name)
 	}
 	return nil
-}
-
-// split cuts a line into its fields, which it appends to list. A quoted field may contain commas, and doubled quotes;
-// the text between its end and the next comma is dropped.
-func split(list [][]byte, line []byte) [][]byte {
-	for more := true; more; {
-		var field []byte
-		if text, quoted := bytes.CutPrefix(line, []byte(`"`)); quoted {
-			end := 0
-			for end < len(text) && (text[end] != '"' || bytes.HasPrefix(text[end:], []byte(`""`))) {
-				if text[end] == '"' {
-					end++
-				}
-				end++
-			}
-			field = bytes.ReplaceAll(text[:end], []byte(`""`), []byte(`"`))
-			_, line, more = bytes.Cut(text[end:], []byte(","))
-		} else {
-			field, line, more = bytes.Cut(line, []byte(","))
-		}
-		list = append(list, field)
-	}
-	return list
 }
 
 // form is one kind of CSV file: the columns that identify it, and the function that takes its rows.
@@ -210,14 +187,14 @@ var forms = []*form{
 }
 
 // places says where in a header the columns of the form are, -1 for those that are missing, and which needed ones are.
-func (f *form) places(header [][]byte) (at []int, missing []string) {
+func (f *form) places(header []string) (at []int, missing []string) {
 	at = make([]int, len(f.columns))
 	for i, c := range f.columns {
 		c, optional := strings.CutSuffix(c, "?")
 		at[i] = -1
 		for _, name := range strings.Split(c, "|") {
 			for j, h := range header {
-				if at[i] < 0 && strings.EqualFold(string(bytes.TrimSpace(h)), name) {
+				if at[i] < 0 && strings.EqualFold(strings.TrimSpace(h), name) {
 					at[i] = j
 				}
 			}
@@ -237,7 +214,7 @@ func formOf(name string, head []byte) (f *form, missing []string) {
 	if line = bytes.TrimRight(line, "\r"); len(line) > maxHeader || bytes.IndexByte(line, ',') < 0 {
 		return nil, nil
 	}
-	header := split(nil, line)
+	header, _ := file.Split(string(line), ',', nil)
 	for _, x := range forms {
 		at, lacks := x.places(header)
 		if len(lacks) == 0 {
@@ -270,23 +247,22 @@ var (
 	types = []string{"encoder_decoder", "decoder_only", "unknown"}
 )
 
-func word(list []string, s []byte) string {
-	if i := slices.IndexFunc(list, func(w string) bool { return strings.EqualFold(w, string(s)) }); i >= 0 {
+func word(list []string, s string) string {
+	if i := slices.IndexFunc(list, func(w string) bool { return strings.EqualFold(w, s) }); i >= 0 {
 		return list[i]
 	}
 	return other
 }
 
 // enumWord is the word of a Python enum member, which some versions write with its class: PreemptionMode.RECOMPUTE.
-func enumWord(list []string, s []byte) string {
-	text := string(s)
-	return word(list, []byte(text[strings.LastIndexByte(text, '.')+1:]))
+func enumWord(list []string, s string) string {
+	return word(list, s[strings.LastIndexByte(s, '.')+1:])
 }
 
 // contextPhase finds the phase in the context of an operation: "phase=decode".
-func contextPhase(s []byte) string {
-	if p, ok := strings.CutPrefix(string(s), "phase="); ok {
-		if w := word(Phases, []byte(p)); w != other {
+func contextPhase(s string) string {
+	if p, ok := strings.CutPrefix(s, "phase="); ok {
+		if w := word(Phases, p); w != other {
 			return w
 		}
 	}
@@ -303,13 +279,13 @@ type Batch struct {
 }
 
 // descriptor reads "FULL:BatchDescriptor(num_tokens=8, num_reqs=8, uniform=True, has_lora=False)".
-func descriptor(s []byte) (Batch, bool) {
-	mode, rest, ok := strings.Cut(string(s), ":")
+func descriptor(s string) (Batch, bool) {
+	mode, rest, ok := strings.Cut(s, ":")
 	tokens := tokensField.FindStringSubmatch(rest)
 	if !ok || tokens == nil {
 		return Batch{}, false
 	}
-	b := Batch{Mode: enumWord(modes, []byte(mode)), Tokens: whole(tokens[1]), Reqs: -1,
+	b := Batch{Mode: enumWord(modes, mode), Tokens: whole(tokens[1]), Reqs: -1,
 		Uniform: strings.Contains(rest, "uniform=True"), LoRA: strings.Contains(rest, "has_lora=True")}
 	if reqs := reqsField.FindStringSubmatch(rest); reqs != nil {
 		b.Reqs = whole(reqs[1])

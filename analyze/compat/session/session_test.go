@@ -62,10 +62,10 @@ func TestIs(t *testing.T) {
 // No two forms match the same header, so that their order does not matter.
 func TestFormsExcludeEachOther(t *testing.T) {
 	for _, f := range forms {
-		var header [][]byte
+		var header []string
 		for _, c := range f.columns {
 			c, _, _ = strings.Cut(strings.TrimSuffix(c, "?"), "|")
-			header = append(header, []byte(c))
+			header = append(header, c)
 		}
 		for _, g := range forms {
 			if at, missing := g.places(header); (len(missing) == 0) != (f == g) {
@@ -140,30 +140,6 @@ func TestDamaged(t *testing.T) {
 	d, tally := read(t, "e.csv.gz", b.Bytes()[:b.Len()/2])
 	if tally.Understood < 50_000 || len(d.broken) != 1 {
 		t.Errorf("%+v, damaged: %v", tally, d.broken)
-	}
-}
-
-func TestSplit(t *testing.T) {
-	for line, want := range map[string][]string{
-		"":                  {""},
-		"a":                 {"a"},
-		"a,,b":              {"a", "", "b"},
-		`"a,b",c`:           {"a,b", "c"},
-		`"a""b",c`:          {`a"b`, "c"},
-		`"a`:                {"a"},
-		`a,"b"`:             {"a", "b"},
-		`"a"x,b`:            {"a", "b"},
-		`a"b,c`:             {`a"b`, "c"},
-		`"",""`:             {"", ""},
-		`x,"F:B(n=1, r=2)"`: {"x", "F:B(n=1, r=2)"},
-	} {
-		var got []string
-		for _, f := range split(nil, []byte(line)) {
-			got = append(got, string(f))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", line, got, want)
-		}
 	}
 }
 

@@ -176,7 +176,7 @@ func (d *Data) takeSummary(k string, top map[string]json.RawMessage) (understood
 			if k == forwardSummary {
 				to, words = &d.Summaries.Forward, Phases
 			}
-			entry(to, word(words, []byte(name))).state(int64(*count), *count**mean*nsPerMs)
+			entry(to, word(words, name)).state(int64(*count), *count**mean*nsPerMs)
 			understood = true
 		}
 	case batchSummary:
@@ -200,7 +200,7 @@ func (d *Data) takeSummary(k string, top map[string]json.RawMessage) (understood
 		}
 		var model string
 		field(top, "model_type", &model)
-		if w := word(types, []byte(model)); w != other {
+		if w := word(types, model); w != other {
 			d.ModelType, understood = w, true
 		}
 	case metadata:

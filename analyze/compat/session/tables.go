@@ -198,8 +198,8 @@ func (g *Graphs) graph(b Batch) *Graph {
 
 // batch reads the columns that captures and usage share, from the third on the optional ones.
 func (r *row) batch() Batch {
-	b := Batch{Mode: enumWord(modes, r.text(0)), Tokens: whole(string(r.text(1))), Reqs: whole(string(r.text(3)))}
-	b.Uniform, b.LoRA = string(r.text(4)) == "True", string(r.text(5)) == "True"
+	b := Batch{Mode: enumWord(modes, r.text(0)), Tokens: whole(r.text(1)), Reqs: whole(r.text(3))}
+	b.Uniform, b.LoRA = r.text(4) == "True", r.text(5) == "True"
 	return b
 }
 
@@ -263,11 +263,11 @@ func takeEvent(d *Data, r *row) {
 	if r.failed {
 		return
 	}
-	q, id := &d.Requests, maphash.Bytes(idHash, r.text(1))
-	switch string(r.text(2)) {
+	q, id := &d.Requests, maphash.String(idHash, r.text(1))
+	switch r.text(2) {
 	case "preempted":
 		q.Preempted++
-		if reason := r.text(3); len(reason) > 0 {
+		if reason := r.text(3); reason != "" {
 			*entry(&q.Reasons, enumWord(Reasons, reason))++
 		}
 		if ns := r.duration(4, nsPerS); !r.failed && ns > 0 {

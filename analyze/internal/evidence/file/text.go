@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -56,6 +57,41 @@ func (l *Lines) Next() (line []byte, cut, ok bool) {
 		return line[:MaxLine], true, true
 	}
 	return line, false, true
+}
+
+// Split splits a record into fields. Fields may be quoted, and a doubled quote stands for one; text between a closing
+// quote and the separator belongs to the field. The fields replace those of the list that is
+// passed. It reports whether a quote was left open.
+func Split(record string, separator byte, fields []string) ([]string, bool) {
+	fields = fields[:0]
+	for {
+		field, open := "", false
+		if strings.HasPrefix(record, `"`) {
+			if field, record, open = unquoted(record[1:]); open {
+				return append(fields, field), true
+			}
+		}
+		end := strings.IndexByte(record, separator)
+		if end < 0 {
+			return append(fields, field+record), false
+		}
+		fields, record = append(fields, field+record[:end]), record[end+1:]
+	}
+}
+
+// unquoted reads from after an opening quote. It returns the field, the text after the closing quote, and whether none
+// was found.
+func unquoted(s string) (field, rest string, open bool) {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] != '"':
+		case strings.HasPrefix(s[i+1:], `"`):
+			i++
+		default:
+			return strings.ReplaceAll(s[:i], `""`, `"`), s[i+1:], false
+		}
+	}
+	return s, "", true
 }
 
 // WithoutNaN writes null for the NaN and Infinity that Python writes into JSON, outside of strings.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
 
 // layout is which of ncu's pages a header line begins.
@@ -35,7 +37,7 @@ func parseHeader(line string) *header {
 		return nil
 	}
 	for _, separator := range []byte{',', ';', '\t'} {
-		columns, open := split(line, separator, nil)
+		columns, open := file.Split(line, separator, nil)
 		if open || len(columns) < 3 {
 			continue
 		}
@@ -170,37 +172,3 @@ func (h *header) process(fields []string) int64 {
 const maxJoin = 64
 
 func valid(line []byte) string { return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))) }
-
-// split splits a record into fields. Fields may be quoted, and a doubled quote stands for one; text between a closing
-// quote and the separator belongs to the field. It reports whether a quote was left open.
-func split(record string, separator byte, fields []string) ([]string, bool) {
-	fields = fields[:0]
-	for {
-		field, open := "", false
-		if strings.HasPrefix(record, `"`) {
-			if field, record, open = unquoted(record[1:]); open {
-				return append(fields, field), true
-			}
-		}
-		end := strings.IndexByte(record, separator)
-		if end < 0 {
-			return append(fields, field+record), false
-		}
-		fields, record = append(fields, field+record[:end]), record[end+1:]
-	}
-}
-
-// unquoted reads from after an opening quote. It returns the field, the text after the closing quote, and whether none
-// was found.
-func unquoted(s string) (field, rest string, open bool) {
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] != '"':
-		case strings.HasPrefix(s[i+1:], `"`):
-			i++
-		default:
-			return strings.ReplaceAll(s[:i], `""`, `"`), s[i+1:], false
-		}
-	}
-	return s, "", true
-}

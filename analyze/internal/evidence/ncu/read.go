@@ -105,7 +105,7 @@ func (r *reader) line(line string, f row) {
 		r.tally.Unknown++
 		return
 	}
-	fields, open := split(line, r.header.separator, r.fields)
+	fields, open := file.Split(line, r.header.separator, r.fields)
 	if open {
 		fields, open = r.join(line)
 	}
@@ -150,7 +150,7 @@ func (r *reader) join(first string) (fields []string, open bool) {
 		if quotes += n; n == 0 || quotes%2 != 0 {
 			continue
 		}
-		if fields, open = split(record.String(), r.header.separator, r.fields); !open {
+		if fields, open = file.Split(record.String(), r.header.separator, r.fields); !open {
 			r.tally.Records += int64(len(more))
 			r.tally.Known += int64(len(more))
 			return fields, false
