@@ -163,7 +163,6 @@ func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 		}
 	}
 	b, err := limit.Text.ReadFile(path)
-	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if errors.Is(err, os.ErrNotExist) && s != nil && s.Of.HeadSHA() != "" {
 		return fileOf(ctx, s, path, s.Of.HeadSHA())
 	}

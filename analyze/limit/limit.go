@@ -4,6 +4,7 @@
 package limit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -88,7 +89,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFile reads a file whole.
+// ReadFile reads a file whole, without a byte order mark.
 func (l Limit) ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -99,7 +100,7 @@ func (l Limit) ReadFile(path string) ([]byte, error) {
 	if beyond, is := errors.AsType[*Error](err); is {
 		return nil, fmt.Errorf("%s is %w", path, beyond)
 	}
-	return b, err
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
 // Room refuses a scratch copy of so many bytes for which a folder has no room; nil if that cannot be found out.

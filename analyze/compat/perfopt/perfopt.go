@@ -94,7 +94,6 @@ func titled(titles ...string) func([]byte) bool {
 }
 
 func formOf(head []byte) *form {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	return lists.Find(forms, func(f *form) bool { return f.is(head) })
 }
 
@@ -121,7 +120,6 @@ func (d *Data) read(in *file.Input, r io.Reader) error {
 		d.damaged = append(d.damaged, in.Name)
 		b = b[:min(len(b), maxBytes)]
 	}
-	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	f := formOf(b[:min(len(b), file.HeadBytes)])
 	if f == nil { // it changed while it was read
 		in.Tally.Records, in.Tally.Unknown = 1, 1

@@ -209,7 +209,6 @@ func (f *form) places(header []string) (at []int, missing []string) {
 // formOf finds the form of a CSV file by its first line; if that lacks columns of every form, by the file's name and
 // the other columns.
 func formOf(name string, head []byte) (f *form, missing []string) {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	if line = bytes.TrimRight(line, "\r"); len(line) > maxHeader || bytes.IndexByte(line, ',') < 0 {
 		return nil, nil

@@ -55,7 +55,7 @@ func parse(b []byte) (map[string]json.RawMessage, bool) {
 
 // kindOf tells the kind of a summary from its keys.
 func kindOf(name string, b []byte) string {
-	switch b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")); {
+	switch {
 	case bytes.HasPrefix(b, []byte("KV Cache Statistics")):
 		return cacheSummary
 	case len(bytes.TrimLeft(b, " \t\r\n")) == 0 || bytes.TrimLeft(b, " \t\r\n")[0] != '{':
@@ -140,7 +140,6 @@ func (d *Data) readSummary(in *file.Input, r io.Reader) {
 		d.long = append(d.long, in.Name)
 		b = nil
 	}
-	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	t := in.Tally
 	if t.Format == cacheSummary {
 		d.takeCacheSummary(t, b)

@@ -139,7 +139,6 @@ func kindOf(readers []Reader, in *file.Input) (file.Kind, error) {
 	if bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
 		return "", nil
 	}
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	for _, r := range readers {
 		if r.Is(in.Name, head) {
 			return r.Kind, nil

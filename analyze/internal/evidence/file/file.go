@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/nsys-llm/explain/analyze/limit"
 )
@@ -64,7 +66,9 @@ func New(path, name string) (Input, error) {
 	return Input{Name: filepath.ToSlash(name), Path: path, Bytes: info.Size(), Tally: &Tally{}}, nil
 }
 
-// Open opens the file for reading from its start, and unpacks gzip and zstd. The unpacked size is bounded.
+// Open opens the file for reading from its start, and unpacks gzip and zstd. The unpacked size is bounded. Text in UTF-16
+// with a byte order mark, as PowerShell writes it, is read as UTF-8, and the mark of UTF-8 is dropped; text without a
+// mark passes through unchanged, valid UTF-8 or not.
 func (in *Input) Open() (io.ReadCloser, error) {
 	f, err := os.Open(in.Path)
 	if err != nil {
@@ -76,23 +80,24 @@ func (in *Input) Open() (io.ReadCloser, error) {
 		f.Close()
 		return nil, err
 	}
-	var z io.Reader
+	var z io.Reader = f
 	switch {
 	case bytes.HasPrefix(magic[:n], []byte{0x1f, 0x8b}):
 		z, err = gzip.NewReader(f)
 	case bytes.Equal(magic[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	default:
-		return f, nil
+		err = nil // the file may be shorter than what was asked for
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
+	plain := transform.NewReader(limit.Evidence.Unpacked(in.Bytes).Reader(z), unicode.BOMOverride(transform.Nop))
 	return struct {
 		io.Reader
 		io.Closer
-	}{limit.Evidence.Unpacked(in.Bytes).Reader(z), f}, nil
+	}{plain, f}, nil
 }
 
 // Each opens the files one after the other and calls read with each. An error names its file.

@@ -7,15 +7,8 @@ import (
 	"io"
 	"strings"
 
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
-
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
-
-// UTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8, and drops the mark of UTF-8. Text
-// without a mark passes through unchanged, valid UTF-8 or not.
-func UTF8(r io.Reader) io.Reader { return transform.NewReader(r, unicode.BOMOverride(transform.Nop)) }
 
 // MaxLine bounds the memory of one line, in bytes: longer lines are cut.
 const MaxLine = 1 << 20
@@ -29,8 +22,8 @@ type Lines struct {
 	line []byte
 }
 
-// NewLines reads the lines of a text, which [UTF8] makes readable.
-func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(UTF8(r), 64<<10)} }
+// NewLines reads the lines of a text.
+func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(r, 64<<10)} }
 
 // Next is the next line without its line break, valid until the following call. cut says that the rest of the line was
 // skipped; ok is false at the end.

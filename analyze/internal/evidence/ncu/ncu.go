@@ -29,7 +29,7 @@ type Data struct {
 // Is reports whether a file that starts with head, and is named name, is of this kind: it has the header of a page, or
 // only ncu's message that there was nothing to export.
 func Is(_ string, head []byte) bool {
-	marks := []string{"==", "__", "Metric", "\xff\xfe", "\xfe\xff"}
+	marks := []string{"==", "__", "Metric"}
 	if !slices.ContainsFunc(marks, func(s string) bool { return bytes.Contains(head, []byte(s)) }) {
 		return false
 	}

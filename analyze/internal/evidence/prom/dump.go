@@ -49,7 +49,7 @@ func newDump(name string) *dump {
 
 // read reads the dumps of one file: usually one, several where somebody appended them.
 func (d *Data) read(in *file.Input, r io.Reader) []*dump {
-	body, err := io.ReadAll(io.LimitReader(file.UTF8(r), maxBytes+1))
+	body, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	d.warnings.If(err != nil, "prometheus_damaged", "%s was read up to where its data ends or is damaged", in.Name)
 	if len(body) > maxBytes {
 		d.warn("prometheus_long", "%s is larger than %d MB: only its beginning was read", in.Name, maxBytes>>20)

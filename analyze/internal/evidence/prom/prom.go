@@ -39,7 +39,6 @@ const maxOther = 16
 // Is reports whether a file that starts with head, and is named name, is of this kind: it has a line that declares the
 // type of a metric, or a sample of one of the engines, and few other lines before it.
 func Is(name string, head []byte) bool {
-	head, _ = io.ReadAll(file.UTF8(bytes.NewReader(head))) // the start of a file that ends early is enough
 	other := 0
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimSpace(line)

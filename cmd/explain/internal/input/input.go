@@ -174,8 +174,7 @@ func jsonKind(path string) (Kind, error) {
 
 // ReadText reads a file of text whole, without a byte order mark.
 func ReadText(path string) ([]byte, error) {
-	b, err := limit.Text.ReadFile(path)
-	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
+	return limit.Text.ReadFile(path)
 }
 
 // ReadReport reads a report.json.
