@@ -58,18 +58,18 @@ const (
 func batchUtilization(in *kit.Input, out *kit.Output) {
 	const name, summary = "batch_utilization.csv", "batch_utilization_summary.json"
 	d := sessionOf(in)
-	b, s := &d.Batches, &d.Summaries
+	b, s := &d.Batches, &d.Summaries.Batches
 	if b.Steps == 0 {
-		if s.Tokens.N() == 0 {
+		if s.Steps == 0 {
 			sessionLacks(out, d, name, summary)
 			return
 		}
 		out.Status(report.Partial, "the session has only "+summary+": means, no distributions and no queues")
-		fromSession(out, s.Tokens.N(), summary, "total_samples", "mean_token_utilization_pct",
+		fromSession(out, s.Steps, summary, "total_samples", "mean_token_utilization_pct",
 			"mean_seq_utilization_pct", "underutilization_events")
-		out.Metric("batch.token_utilization", nil, s.Tokens.Mean())
-		out.Metric("batch.seq_utilization", nil, s.Seqs.Mean())
-		out.Metric("batch.underutilized", nil, stat.Ratio(s.Under, s.Tokens.N()))
+		out.Metric("batch.token_utilization", nil, s.Tokens[""].Mean())
+		out.Metric("batch.seq_utilization", nil, s.Seqs[""].Mean())
+		out.Metric("batch.underutilized", nil, stat.Ratio(s.Under, s.Steps))
 		out.Note("profilemate counts a batch whose limit it did not find as empty; these means contain that.")
 		return
 	}

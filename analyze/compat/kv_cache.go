@@ -47,7 +47,7 @@ const (
 func kvCache(in *kit.Input, out *kit.Output) {
 	const usage, evictions, summary = "kv_cache_usage.csv", "kv_cache_evictions.csv", "kv_cache_summary.txt"
 	d := sessionOf(in)
-	c, s := &d.Cache, &d.Summaries
+	c, s := &d.Cache, &d.Summaries.Cache
 	if c.Usage.N() == 0 && c.Evictions == 0 && d.Rows[summary] == 0 {
 		sessionLacks(out, d, usage, evictions)
 		return
@@ -61,10 +61,10 @@ func kvCache(in *kit.Input, out *kit.Output) {
 		}
 		filesTogether(out, d, usage)
 		out.Chart(kit.Lines("kv_usage", "KV cache in use over time", report.Ratio, sinceStart, overTime("in use", &c.Usage.OverTime)))
-	} else if s.Blocks > 0 {
+	} else if blocks := s.Blocks.Value(); blocks != nil {
 		fromSession(out, 1, summary, "Total blocks available", "Peak blocks used")
-		out.Int("kv.blocks", nil, s.Blocks)
-		out.Int("kv.blocks_peak", nil, s.Peak)
+		out.Int("kv.blocks", nil, *blocks)
+		out.Int("kv.blocks_peak", nil, s.Used)
 	}
 	switch {
 	case c.Evictions > 0:

@@ -51,14 +51,14 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	d := sessionOf(in)
 	q := &d.Requests
 	if d.Had[events]+d.Had[requests] == 0 {
-		s := &d.Summaries
+		s := &d.Summaries.Requests
 		if d.Rows[summary] == 0 {
 			sessionLacks(out, d)
 			return
 		}
 		out.Status(report.Partial, "the session has only "+summary+": counts and means")
-		fromSession(out, s.Preemptions, summary, "total_preemptions", "mean_resume_delay")
-		out.Int("preemption.count", nil, s.Preemptions)
+		fromSession(out, s.Preempted, summary, "total_preemptions", "mean_resume_delay")
+		out.Int("preemption.count", nil, s.Preempted)
 		out.Known("preemption.delay", nil, s.Delay.Mean())
 		return
 	}

@@ -20,24 +20,28 @@ import (
 // Kind is what the report calls this evidence: profilemate's CSV and JSON files.
 const Kind file.Kind = "profiler-session"
 
+// Tables are the numbers that both the tables of a session and its summaries state.
+type Tables struct {
+	Forward    map[string]*Forward // by phase
+	AllForward Forward
+	Operations map[Operation]*Sample // ns
+	Components map[string]*Sample    // ns; parts of the model by name
+	Batches    Batches
+	Requests   Requests
+	Cache      Cache
+}
+
 // Data is what profiler sessions recorded. Files of the same form, of several processes or sessions, are taken
 // together.
 type Data struct {
-	Forward    map[string]*Forward // by phase
-	AllForward Forward
+	Tables
+	Summaries Tables // of a distribution only the number and the sum
+
 	Throughput Series // tokens per second of forward time
-
-	Operations map[Operation]*Sample // ns
-	Components map[string]*Sample    // ns; parts of the model by name
-	ModelType  string                // of types, empty if not stated
-	CUDAEvents *bool                 // whether forward times were taken with CUDA events, nil if not stated
-
-	Batches   Batches
-	Requests  Requests
-	Cache     Cache
-	Graphs    Graphs
-	MoE       MoE
-	Summaries Summaries
+	ModelType  string // of types, empty if not stated
+	CUDAEvents *bool  // whether forward times were taken with CUDA events, nil if not stated
+	Graphs     Graphs
+	MoE        MoE
 
 	Rows map[string]int64 // rows understood, by the name profilemate gives the file
 	Had  map[string]int   // files, likewise
@@ -57,7 +61,7 @@ func Is(name string, head []byte) bool {
 // about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}, Lacks: map[string]string{},
-		Requests: Requests{waiting: map[uint64]float64{}}}
+		Tables: Tables{Requests: Requests{waiting: map[uint64]float64{}}}}
 	err := file.Each(ctx, files, func(in *file.Input, r io.Reader) error { return d.read(ctx, in, r) })
 	if err != nil {
 		return nil, err
@@ -99,22 +103,16 @@ func (d *Data) fillIn() {
 	}
 	s := &d.Summaries
 	if d.AllForward.Time.N() == 0 {
-		for _, phase := range slices.Sorted(maps.Keys(s.Forward)) { // sorted, since the order changes how sums round
-			f := s.Forward[phase]
-			entry(&d.Forward, phase).Time = *f
-			d.AllForward.Time.state(f.n, f.sum)
-		}
+		d.Forward, d.AllForward = s.Forward, s.AllForward
 	}
 	if len(d.Operations) == 0 {
-		for name, x := range s.Operations {
-			*entry(&d.Operations, Operation{Name: name}) = *x
-		}
+		d.Operations = s.Operations
 	}
 	if len(d.Components) == 0 {
 		d.Components = s.Components
 	}
 	if d.Cache.Evictions == 0 {
-		d.Cache.Lifetime, d.Cache.Idle = s.Lifetime, s.Age
+		d.Cache.Lifetime, d.Cache.Idle = s.Cache.Lifetime, s.Cache.Idle
 	}
 }
 
@@ -152,23 +150,24 @@ func (d *Data) disagreements() []string {
 	}
 	s := &d.Summaries
 	for _, phase := range Phases {
-		if f := d.Forward[phase]; f != nil {
-			differ("forward passes ("+phase+")", &f.Time, s.Forward[phase])
+		if f, stated := d.Forward[phase], s.Forward[phase]; f != nil && stated != nil {
+			differ("forward passes ("+phase+")", &f.Time, &stated.Time)
 		}
 	}
 	for _, name := range operations {
-		differ("CPU operations ("+name+")", d.Operations[Operation{Name: name}], s.Operations[name])
+		o := Operation{Name: name}
+		differ("CPU operations ("+name+")", d.Operations[o], s.Operations[o])
 	}
 	for _, name := range Components {
 		differ("parts of the model ("+name+")", d.Components[name], s.Components[name])
 	}
-	if n := d.Batches.Steps; n > 0 && s.Tokens.N() > 0 && n != s.Tokens.N() {
+	if n, stated := d.Batches.Steps, s.Batches.Steps; n > 0 && stated > 0 && n != stated {
 		list = append(list, "the number of batches")
 	}
-	if d.Rows[preemptionSummary] > 0 && d.Had["preemption_events.csv"] > 0 && s.Preemptions != d.Requests.Preempted {
+	if d.Rows[preemptionSummary] > 0 && d.Had["preemption_events.csv"] > 0 && s.Requests.Preempted != d.Requests.Preempted {
 		list = append(list, "the number of preemptions")
 	}
-	if d.Rows[cacheSummary] > 0 && d.Had["kv_cache_evictions.csv"] > 0 && s.Evictions != d.Cache.Evictions {
+	if d.Rows[cacheSummary] > 0 && d.Had["kv_cache_evictions.csv"] > 0 && s.Cache.Evictions != d.Cache.Evictions {
 		list = append(list, "the number of KV cache evictions")
 	}
 	layers := 0
@@ -192,7 +191,7 @@ func (d *Data) disagreements() []string {
 func (d *Data) Environment(e *report.Environment) {
 	limit := &d.Batches.MaxSeqs
 	if limit.value == 0 {
-		limit = &d.Summaries.MaxSeqs
+		limit = &d.Summaries.Batches.MaxSeqs
 	}
 	e.MaxNumSeqs = cmp.Or(e.MaxNumSeqs, limit.Value())
 }

@@ -102,25 +102,6 @@ func kindOf(name string, b []byte) string {
 	return cpuSummary
 }
 
-// Summaries holds the values that the summaries of a session state, added up if there are several: of a distribution
-// only the number and the sum.
-type Summaries struct {
-	Forward    map[string]*Sample // ns, by phase
-	Operations map[string]*Sample // ns, by operation
-	Components map[string]*Sample // ns, by part of the model
-
-	Seqs, Tokens Sample // utilisation, 0..1
-	Under        int64
-	MaxSeqs      Limit
-
-	Preemptions int64
-	Delay       Sample // ns
-
-	Evictions     int64
-	Blocks, Peak  int64
-	Lifetime, Age Sample
-}
-
 // number is the number under a key of an object; nil if there is none, or none within bounds.
 func number(of map[string]json.RawMessage, key string) *float64 {
 	var v *float64
@@ -161,6 +142,7 @@ func (d *Data) readSummary(in *file.Input, r io.Reader) {
 }
 
 func (d *Data) takeSummary(k string, top map[string]json.RawMessage) (understood bool) {
+	s := &d.Summaries
 	switch k {
 	case moeSummary:
 		return d.takeMoESummary(top)
@@ -171,29 +153,30 @@ func (d *Data) takeSummary(k string, top map[string]json.RawMessage) (understood
 			if count == nil || mean == nil || *count > maxCount || *count != math.Trunc(*count) {
 				continue
 			}
-			to, words := &d.Summaries.Operations, operations
-			if k == forwardSummary {
-				to, words = &d.Summaries.Forward, Phases
-			}
-			entry(to, word(words, name)).state(int64(*count), *count**mean*nsPerMs)
 			understood = true
+			n, ns := int64(*count), *count**mean*nsPerMs
+			if k == cpuSummary {
+				entry(&s.Operations, Operation{Name: word(operations, name)}).state(n, ns)
+				continue
+			}
+			s.AllForward.Time.state(n, ns)
+			entry(&s.Forward, word(Phases, name)).Time.state(n, ns)
 		}
 	case batchSummary:
 		return d.takeBatchSummary(top)
 	case preemptionSummary:
 		total, delay := number(top, "total_preemptions"), number(top, "mean_resume_delay")
 		if understood = total != nil && number(top, "total_requests") != nil; understood {
-			s := &d.Summaries
-			s.Preemptions += int64(*total)
+			s.Requests.Preempted += int64(*total)
 			if delay != nil && *delay > 0 { // 0 also stands for none
-				s.Delay.state(1, *delay*nsPerS)
+				s.Requests.Delay.state(1, *delay*nsPerS)
 			}
 		}
 	case componentSummary:
 		for _, name := range Components {
 			c, _ := parse(top[name])
 			if count, total := number(c, "count"), number(c, "total_ms"); count != nil && total != nil {
-				entry(&d.Summaries.Components, name).state(int64(*count), *total*nsPerMs)
+				entry(&s.Components, name).state(int64(*count), *total*nsPerMs)
 				understood = true
 			}
 		}
@@ -222,16 +205,18 @@ func (d *Data) takeBatchSummary(top map[string]json.RawMessage) bool {
 	if samples == nil || tokens == nil || *samples > maxCount {
 		return false
 	}
-	s, n := &d.Summaries, int64(*samples)
-	s.Tokens.state(n, *samples**tokens/100)
+	b, n := &d.Summaries.Batches, int64(*samples)
+	b.Steps += n
+	entry(&b.Tokens, "").state(n, *samples**tokens/100)
+	all := entry(&b.Seqs, "")
 	if seqs := number(top, "mean_seq_utilization_pct"); seqs != nil {
-		s.Seqs.state(n, *samples**seqs/100)
+		all.state(n, *samples**seqs/100)
 	}
 	if under := number(top, "underutilization_events"); under != nil {
-		s.Under += int64(*under)
+		b.Under += int64(*under)
 	}
 	if most := number(top, "max_num_seqs"); most != nil && *most >= 1 && *most <= maxCount {
-		s.MaxSeqs.add(int64(*most))
+		b.MaxSeqs.add(int64(*most))
 	}
 	return true
 }
@@ -274,7 +259,7 @@ type layerSummary struct{ total, hit, least, most int64 }
 var cacheLine = regexp.MustCompile(`^(Total blocks available|Total evictions|Peak blocks used|Avg block lifetime|Avg idle before eviction): ([0-9]{1,12}(?:\.[0-9]{1,6})?)s?$`)
 
 func (d *Data) takeCacheSummary(t *file.Tally, b []byte) {
-	s := &d.Summaries
+	c := &d.Summaries.Cache
 	values := map[string]float64{}
 	for _, line := range strings.Split(strings.TrimRight(string(b), "\r\n"), "\n") {
 		t.Records++
@@ -287,11 +272,11 @@ func (d *Data) takeCacheSummary(t *file.Tally, b []byte) {
 		values[m[1]], _ = strconv.ParseFloat(m[2], 64)
 	}
 	n := int64(values["Total evictions"])
-	s.Evictions += n
-	s.Blocks, s.Peak = max(s.Blocks, int64(values["Total blocks available"])),
-		max(s.Peak, int64(values["Peak blocks used"]))
+	c.Evictions += n
+	c.Blocks.value = max(c.Blocks.value, int64(values["Total blocks available"]))
+	c.Used = max(c.Used, int64(values["Peak blocks used"]))
 	if n > 0 {
-		s.Lifetime.state(n, float64(n)*values["Avg block lifetime"]*nsPerS)
-		s.Age.state(n, float64(n)*values["Avg idle before eviction"]*nsPerS)
+		c.Lifetime.state(n, float64(n)*values["Avg block lifetime"]*nsPerS)
+		c.Idle.state(n, float64(n)*values["Avg idle before eviction"]*nsPerS)
 	}
 }
