@@ -83,8 +83,8 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 	u.Trimmed = report.UnitTrim{Rule: serverlog.UnitRule, Other: other}
 	ids := kit.LogGroupIDs(groups)
 	for i, g := range groups {
-		x := report.UnitGroup{ID: ids[i], Main: i == 0, Phase: serverlog.TypeNames[g.Type], Batch: known(g.Batch),
-			Tokens: known(g.Tokens), Count: int64(len(g.Kept))}
+		x := report.UnitGroup{ID: ids[i], Main: i == 0, Phase: serverlog.TypeNames[g.Type], Batch: report.Stated(g.Batch),
+			Tokens: report.Stated(g.Tokens), Count: int64(len(g.Kept))}
 		u.Groups = append(u.Groups, x)
 		u.Trimmed.Warmup += g.Warmup
 	}

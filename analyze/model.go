@@ -29,7 +29,7 @@ func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Op
 		Warnings: []report.Warning{},
 		Trace: report.Provenance{
 			Name: t.File.Name, Kind: t.File.Kind, Source: t.Meta.Source, Bytes: t.File.Bytes,
-			ExporterVersion: known(t.Meta.ExporterVersion), SchemaVersion: known(t.Meta.SchemaVersion),
+			ExporterVersion: report.Stated(t.Meta.ExporterVersion), SchemaVersion: report.Stated(t.Meta.SchemaVersion),
 			Tables: []report.TableCount{},
 		},
 	}
@@ -68,20 +68,11 @@ func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Op
 func clocks(r *report.Report) *string {
 	switch {
 	case slices.ContainsFunc(r.Warnings, func(w report.Warning) bool { return w.Code == "throttled" }):
-		return known("throttled")
+		return new("throttled")
 	case slices.ContainsFunc(r.Metrics, func(m report.Metric) bool { return m.ID == "gpu.clock" }):
-		return known("steady")
+		return new("steady")
 	}
 	return nil
-}
-
-// known is a value of a capture; nil if it is empty, or a number that is not positive.
-func known[T cmp.Ordered](v T) *T {
-	var none T
-	if v <= none {
-		return nil
-	}
-	return &v
 }
 
 // environment states where the capture was made. Devices come from the event rows: the capture's own list names every
@@ -89,23 +80,23 @@ func known[T cmp.Ordered](v T) *T {
 func environment(in *kit.Input) report.Environment {
 	t := in.Trace
 	e := report.Environment{
-		GPUs: []report.GPU{}, TraceSet: t.Meta.TraceSet, Driver: known(t.Meta.Driver), CUDA: known(t.Meta.CUDA),
-		CaptureVersion: known(t.Meta.CaptureVersion), OS: known(t.Meta.OS), CPU: known(t.Meta.CPU),
-		ExporterVersion: known(t.Meta.ExporterVersion), SchemaVersion: known(t.Meta.SchemaVersion),
+		GPUs: []report.GPU{}, TraceSet: t.Meta.TraceSet, Driver: report.Stated(t.Meta.Driver), CUDA: report.Stated(t.Meta.CUDA),
+		CaptureVersion: report.Stated(t.Meta.CaptureVersion), OS: report.Stated(t.Meta.OS), CPU: report.Stated(t.Meta.CPU),
+		ExporterVersion: report.Stated(t.Meta.ExporterVersion), SchemaVersion: report.Stated(t.Meta.SchemaVersion),
 	}
 	if t.Meta.Source != "nsys" {
-		e.Source = known(t.Meta.Source)
+		e.Source = report.Stated(t.Meta.Source)
 	}
 	if e.TraceSet == nil {
 		e.TraceSet = []string{}
 	}
 	switch {
 	case t.Graphs.Len() > 0:
-		e.GraphTrace = known("graph")
+		e.GraphTrace = new("graph")
 	case t.GraphNodes > 0:
-		e.GraphTrace = known("node")
+		e.GraphTrace = new("node")
 	case launchesGraphs(t):
-		e.GraphTrace = known(t.Meta.GraphTrace)
+		e.GraphTrace = report.Stated(t.Meta.GraphTrace)
 	}
 	for i := range in.Timeline.Devices {
 		e.GPUs = append(e.GPUs, describeGPU(t, in.Timeline.Devices[i].ID))
@@ -126,10 +117,10 @@ func launchesGraphs(t *trace.Trace) bool {
 func describeGPU(t *trace.Trace, device int32) report.GPU {
 	g := report.GPU{Device: int(device)}
 	a := t.GPU(device)
-	g.Name, g.Chip, g.SMs, g.MemoryBytes = known(a.Name), known(a.Chip), known(a.SMs), known(a.MemoryBytes)
-	g.MemoryBandwidth, g.ClockHz = known(float64(a.MemoryBandwidth)), known(float64(a.ClockHz))
+	g.Name, g.Chip, g.SMs, g.MemoryBytes = report.Stated(a.Name), report.Stated(a.Chip), report.Stated(a.SMs), report.Stated(a.MemoryBytes)
+	g.MemoryBandwidth, g.ClockHz = report.Stated(float64(a.MemoryBandwidth)), report.Stated(float64(a.ClockHz))
 	if a.CapMajor > 0 {
-		g.ComputeCap = known(strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10))
+		g.ComputeCap = report.Stated(strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10))
 	}
 	return g
 }
@@ -163,7 +154,7 @@ func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTri
 		}
 		device := devices[i]
 		groups = append(groups, report.UnitGroup{
-			ID: ids[i], Main: i == x.Primary, Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens),
+			ID: ids[i], Main: i == x.Primary, Phase: g.Phase, Batch: report.Stated(g.Batch), Tokens: report.Stated(g.Tokens),
 			Signature: g.Signature, Kernels: g.Kernels, Count: g.Count, Device: &device,
 		})
 	}

@@ -24,8 +24,8 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 	t := out.Table("moe_layers")
 	for _, l := range list {
 		row := []kit.Field{
-			kit.Int("layer", int64(l.Index)), kit.Put("experts", positive(l.experts)), kit.Put("top_k", positive(l.TopK)),
-			kit.Put("activations", positive(l.Total)), kit.Maybe("coverage", l.coverage),
+			kit.Int("layer", int64(l.Index)), kit.Put("experts", kit.Stated(l.experts)), kit.Put("top_k", kit.Stated(l.TopK)),
+			kit.Put("activations", kit.Stated(l.Total)), kit.Maybe("coverage", l.coverage),
 			kit.Put("dead", report.Of(l.Dead, report.I, report.Null)), kit.Maybe("peak_to_mean", l.peak),
 			kit.Maybe("load_balance", l.balance), kit.Maybe("top_share", l.decile),
 			kit.Maybe("top_weight", l.TopWeight.Mean())}
@@ -39,14 +39,6 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 		t.Partial(row...)
 	}
 	t.Cut(max(in.Options.Top, 128), "activations", "dead").Add()
-}
-
-// positive is a number; 0 means unknown.
-func positive(n int64) report.Cell {
-	if n == 0 {
-		return report.Null
-	}
-	return report.I(n)
 }
 
 // moeHottest ranks the experts by their share of their layer, and lists all of them in a file.

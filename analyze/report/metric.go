@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -211,6 +212,15 @@ func Of[T, R any](p *T, of func(T) R, none R) R {
 // Optional is a number, or nil if it is negative: unknown.
 func Optional(v int64) *int64 {
 	if v < 0 {
+		return nil
+	}
+	return &v
+}
+
+// Stated is a text or a number, or nil if it is empty or not positive: not stated.
+func Stated[T cmp.Ordered](v T) *T {
+	var none T
+	if v <= none {
 		return nil
 	}
 	return &v

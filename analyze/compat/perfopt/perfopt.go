@@ -155,17 +155,12 @@ func (d *Data) Warnings() []report.Warning {
 
 // Environment fills in the fields of e that are empty and that the files state.
 func (d *Data) Environment(e *report.Environment) {
-	fill := func(to **string, value string) {
-		if *to == nil && value != "" {
-			*to = &value
-		}
-	}
-	fill(&e.Model, d.Model)
-	fill(&e.DType, d.DType)
-	fill(&e.Packages, d.Packages)
+	e.Model = cmp.Or(e.Model, report.Stated(d.Model))
+	e.DType = cmp.Or(e.DType, report.Stated(d.DType))
+	e.Packages = cmp.Or(e.Packages, report.Stated(d.Packages))
 	if len(e.GPUs) == 0 && d.GPU != "" {
 		e.GPUs = append(e.GPUs, report.GPU{Device: 0, Name: &d.GPU})
-		fill(&e.CUDA, d.CUDA)
+		e.CUDA = cmp.Or(e.CUDA, report.Stated(d.CUDA))
 	}
 }
 

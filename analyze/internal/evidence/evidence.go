@@ -301,10 +301,8 @@ func (s *Set) Describe(r *report.Report) {
 		r.Evidence = append(r.Evidence, report.EvidenceFile{
 			Name: f.Name, Kind: string(f.Kind), Format: t.Format, Bytes: f.Bytes,
 			Records: t.Records, Understood: t.Understood, Known: t.Known, Unknown: t.Unknown,
+			Version: report.Stated(t.Version),
 		})
-		if t.Version != "" {
-			r.Evidence[len(r.Evidence)-1].Version = &t.Version
-		}
 		if t.Understood == 0 {
 			empty[f.Kind] = append(empty[f.Kind], fmt.Sprintf("%s (%d records)", f.Name, t.Records))
 		}

@@ -81,15 +81,6 @@ func (d *Device) describe(h *header, fields []string, s style) {
 }
 
 func (d *Device) model() report.GPU {
-	return report.GPU{Device: d.ID, Name: stated(d.Name), ComputeCap: stated(d.CC), SMs: stated(d.SMs),
-		MemoryBytes: stated(d.MemoryBytes), ClockHz: stated(d.Clock), MemoryBandwidth: stated(d.Bandwidth())}
-}
-
-// stated is nil for what is unknown.
-func stated[T comparable](v T) *T {
-	var none T
-	if v == none {
-		return nil
-	}
-	return &v
+	return report.GPU{Device: d.ID, Name: report.Stated(d.Name), ComputeCap: report.Stated(d.CC), SMs: report.Stated(d.SMs),
+		MemoryBytes: report.Stated(d.MemoryBytes), ClockHz: report.Stated(d.Clock), MemoryBandwidth: report.Stated(d.Bandwidth())}
 }

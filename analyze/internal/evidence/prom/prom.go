@@ -3,6 +3,7 @@ package prom
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -116,9 +117,7 @@ func (d *Data) Warnings() []report.Warning { return d.warnings }
 
 // Environment fills in the facts that the dumps state.
 func (d *Data) Environment(e *report.Environment) {
-	if d.Model != "" {
-		e.Model = &d.Model
-	}
+	e.Model = cmp.Or(report.Stated(d.Model), e.Model)
 }
 
 // difference is the change between two dumps of one server. Their counters show which is the later one. If the server

@@ -21,6 +21,7 @@ package serverlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -206,23 +207,14 @@ func (d *Data) differ() string {
 // Environment fills in the facts that the logs state.
 func (d *Data) Environment(e *report.Environment) {
 	s := d.Start()
-	set := func(p **string, v string) {
-		if v != "" {
-			*p = &v
-		}
-	}
-	set(&e.Model, s.Model)
+	e.Model = cmp.Or(report.Stated(s.Model), e.Model)
 	if s.DType != "auto" {
-		set(&e.DType, s.DType)
+		e.DType = cmp.Or(report.Stated(s.DType), e.DType)
 	}
-	set(&e.Quantization, s.Quantization)
-	set(&e.Parallelism, s.Parallelism())
-	set(&e.Engine, strings.TrimSpace(s.Engine+" "+s.Version))
-	set(&e.EngineSettings, s.settings())
-	if s.MaxModelLen > 0 {
-		e.MaxModelLen = &s.MaxModelLen
-	}
-	if s.MaxNumSeqs > 0 {
-		e.MaxNumSeqs = &s.MaxNumSeqs
-	}
+	e.Quantization = cmp.Or(report.Stated(s.Quantization), e.Quantization)
+	e.Parallelism = cmp.Or(report.Stated(s.Parallelism()), e.Parallelism)
+	e.Engine = cmp.Or(report.Stated(strings.TrimSpace(s.Engine+" "+s.Version)), e.Engine)
+	e.EngineSettings = cmp.Or(report.Stated(s.settings()), e.EngineSettings)
+	e.MaxModelLen = cmp.Or(report.Stated(s.MaxModelLen), e.MaxModelLen)
+	e.MaxNumSeqs = cmp.Or(report.Stated(s.MaxNumSeqs), e.MaxNumSeqs)
 }

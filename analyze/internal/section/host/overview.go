@@ -128,7 +128,7 @@ func windowTable(in *kit.Input, out *kit.Output) {
 	t, w := out.Table("window"), &in.Window
 	t.Row(
 		kit.Text("mode", w.Mode), kit.Int("start", w.Start), kit.Int("end", w.End), kit.Int("length", w.Length),
-		kit.Put("captured", stated(in.Trace.Meta.CaptureStop-in.Trace.Meta.CaptureStart)), kit.Text("why", w.Why))
+		kit.Put("captured", kit.Stated(in.Trace.Meta.CaptureStop-in.Trace.Meta.CaptureStart)), kit.Text("why", w.Why))
 	t.Add()
 }
 
@@ -145,9 +145,9 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 		t.Row(
 			kit.Int("device_id", int64(d.ID)), kit.Put("name", report.OrNull(a.Name)),
 			kit.Put("chip", report.OrNull(a.Chip)), kit.Put("compute_capability", report.OrNull(capability(&a))),
-			kit.Put("sm_count", stated(a.SMs)), kit.Put("memory_bytes", stated(a.MemoryBytes)),
-			kit.Put("memory_bandwidth_bytes_per_s", stated(a.MemoryBandwidth)),
-			kit.Put("clock_hz", stated(a.ClockHz)), kit.Text("pids", pidsOn(in, d.ID)),
+			kit.Put("sm_count", kit.Stated(a.SMs)), kit.Put("memory_bytes", kit.Stated(a.MemoryBytes)),
+			kit.Put("memory_bandwidth_bytes_per_s", kit.Stated(a.MemoryBandwidth)),
+			kit.Put("clock_hz", kit.Stated(a.ClockHz)), kit.Text("pids", pidsOn(in, d.ID)),
 			kit.Int("kernels", ran.Count), kit.Int("kernel_time", ran.Total), kit.Int("busy", busy),
 			kit.Maybe("busy_ratio", stat.Ratio(busy, in.Span.Len())))
 	}
@@ -176,12 +176,4 @@ func capability(a *trace.GPUInfo) string {
 		return ""
 	}
 	return strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10)
-}
-
-// stated is a number that the capture states; 0 stands for none.
-func stated(v int64) report.Cell {
-	if v <= 0 {
-		return report.Null
-	}
-	return report.I(v)
 }

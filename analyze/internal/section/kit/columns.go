@@ -84,6 +84,9 @@ func Known(v int64) report.Cell {
 	return report.I(v)
 }
 
+// Stated is a number; 0 means unknown.
+func Stated(v int64) report.Cell { return report.Of(report.Stated(v), report.I, report.Null) }
+
 // PID fills the column pid with a process's printed pid, which two processes on different machines can share.
 func PID(procs []trace.Proc, proc int32) Field {
 	if proc == trace.None {

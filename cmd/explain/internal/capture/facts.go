@@ -70,12 +70,7 @@ type machine struct {
 	Variables    map[string]string `json:"variables"`
 }
 
-func known(s string) *string {
-	if s = safeValue(s); s == "" {
-		return nil
-	}
-	return &s
-}
+func known(s string) *string { return report.Stated(safeValue(s)) }
 
 // askLimit bounds each program that is asked about the machine.
 const askLimit = 20 * time.Second

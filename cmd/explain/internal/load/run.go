@@ -159,12 +159,7 @@ func (r *runner) workload() loadfile.Workload {
 	return w
 }
 
-func positive[T int | time.Duration](v T) *int64 {
-	if v <= 0 {
-		return nil
-	}
-	return new(int64(v))
-}
+func positive[T int | time.Duration](v T) *int64 { return report.Stated(int64(v)) }
 
 // warmupPrompts is where the prompts of the warm-up begin: different from the load's, so that no prefix cache knows
 // those. It is a multiple of three, as the mixed mode wants.
