@@ -1,6 +1,7 @@
 package serverlog
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -99,13 +100,9 @@ func (c *calendar) translate(clock int64) int64 {
 		return in(leapYear)
 	}
 	year := time.Unix(c.last, 0).UTC().Year()
-	best := in(year)
-	for _, other := range []int64{in(year - 1), in(year + 1)} {
-		if max(other-c.last, c.last-other) < max(best-c.last, c.last-best) {
-			best = other
-		}
-	}
-	return best
+	return slices.MinFunc([]int64{in(year), in(year - 1), in(year + 1)}, func(a, b int64) int {
+		return cmp.Compare(max(a-c.last, c.last-a), max(b-c.last, c.last-b))
+	})
 }
 
 // ClockText writes a time as the log does: with a year only where it has one. An unknown time is empty.

@@ -43,17 +43,8 @@ func readFile(ctx context.Context, d *Data, in *file.Input, f io.Reader) error {
 	r := &reader{d: d, last: NoClock, trtClock: NoClock, times: written{first: NoClock, last: NoClock},
 		origins: origins{}}
 	r.begin()
-	l, begun := file.NewLines(f), parts{}
-	take := func(line []byte) {
-		switch r.read(line) {
-		case understood:
-			in.Tally.Understood++
-		case known:
-			in.Tally.Known++
-		default:
-			in.Tally.Unknown++
-		}
-	}
+	l, begun, t := file.NewLines(f), parts{}, in.Tally
+	counts := [...]*int64{unknown: &t.Unknown, known: &t.Known, understood: &t.Understood}
 	for {
 		line, cut, ok := l.Next()
 		if !ok {
@@ -63,11 +54,11 @@ func readFile(ctx context.Context, d *Data, in *file.Input, f io.Reader) error {
 			d.long++
 		}
 		r.line++
+		result := known // of a part of a line
 		if line, ok = begun.join(line); ok {
-			take(line)
-		} else {
-			in.Tally.Known++
+			result = r.read(line)
 		}
+		*counts[result]++
 		if r.line&0xffff == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -79,8 +70,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input, f io.Reader) error {
 	if l.Err != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}
-	in.Tally.Records = r.line
-	in.Tally.Format, in.Tally.Version = r.format(), r.start.Version
+	t.Records, t.Format, t.Version = r.line, r.format(), r.start.Version
 	return nil
 }
 

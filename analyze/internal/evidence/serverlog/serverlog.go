@@ -30,6 +30,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Data is the content of server logs.
@@ -137,14 +138,9 @@ func (d *Data) Start() *Start {
 }
 
 // facts counts the facts of a start that matter to a comparison.
-func (s *Start) facts() (n int) {
-	for _, known := range []bool{s.Model != "", s.DType != "", s.TP > 0, s.MaxModelLen > 0, s.MaxNumSeqs > 0,
-		s.KVTokens > 0, !math.IsNaN(s.LoadTime), !math.IsNaN(s.Ready)} {
-		if known {
-			n++
-		}
-	}
-	return n
+func (s *Start) facts() int {
+	return lists.Count([]bool{s.Model != "", s.DType != "", s.TP > 0, s.MaxModelLen > 0, s.MaxNumSeqs > 0,
+		s.KVTokens > 0, !math.IsNaN(s.LoadTime), !math.IsNaN(s.Ready)}, func(known bool) bool { return known })
 }
 
 // linesAre begins a sentence on n lines of the log.
@@ -181,16 +177,9 @@ func (d *Data) Warnings() []report.Warning {
 func (d *Data) differ() string {
 	var list []string
 	text := func(name string, of func(s *Start) string) {
-		first := ""
-		for _, s := range d.Starts {
-			switch v := of(s); {
-			case v == "" || v == first:
-			case first == "":
-				first = v
-			default:
-				list = append(list, name)
-				return
-			}
+		stated := lists.Set(d.Starts, of)
+		if delete(stated, ""); len(stated) > 1 {
+			list = append(list, name)
 		}
 	}
 	text("engine", func(s *Start) string { return s.Engine })
