@@ -95,9 +95,8 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 			if x.sample == nil {
 				continue
 			}
-			fromSession(out, x.sample.N(), name, x.column, x.limit, "phase")
 			sum := x.sample.Summary()
-			meanOf(out, x.id, labels, x.sample)
+			meanOf(out, x.id, labels, x.sample, name, x.column, x.limit, "phase")
 			batches = report.I(x.sample.N())
 			row = append(row, kit.Float(x.mean, sum.Mean), kit.Float(x.mean+"_p90", sum.P90))
 		}
@@ -109,10 +108,8 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 		fromSession(out, tokens.N(), name, "num_tokens", "max_tokens")
 		out.Metric("batch.underutilized", nil, stat.Ratio(b.Under, tokens.N()))
 	}
-	fromSession(out, b.Running.N(), name, "running_queue_len")
-	meanOf(out, "batch.running", nil, &b.Running.Sample)
-	fromSession(out, b.Waiting.N(), name, "waiting_queue_len")
-	meanOf(out, "batch.waiting", nil, &b.Waiting.Sample)
+	meanOf(out, "batch.running", nil, &b.Running.Sample, name, "running_queue_len")
+	meanOf(out, "batch.waiting", nil, &b.Waiting.Sample, name, "waiting_queue_len")
 	waiting := stat.Ratio(b.Queued, b.Waiting.N())
 	out.Known("batch.waiting_ratio", nil, waiting)
 	fromSession(out, b.Steps, name, "max_num_seqs", "max_tokens")
@@ -150,8 +147,9 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 	}
 }
 
-// meanOf emits a metric whose value is the mean, with the summary of the sample.
-func meanOf(o *kit.Output, id string, labels report.Labels, s *session.Sample) {
+// meanOf emits a metric whose value is the mean, with the summary of the sample. Its source is that of fromSession.
+func meanOf(o *kit.Output, id string, labels report.Labels, s *session.Sample, source ...string) {
+	fromSession(o, s.N(), source...)
 	if d := s.Summary(); d != nil {
 		m := o.Float(id, labels, d.Mean)
 		m.N, m.Summary = s.N(), d

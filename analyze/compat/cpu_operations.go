@@ -60,11 +60,10 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 	}
 	for _, o := range slices.SortedFunc(maps.Keys(d.Operations), byName) {
 		s, l := d.Operations[o], kit.Labels("operation", o.Name)
-		fromSession(out, s.N(), source...)
 		if o.Phase != "" {
 			l["phase"] = o.Phase
 		}
-		distribution(out, "cpu.op_time", l, s)
+		distribution(out, "cpu.op_time", l, s, source...)
 		if o.Phase == "" {
 			total[o.Name] = s.Sum()
 			out.Float("cpu.op_total", l, s.Sum())

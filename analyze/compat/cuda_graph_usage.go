@@ -119,9 +119,8 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		}
 	}
 	for _, mode := range slices.Sorted(maps.Keys(d.Graphs.ByMode)) {
-		s := d.Graphs.ByMode[mode]
-		fromSession(out, s.N(), timeline, "descriptor", "duration_ms")
-		distribution(out, "cudagraph.replay_time", kit.Labels("mode", mode), s)
+		distribution(out, "cudagraph.replay_time", kit.Labels("mode", mode), d.Graphs.ByMode[mode],
+			timeline, "descriptor", "duration_ms")
 	}
 	filesTogether(out, d, usage)
 	out.Note("profilemate waits for the GPU after every replay, so replays take longer while it watches, and a step cannot overlap the next one.")

@@ -62,8 +62,7 @@ func encoderDecoder(in *kit.Input, out *kit.Output) {
 			continue
 		}
 		share, l := stat.Ratio(s.Sum(), both), kit.Labels("component", c)
-		fromSession(out, s.N(), source...)
-		distribution(out, "encdec.time", l, s)
+		distribution(out, "encdec.time", l, s, source...)
 		out.Float("encdec.total_time", l, s.Sum())
 		out.Metric("encdec.share", l, share)
 		t.Partial(append(sampleFields(t, s), kit.Text("part", c), kit.Float("total", s.Sum()), kit.Maybe("share", share),

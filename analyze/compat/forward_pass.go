@@ -61,8 +61,7 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 	t := out.Table("forward_passes")
 	emit := func(labels report.Labels, f *session.Forward) (row []kit.Field) {
 		n := f.Time.N()
-		fromSession(out, n, source...)
-		distribution(out, "forward.time", labels, &f.Time)
+		distribution(out, "forward.time", labels, &f.Time, source...)
 		out.Float("forward.total_time", labels, f.Time.Sum())
 		out.Int("forward.count", labels, n)
 		row = append(sampleFields(t, &f.Time), kit.Int("passes", n), kit.Float("total", f.Time.Sum()))

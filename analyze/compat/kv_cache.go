@@ -53,8 +53,7 @@ func kvCache(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if c.Usage.N() > 0 {
-		fromSession(out, c.Usage.N(), usage, "usage_pct", "num_blocks", "total_blocks")
-		meanOf(out, "kv.usage", nil, &c.Usage.Sample)
+		meanOf(out, "kv.usage", nil, &c.Usage.Sample, usage, "usage_pct", "num_blocks", "total_blocks")
 		out.Metric("kv.blocks", nil, floatOf(c.Blocks.Value()))
 		if c.Used > 0 {
 			out.Int("kv.blocks_peak", nil, c.Used)

@@ -212,8 +212,7 @@ func moeBatches(d *session.Data, out *kit.Output, layers []*moeLayer) {
 	const imbalance, weights = "moe_load_imbalance.csv", "moe_routing_weights_hist.csv"
 	m := &d.MoE
 	emit := func(id, file, column string, labels report.Labels, s *session.Sample) {
-		fromSession(out, s.N(), file, "layer_idx", column)
-		meanOf(out, id, labels, s)
+		meanOf(out, id, labels, s, file, "layer_idx", column)
 	}
 	emit("moe.imbalance", imbalance, "max_min_ratio", nil, &m.Imbalance.Sample)
 	emit("moe.routing_weight", weights, "weight", nil, &m.Weight)

@@ -80,12 +80,9 @@ func preemptions(in *kit.Input, out *kit.Output) {
 		out.Note("No request was seen to start, so the rate is unknown: profilemate records only preempted requests, and " +
 			"divides by these.")
 	}
-	fromSession(out, q.Delay.N(), events, "event", "timestamp_sec", "request_id")
-	distribution(out, "preemption.delay", nil, &q.Delay)
-	fromSession(out, q.RunTime.N(), events, "running_time_sec")
-	distribution(out, "preemption.run_time", nil, &q.RunTime)
-	fromSession(out, q.TotalTime.N(), requests, "started_sec", "finished_sec")
-	distribution(out, "request.total_time", nil, &q.TotalTime)
+	distribution(out, "preemption.delay", nil, &q.Delay, events, "event", "timestamp_sec", "request_id")
+	distribution(out, "preemption.run_time", nil, &q.RunTime, events, "running_time_sec")
+	distribution(out, "request.total_time", nil, &q.TotalTime, requests, "started_sec", "finished_sec")
 	filesTogether(out, d, events)
 
 	if rate != nil && *rate > preemptionRate {

@@ -33,8 +33,11 @@ func sessionLacks(o *kit.Output, d *session.Data, names ...string) {
 }
 
 // distribution emits a metric whose value is the median, with the summary of the sample; of a sample that is only
-// stated, the mean.
-func distribution(o *kit.Output, id string, labels report.Labels, s *session.Sample) {
+// stated, the mean. Without a source it has that of the metric before.
+func distribution(o *kit.Output, id string, labels report.Labels, s *session.Sample, source ...string) {
+	if len(source) > 0 {
+		fromSession(o, s.N(), source...)
+	}
 	d := s.Summary()
 	switch {
 	case s.Stated():
