@@ -203,11 +203,7 @@ func (d *Data) readEnv(in *file.Input, b []byte) {
 			packages = append(packages, key+" "+v)
 		}
 	}
-	if gpu == "" && cuda == "" && len(packages) == 0 {
-		in.Tally.Known++
-		return
-	}
-	in.Tally.Understood++
+	in.Tally.Took(gpu != "" || cuda != "" || len(packages) > 0)
 	d.GPU = cmp.Or(d.GPU, gpu)
 	if d.Packages == "" && d.CUDA == "" {
 		d.Packages, d.CUDA = strings.Join(packages, ", "), cuda
@@ -233,14 +229,10 @@ var inputCount = pattern.New(`^count: ([0-9]{1,9})\s*$`)
 func (d *Data) readInputs(in *file.Input, b []byte) {
 	for _, line := range bytes.Split(bytes.TrimRight(b, "\n"), []byte("\n")) {
 		in.Tally.Records++
-		if m := inputCount().FindSubmatch(line); m != nil {
-			in.Tally.Understood++
-			if n, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil && d.Inputs == 0 {
-				d.Inputs = n
-			}
-			continue
+		m := inputCount().FindSubmatch(line)
+		if in.Tally.Took(m != nil); m != nil && d.Inputs == 0 {
+			d.Inputs, _ = strconv.ParseInt(string(m[1]), 10, 64) // of nine digits at most
 		}
-		in.Tally.Known++
 	}
 }
 
@@ -318,11 +310,7 @@ func (d *Data) readConfig(in *file.Input, b []byte) {
 			d.Context = int64(n)
 		}
 	}
-	if understood {
-		in.Tally.Understood++
-	} else {
-		in.Tally.Known++
-	}
+	in.Tally.Took(understood)
 }
 
 var hubFolder = pattern.New(`/models--([A-Za-z0-9._-]{1,60})--([A-Za-z0-9._-]{1,90})/`)

@@ -134,10 +134,8 @@ func (d *Data) readSummary(in *file.Input, r io.Reader) {
 		if len(b) > 0 && err == nil {
 			d.broken = append(d.broken, in.Name)
 		}
-	case t.Format != emptySummary && d.takeSummary(t.Format, top):
-		t.Understood++
 	default:
-		t.Known++
+		t.Took(t.Format != emptySummary && d.takeSummary(t.Format, top))
 	}
 }
 
@@ -264,12 +262,9 @@ func (d *Data) takeCacheSummary(t *file.Tally, b []byte) {
 	for _, line := range strings.Split(strings.TrimRight(string(b), "\r\n"), "\n") {
 		t.Records++
 		m := cacheLine.FindStringSubmatch(strings.TrimSpace(line))
-		if m == nil {
-			t.Known++
-			continue
+		if t.Took(m != nil); m != nil {
+			values[m[1]], _ = strconv.ParseFloat(m[2], 64)
 		}
-		t.Understood++
-		values[m[1]], _ = strconv.ParseFloat(m[2], 64)
 	}
 	n := int64(values["Total evictions"])
 	c.Evictions += n

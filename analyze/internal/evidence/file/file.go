@@ -51,6 +51,15 @@ type Tally struct {
 	Unknown    int64  // records of no known form
 }
 
+// Took counts a record of a known form, from which something was taken or not.
+func (t *Tally) Took(something bool) {
+	if something {
+		t.Understood++
+	} else {
+		t.Known++
+	}
+}
+
 // New is the input for the file in path, shown as name.
 func New(path, name string) (Input, error) {
 	info, err := os.Stat(path)

@@ -244,11 +244,7 @@ func (p *parser) row(h *header, fields []string) {
 	if h.layout == raw {
 		read = p.wide
 	}
-	if read(h, fields, id) {
-		t.Understood++
-	} else {
-		t.Known++
-	}
+	t.Took(read(h, fields, id))
 }
 
 // wide reads a row of a raw page: a launch with all its metrics.
