@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	plans := mixedPlans(benchRequests)
-	defer fakeserver.Beat()()
+	fakeserver.Beat()
 	script := fakeserver.Script{Plan: func(i int) fakeserver.Plan { return plans[i%len(plans)] }}
 	ts := httptest.NewServer(fakeserver.New(script))
 	fmt.Println(ts.URL)
