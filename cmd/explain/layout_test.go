@@ -171,18 +171,15 @@ var rooms = []room{
 	{"cmd/explain/internal/output", "what is written; reads no input",
 		"analyze analyze/compat/export analyze/report/... diff/comparison diff/diffdoc cmd/explain/internal/input " +
 			"cmd/explain/internal/usage cmd/explain/internal/atomicfile", noSQL},
-	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/pattern analyze/report/render analyze/report/secret analyze/report/wording", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs",
+		"analyze/limit analyze/report analyze/report/pattern analyze/report/render analyze/report/secret analyze/report/wording cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/progress", "what takes long, on a terminal",
 		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
 	{"cmd/explain/internal/input", "what files are; analyses none",
 		"analyze analyze/limit analyze/report cmd/explain/internal/fetch cmd/explain/internal/usage", noSQL},
-	{"cmd/explain/internal/capturesession", "captures, their load and their reports; no flags",
-		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
-			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
-			"diff/comparison diff/diffdoc", []string{"modernc.org", "github.com/spf13/cobra"}},
 	{"cmd/explain/internal/cmdenv", "what commands share; knows no command",
-		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/capturesession " +
+		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/capture " +
 			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/comparison diff/policy", nil},
 	{"cmd/explain/internal/historycmd", "explain history",
 		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/cmdenv " +
@@ -190,7 +187,7 @@ var rooms = []room{
 			"diff diff/policy gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/bisectcmd", "captures until something is known",
 		"analyze/limit analyze/report analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/bisect cmd/explain/internal/capture " +
-			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/capturesession cmd/explain/internal/usage " +
+			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/usage " +
 			"cmd/explain/internal/atomicfile diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/mergecmd", "explain partial and merge",
 		"analyze analyze/merge analyze/report analyze/report/render cmd/explain/internal/cmdenv " +
@@ -204,18 +201,23 @@ var rooms = []room{
 		"analyze analyze/report cmd/explain/internal/cmdenv cmd/explain/internal/historycmd cmd/explain/internal/input " +
 			"cmd/explain/internal/usage diff diff/policy", nil},
 	{"cmd/explain/internal/look", "commands that look at captures",
-		commandRoom + " analyze/compat/export cmd/explain/internal/capture cmd/explain/internal/capturesession cmd/explain/internal/fetch " +
+		commandRoom + " analyze/compat/export cmd/explain/internal/capture cmd/explain/internal/fetch " +
 			"cmd/explain/internal/help cmd/explain/internal/mergecmd cmd/explain/internal/rulesfile cmd/explain/internal/whatifcmd " +
 			"diff/diffdoc diff/policy", nil},
 	{"cmd/explain/internal/ci", "commands of CI know none of those that look or record",
 		commandRoom + " analyze/report/doc analyze/report/wording cmd/explain/internal/bisectcmd cmd/explain/internal/capture cmd/explain/internal/crash " +
 			"cmd/explain/internal/historycmd cmd/explain/internal/rulesfile diff/diffdoc diff/policy gate gate/gitfile", nil},
-	{"cmd/explain/internal/record", "commands that record; a pair is compared as by diff",
+	{"cmd/explain/internal/capturesession", "captures, their load and their reports; a pair is compared as by diff; no flags",
+		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/bisectcmd cmd/explain/internal/capture " +
+			"cmd/explain/internal/cmdenv cmd/explain/internal/interrupt cmd/explain/internal/load cmd/explain/internal/look " +
+			"cmd/explain/internal/output cmd/explain/internal/progress cmd/explain/internal/rulesfile " +
+			"cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
+			"diff/comparison diff/diffdoc", []string{"modernc.org", "github.com/spf13/cobra"}},
+	{"cmd/explain/internal/record", "commands that record",
 		commandRoom + " analyze/report/doc analyze/report/secret analyze/report/wording " +
 			"cmd/explain/internal/bisectcmd cmd/explain/internal/capture " +
 			"cmd/explain/internal/capturesession cmd/explain/internal/help " +
-			"cmd/explain/internal/interrupt cmd/explain/internal/load cmd/explain/internal/look " +
-			"cmd/explain/internal/rulesfile", nil},
+			"cmd/explain/internal/interrupt cmd/explain/internal/load", nil},
 	{"cmd/explain/internal/guide", "commands that help know none of the others",
 		commandRoom + " analyze/report/schema cmd/explain/internal/docs cmd/explain/internal/help cmd/explain/internal/mcp " +
 			"cmd/explain/internal/mergecmd gate/history", nil},
@@ -225,7 +227,7 @@ var rooms = []room{
 			"cmd/explain/internal/input cmd/explain/internal/interrupt cmd/explain/internal/look cmd/explain/internal/record " +
 			"cmd/explain/internal/usage", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
-		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
+		"analyze/loadfile analyze/report/... cmd/explain/internal/usage", []string{"modernc.org"}},
 }
 
 const (

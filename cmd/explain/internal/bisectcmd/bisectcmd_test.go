@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -76,15 +75,15 @@ func TestCauseHasADirection(t *testing.T) {
 }
 
 func TestUntilRefusesWhatCannotEnd(t *testing.T) {
-	if d, err := (&Until{}).Decide(&capturesession.Session{}); d != nil || err != nil {
+	if d, err := (&Until{}).Decider("", nil); d != nil || err != nil {
 		t.Errorf("%v, %v", d, err)
 	}
 	for tolerance, want := range map[string]string{"3%": "--budget", "much": "--budget"} {
-		if _, err := (&Until{On: true, tolerance: tolerance}).Decide(&capturesession.Session{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (&Until{On: true, tolerance: tolerance}).Decider("", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", tolerance, err)
 		}
 	}
-	if _, err := (&Until{On: true, budget: 1, tolerance: "much"}).Decide(&capturesession.Session{}); err == nil || !strings.Contains(err.Error(), "--tolerance much") {
+	if _, err := (&Until{On: true, budget: 1, tolerance: "much"}).Decider("", nil); err == nil || !strings.Contains(err.Error(), "--tolerance much") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/sequential"
@@ -53,8 +52,8 @@ type Decider struct {
 	say   func(string)
 }
 
-// Decide makes the session ask a new Decider after each pair; nil without --until-decided.
-func (f *Until) Decide(r *capturesession.Session) (*Decider, error) {
+// Decider decides on pairs in the folder out; nil without --until-decided.
+func (f *Until) Decider(out string, say func(string)) (*Decider, error) {
 	switch {
 	case !f.On:
 		return nil, nil
@@ -69,13 +68,11 @@ func (f *Until) Decide(r *capturesession.Session) (*Decider, error) {
 	if err != nil {
 		return nil, usage.Errorf("--tolerance %s: %w", f.tolerance, err)
 	}
-	d := &Decider{test: test, until: f, out: r.Want.Out, say: r.Say, began: time.Now(), last: time.Now()}
-	r.Decide = d.pair
-	return d, nil
+	return &Decider{test: test, until: f, out: out, say: say, began: time.Now(), last: time.Now()}, nil
 }
 
-// pair adds a pair, and reports whether it was the last.
-func (d *Decider) pair(base, head *report.Report) (bool, error) {
+// Pair adds a pair, and reports whether it was the last.
+func (d *Decider) Pair(base, head *report.Report) (bool, error) {
 	b, kind, err := mainStep(base, d.kind)
 	if err != nil {
 		return false, fmt.Errorf("base: %w", err)

@@ -24,7 +24,6 @@ type Trace struct {
 	Memory      bool     // --cuda-memory-usage
 	Host        bool     // host activity: scheduler switches, CPU samples, and Python if nsys can
 	Counters    bool     // GPU counters, at nsys's default rate
-	Forks       bool     // --trace-fork-before-exec: servers start their workers by fork
 	More        []string // further arguments for nsys profile or launch
 }
 
@@ -84,7 +83,7 @@ func (l *line) trace(t *Trace) error {
 	if t.Memory {
 		l.optional("--cuda-memory-usage", "true", "memory use is not recorded")
 	}
-	if t.Forks {
+	if l.command == "launch" { // servers start their workers by fork
 		l.optional("--trace-fork-before-exec", "true", "worker processes may be missing")
 	}
 	if t.Host && l.lists(l.command, "--python-sampling") {

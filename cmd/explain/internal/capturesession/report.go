@@ -20,7 +20,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
 // besideTrace lists where a capture leaves evidence: patterns of files and their kind. Server.evidence has their flags.
@@ -35,7 +37,7 @@ var besideTrace = []struct{ pattern, kind string }{
 // reportCommand returns the explain report command that does what analyse does, with these flags for the evidence.
 func (r *Options) reportCommand(dir string, evidence []string) []string {
 	argv := append([]string{"explain", "report", filepath.Join(dir, "trace.sqlite")}, evidence...)
-	argv = append(argv, given("--unit", r.Unit, "--phase-map", r.PhaseMap, "--kernel-map", r.KernelMap)...)
+	argv = append(argv, given("--unit", r.Analysis.Unit, "--phase-map", r.Analysis.PhaseMap, "--kernel-map", r.Analysis.KernelMap)...)
 	return append(argv, "--out", dir)
 }
 
@@ -52,7 +54,7 @@ func given(flags ...string) (argv []string) {
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
 func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
 	opt := r.Analysis
-	opt.Overhead = OverheadBeside(run.SQLite())
+	opt.Overhead = cmdenv.OverheadBeside(run.SQLite())
 	for _, e := range besideTrace {
 		found, err := fs.Glob(os.DirFS(run.Dir), e.pattern)
 		if err != nil {
@@ -65,9 +67,9 @@ func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Resul
 			}
 		}
 	}
-	update, stop := r.Progress()
-	defer stop()
-	opt.Progress = update
+	bar := progress.New(r.Env.Err, r.Want.Analysis.Quiet, r.Want.Analysis.Verbose)
+	defer bar.Stop()
+	opt.Progress = bar.Update
 	res, err := analyze.Run(ctx, run.SQLite(), opt)
 	if !errors.As(err, new(*analyze.InputError)) || len(opt.Evidence) == 0 {
 		return res, err
@@ -161,25 +163,6 @@ func overheadOf(dir string, client [2]time.Duration) (*report.Overhead, error) {
 	return o, nil
 }
 
-// OverheadBeside returns the profiling cost that a capture left beside its trace; nil if there is none.
-func OverheadBeside(trace string) *report.Overhead {
-	if filepath.Base(trace) != "trace.sqlite" {
-		return nil
-	}
-	f, err := os.Open(filepath.Join(filepath.Dir(trace), capture.OverheadFile))
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	o := new(report.Overhead)
-	if json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(o) != nil ||
-		!(o.Profiled > 0 && o.Plain > 0 && o.ProfiledN > 0 && o.PlainN > 0) ||
-		o.Of != "request" && o.Of != "client" {
-		return nil
-	}
-	return o
-}
-
 // plan prints what would be run.
 func (r *Session) plan(programs [][]string) error {
 	var b strings.Builder
@@ -229,7 +212,7 @@ func (r *Session) plan(programs [][]string) error {
 	if r.Want.Pair {
 		add(capture.Shell(r.Want.diffCommand()))
 	}
-	_, err := fmt.Fprint(r.Stdout, b.String())
+	_, err := fmt.Fprint(r.Env.Out, b.String())
 	return err
 }
 
@@ -237,8 +220,8 @@ func (r *Session) plan(programs [][]string) error {
 func (r *Options) diffCommand() []string {
 	argv := []string{"explain", "diff", "--base", strings.Join(r.folders(0), ","), "--head",
 		strings.Join(r.folders(1), ","), "--out", filepath.Join(r.Out, "comparison")}
-	for _, rule := range r.FailOn {
+	for _, rule := range r.Rules.FailOn {
 		argv = append(argv, "--fail-on", rule)
 	}
-	return append(argv, given("--policy", r.Policy, "--noise", r.Noise)...)
+	return append(argv, given("--policy", r.Rules.Policy, "--noise", r.Rules.Noise)...)
 }

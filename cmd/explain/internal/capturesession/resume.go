@@ -29,8 +29,8 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
 	r.Want.NsysName = cmp.Or(r.Want.NsysName, status.Nsys)
-	r.Want.Unit, r.Want.NoReport = cmp.Or(r.Want.Unit, status.Unit), r.Want.NoReport || status.NoReport
-	r.Analysis.Unit = r.Want.Unit
+	r.Want.Analysis.Unit, r.Want.NoReport = cmp.Or(r.Want.Analysis.Unit, status.Unit), r.Want.NoReport || status.NoReport
+	r.Analysis.Unit = r.Want.Analysis.Unit
 	if r.Want.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
 		return err
 	}
@@ -75,13 +75,13 @@ func (r *Session) resumeTo(dir, name string, found []string) (string, error) {
 
 // finish exports and analyses one capture, as far as that has not been done.
 func (r *Session) finish(ctx context.Context, dir string) (err error) {
-	run, err := capture.NewRun(context.Background(), ctx, dir, r.Getenv, r.Say)
+	run, err := capture.NewRun(context.Background(), ctx, dir, r.Env.Getenv, r.Say)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	find := func() (*capture.Nsys, error) {
-		return capture.FindNsys(ctx, cmp.Or(r.Want.NsysName, r.Getenv("NSYS"), "nsys"))
+		return capture.FindNsys(ctx, cmp.Or(r.Want.NsysName, r.Env.Getenv("NSYS"), "nsys"))
 	}
 	if err := run.Resume(find); err != nil {
 		return err

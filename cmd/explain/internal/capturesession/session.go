@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,9 +18,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
+	"github.com/nsys-llm/explain/cmd/explain/internal/look"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/diffdoc"
@@ -29,54 +32,48 @@ import (
 
 // Options are what the command line says of a capture.
 type Options struct {
-	capture.Job          // of each capture, but for its program
-	Out           string // the folder
-	Force         bool   // replace it where it exists
-	DryRun        bool   // print the commands without running them
-	NoReport      bool   // export the trace and do not analyse it
-	Quiet         bool
-	Repeat        int    // captures of each program, at least 1
-	Pair          bool   // base and head in turns, compared
-	Overhead      bool   // measure what profiling costs
-	NsysName      string // the program; empty: $NSYS, else nsys
-	Unit          string // --unit of the analysis
-	PhaseMap      string // a file, and so is the next
-	KernelMap     string
-	FailOn        []string      // rules by which a pair is judged
-	Policy, Noise string        // files, for a pair
-	Cooldown      time.Duration // between two captures of a pair
+	capture.Job                      // of each capture, but for its program
+	Analysis    cmdenv.AnalysisFlags // of each report
+	Out         string               // the folder
+	Force       bool                 // replace it where it exists
+	DryRun      bool                 // print the commands without running them
+	NoReport    bool                 // export the trace and do not analyse it
+	Repeat      int                  // captures of each program, at least 1
+	Pair        bool                 // base and head in turns, compared
+	Overhead    bool                 // measure what profiling costs
+	NsysName    string               // the program; empty: $NSYS, else nsys
+	Rules       rulesfile.Flags      // by which a pair is judged
+	Until       bisectcmd.Until      // when pairs end
 }
 
 // Session is one call of explain capture.
 type Session struct {
 	Want     Options
+	Env      *cmdenv.Env
 	Of       *Server       // the server to start; nil: explain capture -- COMMAND
 	ID       string        // of the run
 	Config   yaml.MapSlice // every option with its value, for config.yaml
 	Began    time.Time
 	Unusable string // why the plan assumes another nsys than the installed one; empty: it does not
 	Analysis analyze.Options
-
-	Stdout   io.Writer
-	Terminal render.TerminalOptions // of Stdout
-	Getenv   func(string) string
-	Say      func(text string)                                            // a line for the user
-	Progress func() (update func(stage string, count int64), stop func()) // shows an analysis
-	Compare  func(base, head []string) (*comparison.Comparison, error)    // of a pair: folders of captures
-
-	// Decide is asked after each pair, with its reports, whether it was the last; nil: Repeat sets the number of pairs.
-	Decide func(base, head *report.Report) (last bool, err error)
+	Decider  *bisectcmd.Decider // says after which pair to stop; nil: Repeat sets the number of pairs
 
 	soft, hard context.Context // end when the user wants the recording to end, and when the user gives up
 	result     *analyze.Result // of the last capture; nil with --no-report
 	programs   []error         // for each capture the error of its program, or nil
 }
 
+// Say prints a line for the user.
+func (r *Session) Say(text string) {
+	if !r.Want.Analysis.Quiet {
+		fmt.Fprintln(r.Env.Err, render.Visible(text))
+	}
+}
+
 // job is what one capture runs.
 func (r *Options) job(program []string) *capture.Job {
 	j := r.Job
 	j.Program = program
-	j.Trace.Forks = j.Server != nil || j.Window.Triggered()
 	return &j
 }
 
@@ -104,7 +101,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
-	status := &capture.Status{Out: filepath.Base(r.Want.Out), NoReport: r.Want.NoReport, Unit: r.Want.Unit, Nsys: r.nsysNamed()}
+	status := &capture.Status{Out: filepath.Base(r.Want.Out), NoReport: r.Want.NoReport, Unit: r.Want.Analysis.Unit, Nsys: r.nsysNamed()}
 	if err = status.Write(folder.Stage); err == nil {
 		err = r.captures(folder, programs)
 	}
@@ -122,7 +119,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	}
 	var compared *comparison.Comparison
 	if r.Want.Pair {
-		compared, err = r.compare()
+		compared, err = r.compare(ctx)
 	}
 	if r.Want.several() {
 		err = errors.Join(err, folder.Done())
@@ -135,7 +132,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 
 // nsysNamed returns the requested nsys, with an absolute path if it has one; empty: the one on PATH.
 func (r *Session) nsysNamed() string {
-	name := cmp.Or(r.Want.NsysName, r.Getenv("NSYS"))
+	name := cmp.Or(r.Want.NsysName, r.Env.Getenv("NSYS"))
 	if full, err := filepath.Abs(name); err == nil && strings.ContainsRune(name, filepath.Separator) {
 		return full
 	}
@@ -165,11 +162,11 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 		var pair [2]*report.Report
 		for turn := range programs {
 			side := turn
-			if r.Decide != nil && i%2 == 0 { // alternate the order, so that drift favours neither
+			if r.Decider != nil && i%2 == 0 { // alternate the order, so that drift favours neither
 				side = len(programs) - 1 - turn
 			}
 			if (i > 1 || turn > 0) && r.Want.Pair { // which ends early where the user wants the recording to end
-				_ = capture.Sleep(r.soft, r.Want.Cooldown)
+				_ = capture.Sleep(r.soft, r.Want.Until.Cooldown)
 			}
 			sub := r.Want.subfolder(side, i)
 			dir := filepath.Join(folder.Stage, sub)
@@ -192,10 +189,10 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 				pair[side] = r.result.Report
 			}
 		}
-		if r.Decide == nil {
+		if r.Decider == nil {
 			continue
 		}
-		last, err := r.Decide(pair[0], pair[1])
+		last, err := r.Decider.Pair(pair[0], pair[1])
 		if err != nil {
 			return err
 		}
@@ -223,7 +220,7 @@ func (r *Options) subfolder(side, i int) string {
 // one makes one capture: record, export, facts, analysis. If the capture fails it still writes the facts that are
 // known.
 func (r *Session) one(dir string, program []string) error {
-	run, err := capture.NewRun(r.soft, r.hard, dir, r.Getenv, r.Say)
+	run, err := capture.NewRun(r.soft, r.hard, dir, r.Env.Getenv, r.Say)
 	if err != nil {
 		return err
 	}
@@ -273,8 +270,8 @@ func (r *Session) record(run *capture.Run, job *capture.Job) (*analyze.Result, e
 }
 
 // compare compares the captures of both sides and writes comparison/ into the folder.
-func (r *Session) compare() (*comparison.Comparison, error) {
-	c, err := r.Compare(r.Want.folders(0), r.Want.folders(1))
+func (r *Session) compare(ctx context.Context) (*comparison.Comparison, error) {
+	c, err := look.ComparePair(ctx, r.Env, r.Want.Rules, r.Want.Analysis.Quiet, r.Want.folders(0), r.Want.folders(1))
 	if err != nil {
 		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
 	}
@@ -332,20 +329,20 @@ func (r *Options) nothingAdvice() string {
 
 func (r *Session) tell(compared *comparison.Comparison) error {
 	switch {
-	case r.Want.Quiet:
+	case r.Want.Analysis.Quiet:
 		return nil
 	case compared != nil:
-		if err := render.Terminal(r.Stdout, diffdoc.Terminal(compared), r.Terminal); err != nil {
+		if err := render.Terminal(r.Env.Out, diffdoc.Terminal(compared), r.Env.Terminal()); err != nil {
 			return err
 		}
 	case r.result != nil && r.Want.Repeat == 1:
-		return output.Terminal(r.Stdout, r.result, r.Want.Out, r.Terminal) // which ends in where it is
+		return output.Terminal(r.Env.Out, r.result, r.Want.Out, r.Env.Terminal()) // which ends in where it is
 	}
 	text := "Wrote " + render.Visible(r.Want.Out) + "\n"
 	if r.Want.Repeat > 1 && !r.Want.Pair {
 		text += "How much captures of this program differ: explain policy init " +
 			render.Visible(strings.Join(r.Want.folders(0), " ")) + " --noise noise.json\n"
 	}
-	_, err := fmt.Fprint(r.Stdout, text)
+	_, err := fmt.Fprint(r.Env.Out, text)
 	return err
 }

@@ -3,7 +3,9 @@ package cmdenv
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -18,7 +20,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -74,7 +76,8 @@ func RegisterMaps(cmd *cobra.Command, phases, kernels *string, where string) {
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
-func (f *AnalysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
+// Changed reports whether a flag of the command was given.
+func (f *AnalysisFlags) Changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
 // Options returns the options of an analysis; traces is how many of them run at once.
 func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
@@ -87,10 +90,10 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 	if f.window == "nvtx:" || f.window != "" && opt.Window.NVTX == f.window {
 		return opt, usage.Errorf("--window %s: expected nvtx:REGEX", f.window)
 	}
-	if f.changed("from") {
+	if f.Changed("from") {
 		opt.Window.From = &f.from
 	}
-	if f.changed("to") {
+	if f.Changed("to") {
 		opt.Window.To = &f.to
 	}
 	opt.Window.Steady = f.steady
@@ -196,7 +199,7 @@ func (f *AnalysisFlags) Results(
 func (f *AnalysisFlags) Fits(inputs []input.File) error {
 	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
 		for _, in := range inputs {
-			if in.Kind == input.Report && f.changed(flag) {
+			if in.Kind == input.Report && f.Changed(flag) {
 				return usage.Errorf("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
 			}
 		}
@@ -324,7 +327,26 @@ func reportOf(ctx context.Context, in input.File, opt analyze.Options, bar *prog
 		return &analyze.Result{Report: r}, nil
 	}
 	opt.Progress = func(stage string, done int64) { bar.Update(filepath.Base(in.Path)+": "+stage, done) }
-	opt.Overhead = capturesession.OverheadBeside(in.Path)
+	opt.Overhead = OverheadBeside(in.Path)
 	res, err := analyze.Run(ctx, in.Path, opt)
 	return res, input.AsTyped(err, in.Path)
+}
+
+// OverheadBeside returns the profiling cost that a capture left beside its trace; nil if there is none.
+func OverheadBeside(trace string) *report.Overhead {
+	if filepath.Base(trace) != "trace.sqlite" {
+		return nil
+	}
+	f, err := os.Open(filepath.Join(filepath.Dir(trace), capture.OverheadFile))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	o := new(report.Overhead)
+	if json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(o) != nil ||
+		!(o.Profiled > 0 && o.Plain > 0 && o.ProfiledN > 0 && o.PlainN > 0) ||
+		o.Of != "request" && o.Of != "client" {
+		return nil
+	}
+	return o
 }

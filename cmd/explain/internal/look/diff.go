@@ -2,6 +2,7 @@ package look
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -126,7 +127,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error 
 	if err != nil {
 		return err
 	}
-	opt, err := f.compareOptions(cmd, e)
+	opt, err := f.compareOptions(e)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error 
 	if err := checkOuts(f.out, f.perfetto, "", f.force); err != nil {
 		return err
 	}
-	c, err := f.compare(cmd, e, base, head, opt)
+	c, err := f.compare(cmd.Context(), e, base, head, opt)
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func (f *diffFlags) sides(args []string) (base, head []input.File, err error) {
 }
 
 // compareOptions turns flags into the options of a comparison.
-func (f *diffFlags) compareOptions(cmd *cobra.Command, e *cmdenv.Env) (diff.Options, error) {
+func (f *diffFlags) compareOptions(e *cmdenv.Env) (diff.Options, error) {
 	opt := f.opt
 	opt.Version = e.Version
 	var err error
@@ -210,19 +211,19 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *cmdenv.Env) (diff.Opti
 	case f.rules.Policy != "" && (f.threshold != "" || len(f.rules.FailOn) > 0):
 		return opt, usage.Errorf("--policy excludes --threshold and --fail-on")
 	}
-	if cmd.Flags().Changed("batch") {
+	if f.analysis.Changed("batch") {
 		if f.batch < 1 {
 			return opt, usage.Errorf("--batch must be at least 1, got %d", f.batch)
 		}
 		opt.Batch = &f.batch
 	}
-	if cmd.Flags().Changed("device") {
+	if f.analysis.Changed("device") {
 		if f.device < 0 {
 			return opt, usage.Errorf("--device %d: GPUs are numbered from 0", f.device)
 		}
 		opt.Device = &f.device
 	}
-	if cmd.Flags().Changed("min-share") { // else the policy or the default decides
+	if f.analysis.Changed("min-share") { // else the policy or the default decides
 		if opt.MinShare, err = cmdenv.Share(f.minShare); err != nil {
 			return opt, usage.Errorf("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
@@ -244,7 +245,7 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *cmdenv.Env) (diff.Opti
 }
 
 func (f *diffFlags) compare(
-	cmd *cobra.Command, e *cmdenv.Env, base, head []input.File, opt diff.Options,
+	ctx context.Context, e *cmdenv.Env, base, head []input.File, opt diff.Options,
 ) (*comparison.Comparison, error) {
 	all := slices.Concat(base, head)
 	summaries := lists.Count(all, func(in input.File) bool { return in.Kind == input.Summary })
@@ -273,7 +274,7 @@ func (f *diffFlags) compare(
 	if f.threshold == "" && f.perfetto == "" {
 		f.analysis.Reads = diff.Reads(opt)
 	}
-	reports, err := f.analysis.Reports(cmd.Context(), e, all)
+	reports, err := f.analysis.Reports(ctx, e, all)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +282,7 @@ func (f *diffFlags) compare(
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
-	said, err := f.rules.Past.Apply(cmd.Context(), reports[len(base)], "", false, &opt)
+	said, err := f.rules.Past.Apply(ctx, reports[len(base)], "", false, &opt)
 	if err != nil {
 		return nil, err
 	}
@@ -347,16 +348,16 @@ func (f *diffFlags) withPaths(c *comparison.Comparison) *comparison.Comparison {
 }
 
 // ComparePair compares the captures of a pair, as explain diff does with the same rules.
-func ComparePair(cmd *cobra.Command, e *cmdenv.Env, rules rulesfile.Flags, quiet bool, baseDirs, headDirs []string) (
+func ComparePair(ctx context.Context, e *cmdenv.Env, rules rulesfile.Flags, quiet bool, baseDirs, headDirs []string) (
 	*comparison.Comparison, error) {
 	f := &diffFlags{analysis: cmdenv.AnalysisFlags{Quiet: quiet}, rules: rules, opt: diff.Options{Top: diff.DefaultTop}, base: baseDirs, head: headDirs}
 	base, head, err := f.sides(nil)
 	if err != nil {
 		return nil, err
 	}
-	opt, err := f.compareOptions(cmd, e)
+	opt, err := f.compareOptions(e)
 	if err != nil {
 		return nil, err
 	}
-	return f.compare(cmd, e, base, head, opt)
+	return f.compare(ctx, e, base, head, opt)
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
@@ -164,9 +162,7 @@ func (d *doors) agree(what, base, head string) {
 }
 
 func (d *doors) compared(base, head string) *comparison.Comparison {
-	cmd := &cobra.Command{}
-	cmd.SetContext(d.Context())
-	c, err := ComparePair(cmd, d.env, rulesfile.Flags{}, true, []string{base}, []string{head})
+	c, err := ComparePair(d.Context(), d.env, rulesfile.Flags{}, true, []string{base}, []string{head})
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
@@ -194,7 +193,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) erro
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	opt.Progress = bar.Update
 	trace := lists.Nth(args, 0, "") // empty: evidence only
-	opt.Overhead = capturesession.OverheadBeside(trace)
+	opt.Overhead = cmdenv.OverheadBeside(trace)
 	cmdenv.HoldMemory(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	cmdenv.Analysed()

@@ -98,8 +98,8 @@ was interrupted, 4 --pair: inconclusive, or not decided.`,
 		"record for this `TIME` (whole seconds, except with --ready); with --client at most, and end the client then")
 	fl.DurationVar(&f.Limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.Pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
-	f.until.Register(fl)
-	f.rules.RegisterPair(cmd)
+	f.Until.Register(fl)
+	f.Rules.RegisterPair(cmd)
 	cmd.AddCommand(newCaptureServer(e), newCaptureResume(e))
 	return cmd
 }
@@ -123,15 +123,14 @@ func (f *captureFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 	if err != nil {
 		return err
 	}
-	until, err := f.until.Decide(r)
-	if err != nil {
+	if r.Decider, err = f.Until.Decider(r.Want.Out, r.Say); err != nil {
 		return err
 	}
 	err = runCaptures(cmd, r, programs)
-	if until == nil || r.Want.DryRun || err != nil && !errors.As(err, new(cmdenv.Exit)) {
+	if r.Decider == nil || r.Want.DryRun || err != nil && !errors.As(err, new(cmdenv.Exit)) {
 		return err
 	}
-	return until.Answer() // overrides the verdict of the comparison, which does not account for repeated looks
+	return r.Decider.Answer() // overrides the verdict of the comparison, which does not account for repeated looks
 }
 
 // runCaptures makes the captures. For a pair it returns the verdict as the exit code that explain diff would have.

@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,25 +14,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
-	"github.com/nsys-llm/explain/cmd/explain/internal/look"
-	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
-	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
-	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // captureFlags are the flags of explain capture and of explain capture vllm.
 type captureFlags struct {
 	capturesession.Options
-	client  string // --client of the window, as one line
-	verbose bool
-	rules   rulesfile.Flags // for judging a pair
-	until   bisectcmd.Until
+	client string // --client of the window, as one line
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
@@ -70,10 +61,10 @@ func (f *captureFlags) registerReport(cmd *cobra.Command, unit string) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.NsysName, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
 	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
-	fl.StringVar(&f.Unit, "unit", "", unit)
-	cmdenv.RegisterMaps(cmd, &f.PhaseMap, &f.KernelMap, "")
-	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
+	fl.StringVar(&f.Analysis.Unit, "unit", "", unit)
+	cmdenv.RegisterMaps(cmd, &f.Analysis.PhaseMap, &f.Analysis.KernelMap, "")
+	fl.BoolVarP(&f.Analysis.Quiet, "quiet", "q", false, "print nothing but errors")
+	fl.BoolVarP(&f.Analysis.Verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
 	_ = cmd.MarkFlagDirname("out")
 }
 
@@ -109,7 +100,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		if f.Pair {
 			f.Repeat = 3
 		}
-		if f.until.On {
+		if f.Until.On {
 			f.Repeat = bisectcmd.MostPairs
 		}
 	}
@@ -124,11 +115,11 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		return nil, usage.Errorf("--repeat is between 1 and 100, got %d", f.Repeat)
 	case f.Grace < 0 || f.Limit < 0:
 		return nil, usage.Errorf("a time cannot be negative")
-	case !f.Pair && (f.until.On || f.until.Cooldown != 0):
+	case !f.Pair && (f.Until.On || f.Until.Cooldown != 0):
 		return nil, usage.Errorf("--until-decided and --cooldown are for a pair: add --pair")
 	case f.Pair && f.NoReport:
 		return nil, usage.Errorf("--pair compares reports: leave out --no-report")
-	case !f.Pair && (len(f.rules.FailOn) > 0 || f.rules.Policy != "" || f.rules.Noise != ""):
+	case !f.Pair && (len(f.Rules.FailOn) > 0 || f.Rules.Policy != "" || f.Rules.Noise != ""):
 		return nil, usage.Errorf("--fail-on, --policy and --noise judge a pair: add --pair")
 	}
 	if f.client != "" {
@@ -182,27 +173,9 @@ func config(cmd *cobra.Command) (list yaml.MapSlice) {
 	return list
 }
 
-// session builds the session from the flags, with everything it uses besides files.
+// session builds the session from the flags.
 func (f *captureFlags) session(cmd *cobra.Command, e *cmdenv.Env) (*capturesession.Session, error) {
 	f.Trace.GraphsAsked = cmd.Flags().Changed("graph-trace")
-	f.Cooldown = f.until.Cooldown
-	f.FailOn, f.Policy, f.Noise = f.rules.FailOn, f.rules.Policy, f.rules.Noise
-	r := &capturesession.Session{Want: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
-	r.Say = func(text string) {
-		if !f.Quiet {
-			fmt.Fprintln(e.Err, render.Visible(text))
-		}
-	}
-	r.Progress = func() (func(string, int64), func()) {
-		bar := progress.New(e.Err, f.Quiet, f.verbose)
-		return bar.Update, bar.Stop
-	}
-	r.Compare = func(base, head []string) (*comparison.Comparison, error) {
-		return look.ComparePair(cmd, e, f.rules, f.Quiet, base, head)
-	}
-	var err error
-	r.Analysis, err = (&cmdenv.AnalysisFlags{
-		Unit: f.Unit, PhaseMap: f.PhaseMap, KernelMap: f.KernelMap, Quiet: f.Quiet, Verbose: f.verbose,
-	}).Options(e, 1)
-	return r, err
+	analysis, err := f.Analysis.Options(e, 1)
+	return &capturesession.Session{Want: f.Options, Env: e, Began: time.Now(), Analysis: analysis}, err
 }
