@@ -12,12 +12,12 @@ import (
 )
 
 func TestParseScript(t *testing.T) {
-	p, err := parseScript("ttft=5ms, gap=1ms,tokens=8,model=m,healthy_after=never,fault=cut,every=3,after=4,start_fail=7,stop=2s,no_usage")
+	p, err := parseScript("ttft=5ms, gap=1ms,tokens=8,model=m,healthy_after=never,fault=cut,every=3,after=4,start_fail=7,stop=ignore,no_usage")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := p.script
-	if s.TTFT != 5*time.Millisecond || s.Gap != time.Millisecond || s.Tokens != 8 || s.Model != "m" || s.HealthyAfter >= 0 || s.Fault != Cut || s.Every != 3 || s.After != 4 || !s.NoUsage || p.startFail != 7 || p.slowStop != 2*time.Second {
+	if s.TTFT != 5*time.Millisecond || s.Gap != time.Millisecond || s.Tokens != 8 || s.Model != "m" || s.HealthyAfter >= 0 || s.Fault != Cut || s.Every != 3 || s.After != 4 || !s.NoUsage || p.startFail != 7 || !p.ignoreStop {
 		t.Errorf("%+v", p)
 	}
 	for _, text := range []string{"ttft", "ttft=5", "tokens=x", "speed=3"} {

@@ -91,7 +91,6 @@ func serve(l net.Listener, p *process, stdout, stderr io.Writer) int {
 			if p.ignoreStop {
 				continue
 			}
-			time.Sleep(p.slowStop)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_ = srv.Shutdown(ctx)
@@ -112,15 +111,14 @@ func writeWhole(path, text string) error {
 // process is a script, and what only a process does.
 type process struct {
 	script     Script
-	startFail  int           // exit code instead of a start
-	orphan     string        // seconds that a child process sleeps which is left behind; empty: none
-	ignoreStop bool          // SIGTERM is ignored
-	slowStop   time.Duration // a stop takes that long
+	startFail  int    // exit code instead of a start
+	orphan     string // seconds that a child process sleeps which is left behind; empty: none
+	ignoreStop bool   // SIGTERM is ignored
 }
 
 // parseScript reads key=value pairs, separated by commas: ttft, gap, tokens, per_event, model, healthy_after (a
 // duration, or never), fault, every, after, die_after (completion requests before the process ends), start_fail (exit
-// code), orphan (seconds), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage,
+// code), orphan (seconds), stop (ignore), key, and the flags no_health, no_models, no_metrics, no_usage,
 // no_done.
 func parseScript(text string) (*process, error) {
 	p := &process{}
@@ -128,7 +126,7 @@ func parseScript(text string) (*process, error) {
 	places := map[string]any{
 		"ttft": &s.TTFT, "gap": &s.Gap, "tokens": &s.Tokens, "per_event": &s.PerEvent, "model": &s.Model,
 		"healthy_after": &s.HealthyAfter, "fault": &s.Fault, "every": &s.Every, "after": &s.After, "die_after": &s.After,
-		"start_fail": &p.startFail, "orphan": &p.orphan, "stop": &p.slowStop, "key": &s.Key,
+		"start_fail": &p.startFail, "orphan": &p.orphan, "stop": &p.ignoreStop, "key": &s.Key,
 		"no_health": &s.NoHealth, "no_models": &s.NoModels, "no_metrics": &s.NoMetrics, "no_usage": &s.NoUsage,
 		"no_done": &s.NoDone,
 	}
@@ -137,12 +135,7 @@ func parseScript(text string) (*process, error) {
 		var err error
 		switch to := places[key].(type) {
 		case *time.Duration:
-			switch value {
-			case "never":
-				*to = -1
-			case "ignore":
-				p.ignoreStop = true
-			default:
+			if *to = -1; value != "never" {
 				*to, err = time.ParseDuration(value)
 			}
 		case *int:

@@ -153,17 +153,12 @@ func (s *Server) history(ctx context.Context, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	type row struct {
-		LevelChange
-		Causes []any `json:"causes"`
-	}
-	var rows []row
-	for _, c := range changes {
-		c.Number, c.Cause, c.Bisect = plain(c.Number), upTo(3*maxText, c.Cause), plain(c.Bisect)
-		rows = append(rows, row{c, causes(c.Rows)})
+	for i := range changes {
+		c := &changes[i]
+		c.Number, c.Cause, c.Bisect, c.Causes = plain(c.Number), upTo(3*maxText, c.Cause), plain(c.Bisect), causes(c.Rows)
 	}
 	var out answer
-	add(&out, "changes", rows, 0)
+	add(&out, "changes", changes, 0)
 	add(&out, "said", lists.Map(slices.Collect(strings.Lines(text)), func(line string) string {
 		return plain(strings.TrimRight(line, " \n"))
 	}), 0)

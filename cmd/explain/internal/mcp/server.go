@@ -55,6 +55,7 @@ type LevelChange struct {
 	Cause  string                 `json:"cause"`
 	Rows   []comparison.AnswerRow `json:"-"`
 	Bisect string                 `json:"find_the_commit_by,omitempty"`
+	Causes []any                  `json:"causes"` // what an answer says of Rows
 }
 
 // Server answers the questions of one agent. Tools run one at a time; a waiting or running question can be cancelled.
