@@ -42,6 +42,8 @@ type child struct {
 	log    string // path
 	start  time.Time
 	ended  chan struct{} // closed when the process has been waited for
+	// exit is the exit code; 128 plus the signal, as in a shell, if a signal ended the process. It is -1 until the end.
+	exit int
 	// left is closed when the program that nsys runs has ended while nsys still runs. It is nil if watchProgram was not
 	// called.
 	left   chan struct{}
@@ -99,7 +101,7 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	marker := fmt.Sprintf("%s%d.", b.marker, len(b.records))
 	b.mu.Unlock()
 	c := &child{name: name, marker: marker, log: filepath.Join(b.dir, name+".log"), start: time.Now(),
-		ended: make(chan struct{}), record: rec, book: b}
+		ended: make(chan struct{}), exit: -1, record: rec, book: b}
 	fail := func(err error) error {
 		b.mu.Lock()
 		rec.Error = err.Error()
@@ -130,9 +132,10 @@ func (c *child) wait() {
 	c.record.Seconds = time.Since(c.start).Round(time.Millisecond).Seconds()
 	if state := c.cmd.ProcessState; state != nil {
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			c.record.Signal = status.Signal().String()
+			c.record.Signal, c.exit = status.Signal().String(), 128+int(status.Signal())
 		} else {
-			c.record.ExitCode = new(state.ExitCode())
+			c.exit = state.ExitCode()
+			c.record.ExitCode = new(c.exit)
 		}
 	} else if err != nil {
 		c.record.Error = err.Error()
@@ -150,21 +153,9 @@ func (c *child) running() bool {
 	}
 }
 
-// code returns the exit code; 128 plus the signal, as in a shell, if a signal ended the process. It is valid only after
-// the end.
-func (c *child) code() int {
-	if state := c.cmd.ProcessState; state != nil {
-		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return 128 + int(status.Signal())
-		}
-		return state.ExitCode()
-	}
-	return -1
-}
-
 // failure describes how the child, called name, ended, with the last line of its log. It is valid only after the end.
 func (c *child) failure(name string) error {
-	how := fmt.Sprintf("ended with exit code %d", c.code())
+	how := fmt.Sprintf("ended with exit code %d", c.exit)
 	if c.record.Signal != "" {
 		how = "was ended by a signal (" + c.record.Signal + ")"
 	}
@@ -255,7 +246,7 @@ func (b *book) tool(ctx context.Context, name string, argv []string, most time.D
 		c.kill()
 		return context.Cause(ctx)
 	}
-	if c.code() != 0 {
+	if c.exit != 0 {
 		return c.failure(c.name)
 	}
 	return nil
@@ -399,7 +390,7 @@ func (c *child) watched(parent context.Context, work func(context.Context) error
 		cancel(c.gone())
 	}()
 	err := work(ctx)
-	if err == nil && parent.Err() == nil && !c.running() && c.code() != 0 {
+	if err == nil && parent.Err() == nil && !c.running() && c.exit != 0 {
 		return c.gone()
 	}
 	if err == nil || errors.As(err, new(*goneError)) || parent.Err() != nil {

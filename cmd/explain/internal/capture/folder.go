@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
 // Folder is an output folder NAME. Captures are made in a scratch folder beside it, .explain-NAME, which also serves as
@@ -27,13 +28,6 @@ type Folder struct {
 	old   string // replaced by --force, kept until the folder is done; empty: nothing
 	begun bool   // this call moved a capture to out
 }
-
-// Errors of an output folder that cannot be written.
-var (
-	ErrExists = errors.New("exists and is not empty")
-	ErrTaken  = errors.New("is being written by another explain capture")
-	ErrAlien  = errors.New("holds files that explain did not write")
-)
 
 func there(path string) bool { _, err := os.Lstat(path); return err == nil }
 
@@ -55,13 +49,13 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	entries, err := os.ReadDir(out)
 	switch {
 	case errors.Is(err, syscall.ENOTDIR) && there(out):
-		return nil, fmt.Errorf("%s %w: it is not a folder; name another with --out", out, ErrAlien)
+		return nil, usage.Errorf("%s holds files that explain did not write: it is not a folder; name another with --out", out)
 	case err == nil && len(entries) > 0 && !force:
-		return nil, fmt.Errorf("%s %w: name another with --out, or replace it with --force", out, ErrExists)
+		return nil, usage.Errorf("%s exists and is not empty: name another with --out, or replace it with --force", out)
 	case err == nil && len(entries) > 0:
 		if alien := alienIn(out); alien != "" {
-			return nil, fmt.Errorf("%s %w (%s), and --force replaces captures alone: name another with --out, or remove it yourself",
-				out, ErrAlien, alien)
+			return nil, usage.Errorf("%s holds files that explain did not write (%s), and --force replaces captures alone: "+
+				"name another with --out, or remove it yourself", out, alien)
 		}
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("cannot write %s: %w", out, err)
@@ -92,8 +86,8 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	if err != nil {
 		os.RemoveAll(claim)
 		if o, ok := ownerOf(f.Stage); ok {
-			return nil, fmt.Errorf("%s %w (pid %d on %s): wait for it, or name another with --out; "+
-				"if it is gone, continue or remove %s", out, ErrTaken, o.PID, o.Host, f.Stage)
+			return nil, usage.Errorf("%s is being written by another explain capture (pid %d on %s): wait for it, or name another with --out; "+
+				"if it is gone, continue or remove %s", out, o.PID, o.Host, f.Stage)
 		}
 		return nil, f.fail(err)
 	}
@@ -147,7 +141,7 @@ func (f *Folder) begin() error {
 	switch err := os.Rename(f.out, old); {
 	case err == nil:
 		if alien := alienIn(old); alien != "" { // since the folder was claimed
-			return errors.Join(fmt.Errorf("%s %w (%s)", f.out, ErrAlien, alien), os.Rename(old, f.out))
+			return errors.Join(fmt.Errorf("%s holds files that explain did not write (%s)", f.out, alien), os.Rename(old, f.out))
 		}
 		f.old = old
 	case !errors.Is(err, os.ErrNotExist):

@@ -125,7 +125,7 @@ func (r *Run) Profile(j *Job) error {
 	}
 	// nsys ends the program then
 	timed := j.Window.Duration > 0 && time.Since(c.start) >= j.Window.Delay+j.Window.Duration
-	if c.code() != 0 && !r.Interrupted && !timed {
+	if c.exit != 0 && !r.Interrupted && !timed {
 		r.Program = c.failure("the program")
 		r.Note(r.Program.Error() + " (its trace is kept)")
 	}
@@ -178,7 +178,7 @@ func (j *Job) nothingLeft(c *child, interrupted bool) error {
 	switch {
 	case interrupted:
 		return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
-	case c.code() != 0:
+	case c.exit != 0:
 		return c.failure(c.name)
 	case j.Window.NVTX != "":
 		return fmt.Errorf("nothing was recorded: the NVTX range %q never began; check its name and domain (NAME@DOMAIN, NAME@*)", j.Window.NVTX)
@@ -268,8 +268,8 @@ func (r *Run) session(j *Job) error {
 	case r.hard.Err() != nil:
 		return context.Cause(r.hard)
 	}
-	if c.code() != 0 && c.record.Sent == "" && c.code() != 128+int(syscall.SIGTERM) {
-		r.Note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
+	if c.exit != 0 && c.record.Sent == "" && c.exit != 128+int(syscall.SIGTERM) {
+		r.Note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.exit))
 	}
 	if !recorded(r.Dir) {
 		return r.full(withWords(errors.New("nsys left no report of the window: see logs/nsys-stop.log"),

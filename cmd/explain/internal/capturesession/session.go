@@ -25,7 +25,6 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/look"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
-	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/diffdoc"
 )
@@ -88,9 +87,6 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 		r.Say("Note: ended processes that an earlier, killed capture left running: " + names)
 	}
 	folder, err := capture.NewFolder(r.Want.Out, r.Want.Force)
-	if errors.Is(err, capture.ErrExists) || errors.Is(err, capture.ErrTaken) || errors.Is(err, capture.ErrAlien) {
-		return nil, usage.Error{Err: err}
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
 // Kinds of errors, for errors.Is.
 var (
-	ErrUsage            = errors.New("wrong usage")
 	ErrNotHealthy       = errors.New("not healthy")       // the server never was
 	ErrNothingSucceeded = errors.New("nothing succeeded") // no request did
 	ErrServerGone       = errors.New("server gone")       // it stopped answering while the load ran
@@ -117,7 +118,7 @@ func (o Options) Check() error {
 
 // fill sets defaults for zero values, refuses invalid options and returns the server's base URL.
 func (o *Options) fill() (base string, err error) {
-	bad := func(format string, args ...any) (string, error) { return "", failf(ErrUsage, format, args...) }
+	bad := func(format string, args ...any) (string, error) { return "", usage.Errorf(format, args...) }
 	o.URL, o.Timeout = cmp.Or(o.URL, DefaultURL), cmp.Or(o.Timeout, DefaultTimeout)
 	if base, err = baseURL(o.URL); err != nil {
 		return "", err
@@ -165,10 +166,10 @@ func baseURL(text string) (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", failf(ErrUsage, "the server's address is not one; it looks like %s", DefaultURL)
+		return "", usage.Errorf("the server's address is not one; it looks like %s", DefaultURL)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", failf(ErrUsage,
+		return "", usage.Errorf(
 			"the server's address holds a user, a query or a fragment; a key comes from the environment, see --api-key-env")
 	}
 	path := strings.TrimRight(u.Path, "/")

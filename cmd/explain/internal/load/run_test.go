@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
 const ms = time.Millisecond
@@ -447,7 +448,7 @@ func TestOptionsThatCannotBeMeant(t *testing.T) {
 		"mode": {Mode: "fast", Requests: 1}, "both": {Mode: "mixed", PromptTokens: 3, Requests: 1}, "no end": {}, "rate": {Rate: math.NaN(), Requests: 1}, "negative": {Rate: -1, Requests: 1},
 		"concurrency": {Concurrency: -1, Requests: 1}, "slo": {SLO: SLO{TTFT: -1}, Requests: 1}, "key": {APIKey: "a\nb", Requests: 1}, "temperature": {Temperature: -1, Requests: 1},
 	} {
-		if _, err := Run(context.Background(), o); !errors.Is(err, ErrUsage) || strings.Contains(err.Error(), "u:p") {
+		if _, err := Run(context.Background(), o); !errors.As(err, new(usage.Error)) || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -97,10 +97,7 @@ func (f *requestFlags) complete(cmd *cobra.Command) (err error) {
 			return err
 		}
 	}
-	if err := f.Check(); err != nil {
-		return usage.Error{Err: err}
-	}
-	return nil
+	return f.Check()
 }
 
 type loadFlags struct {
