@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,11 +209,7 @@ func lastLine(path string) string {
 	}
 	defer f.Close()
 	const tail = 4096
-	if info, err := f.Stat(); err == nil && info.Size() > tail {
-		if _, err := f.Seek(-tail, 2); err != nil {
-			return ""
-		}
-	}
+	_, _ = f.Seek(-tail, io.SeekEnd) // a shorter file stays at its start
 	b := make([]byte, tail)
 	n, _ := f.Read(b)
 	lines := strings.FieldsFunc(string(b[:n]), func(r rune) bool { return r == '\n' || r == '\r' })

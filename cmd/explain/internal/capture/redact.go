@@ -268,48 +268,33 @@ func Shell(argv []string) string {
 	return strings.Join(lists.Map(redact(argv), wording.ShellWord), " ")
 }
 
+// Parts of a command line: a word, what of it is quoted or behind a backslash, and what a backslash means in double quotes.
+var (
+	shellWord  = pattern.New(`(?s)([^ \t\n'"\\]|\\.|'[^']*'|"([^"\\]|\\.)*")+`)
+	quotedPart = pattern.New(`(?s)'[^']*'|"([^"\\]|\\.)*"|\\.`)
+	escaped    = pattern.New("\\\\([\"\\\\$`])")
+)
+
 // Words splits a command line as a POSIX shell would: at blanks, with single and double quotes and backslashes. Nothing
 // is expanded, and operators (|, >, &&) are ordinary words: sh -c '…' is for those.
 func Words(line string) ([]string, error) {
-	var list []string
-	var word strings.Builder
-	in, started := rune(0), false
-	escaped := false
-	for _, r := range line {
-		switch {
-		case escaped:
-			if in == '"' && !strings.ContainsRune(`"\$`+"`", r) {
-				word.WriteRune('\\')
-			}
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && in != '\'':
-			escaped, started = true, true
-		case in != 0 && r == in:
-			in = 0
-		case in != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			in, started = r, true
-		case r == ' ' || r == '\t' || r == '\n':
-			if started {
-				list = append(list, word.String())
-				word.Reset()
-				started = false
-			}
-		default:
-			word.WriteRune(r)
-			started = true
-		}
-	}
-	if in != 0 || escaped {
+	list := shellWord().FindAllString(line, -1)
+	switch rest := shellWord().ReplaceAllString(line, ""); {
+	case strings.Trim(rest, " \t\n") != "":
 		return nil, errors.New("a quote is not closed")
-	}
-	if started {
-		list = append(list, word.String())
-	}
-	if len(list) == 0 {
+	case len(list) == 0:
 		return nil, errors.New("the command is empty")
+	}
+	for i, word := range list {
+		list[i] = quotedPart().ReplaceAllStringFunc(word, func(part string) string {
+			switch part[0] {
+			case '\'':
+				return part[1 : len(part)-1]
+			case '"':
+				return escaped().ReplaceAllString(part[1:len(part)-1], "$1")
+			}
+			return part[1:]
+		})
 	}
 	return list, nil
 }

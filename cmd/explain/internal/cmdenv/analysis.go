@@ -161,22 +161,19 @@ func (f *AnalysisFlags) Results(
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
-	each, stop := make([]context.Context, len(inputs)), make([]context.CancelFunc, len(inputs))
-	for i := range inputs {
-		each[i], stop[i] = context.WithCancel(ctx)
-		defer stop[i]()
-	}
 	lean := report.Lean{Reads: f.Reads}
 	var group errgroup.Group
 	group.SetLimit(parallel)
+	later := ctx // of those after the one at hand
 	for i, in := range inputs {
+		own, opt := later, opt
+		var stop context.CancelFunc
+		later, stop = context.WithCancel(own)
+		defer stop()
 		group.Go(func() error {
-			opt := opt
 			opt.NoDetails = i < whole
-			if list[i], errs[i] = reportOf(each[i], in, opt, bar); errs[i] != nil {
-				for _, later := range stop[i+1:] { // earlier ones go on, so that the first error in order is returned
-					later()
-				}
+			if list[i], errs[i] = reportOf(own, in, opt, bar); errs[i] != nil {
+				stop() // earlier ones go on, so that the first error in order is returned
 			} else if i < whole && len(inputs) > manyInputs {
 				lean.Compared(list[i].Report)
 			}
