@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -236,7 +237,7 @@ func onlyLogs(dir string) bool {
 		}
 		logs, _ := fs.Glob(os.DirFS(at), "logs/*.log")
 		for _, e := range entries {
-			if keep := e.Name() == "logs" && len(logs) > 0 || sub == "." && captureName(e.Name()); !keep {
+			if keep := e.Name() == "logs" && len(logs) > 0 || sub == "." && captureName().MatchString(e.Name()); !keep {
 				os.RemoveAll(filepath.Join(at, e.Name()))
 			}
 		}
@@ -252,18 +253,15 @@ func onlyLogs(dir string) bool {
 func captures(dir string) (subs []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if e.IsDir() && captureName(e.Name()) {
+		if e.IsDir() && captureName().MatchString(e.Name()) {
 			subs = append(subs, e.Name())
 		}
 	}
 	return subs
 }
 
-func captureName(name string) bool {
-	side, number, ok := strings.Cut(name, "-")
-	_, err := strconv.ParseUint(number, 10, 32)
-	return ok && err == nil && slices.Contains([]string{"run", "base", "head"}, side)
-}
+// captureName matches the name of such a folder.
+var captureName = pattern.New(`^(run|base|head)-[0-9]+$`)
 
 // Recordings returns the captures in a folder that hold a recording: "." for the folder itself, or run-2, base-1.
 func Recordings(dir string) []string {
@@ -289,7 +287,7 @@ func alienIn(dir string) string {
 	for _, e := range entries {
 		name := e.Name()
 		switch {
-		case captureName(name) && e.IsDir():
+		case captureName().MatchString(name) && e.IsDir():
 			if inside := alienIn(filepath.Join(dir, name)); inside != "" {
 				return filepath.Join(name, inside)
 			}

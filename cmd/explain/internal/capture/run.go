@@ -294,15 +294,15 @@ func (r *Run) endSession(j *Job, c *child, session string) {
 	c.kill()
 }
 
-// Resume exports what was recorded, unless that is done already.
-func (r *Run) Resume(find func() (*Nsys, error)) error {
+// Resume exports what was recorded with the named nsys, unless that is done already.
+func (r *Run) Resume(nsys string) error {
 	exported := slices.ContainsFunc(r.book.records, func(rec *record) bool {
 		return rec.Name == exportName && rec.ExitCode != nil && *rec.ExitCode == 0
 	})
 	if err := checkSQLite(r.SQLite()); !recorded(r.Dir) || exported && err == nil {
 		return err
 	}
-	n, err := find()
+	n, err := FindNsys(r.hard, nsys)
 	if err != nil {
 		return err
 	}

@@ -80,10 +80,7 @@ func (r *Session) finish(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	find := func() (*capture.Nsys, error) {
-		return capture.FindNsys(ctx, cmp.Or(r.Want.NsysName, r.Env.Getenv("NSYS"), "nsys"))
-	}
-	if err := run.Resume(find); err != nil {
+	if err := run.Resume(cmp.Or(r.Want.NsysName, r.Env.Getenv("NSYS"), "nsys")); err != nil {
 		return err
 	}
 	if !r.Want.NoReport {
