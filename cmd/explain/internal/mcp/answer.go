@@ -35,10 +35,9 @@ type answer struct {
 
 type field struct {
 	name  string
-	value json.RawMessage
-	rows  [][]byte // rows of a list
-	list  bool
-	left  int // rows left out, including those that were never added
+	value json.RawMessage // nil: a list
+	rows  [][]byte        // rows of a list
+	left  int             // rows left out, including those that were never added
 }
 
 func (a *answer) put(name string, value any) {
@@ -48,7 +47,7 @@ func (a *answer) put(name string, value any) {
 // add adds a list; more is the number of its rows that are not in rows.
 func add[T any](a *answer, name string, rows []T, more int) {
 	encoded := lists.Map(rows, func(row T) []byte { return encode(row) })
-	a.fields = append(a.fields, field{name: name, list: true, left: more, rows: encoded})
+	a.fields = append(a.fields, field{name: name, left: more, rows: encoded})
 }
 
 // addMatching adds the rows whose text holds what was asked for, as many as were asked for.
@@ -87,7 +86,7 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 func (a *answer) json() []byte {
 	var parts [][]byte
 	for _, f := range a.fields {
-		if f.list {
+		if f.value == nil {
 			f.value = fmt.Appendf(nil, "[%s]", bytes.Join(f.rows, []byte(",")))
 		}
 		parts = append(parts, fmt.Appendf(nil, "%q:%s", f.name, f.value))
