@@ -387,8 +387,8 @@ var mends = []struct{ why, with, file, old, without string }{
 		"if err := f.madeHere(s, reports)", "if err := f.madeHere(nil, reports)"},
 	{"D5, a history in the workspace", "D5, a gate that cannot fail", "internal/ci/gate_baseline.go", "if change && s != nil {", "if !change && s != nil {"},
 	{"D5, a gate that cannot fail", "D5, what is suspected", "../../diff/internal/rules/noisy.go", "if floor, most, is := blind(n, v); is &&", "if floor, most, is := blind(n, v); is && floor < 0 &&"},
-	{"D5, what is suspected", "D5, a gate that cannot fail", "../../diff/internal/rules/noisy.go", "		g.Open(noise.CodeOf(v), text+\", and this is not certain: \"+why)\n",
-		"		if g.Verdict = comparison.Pass; v == nil {\n			g.Open(noise.CodeOf(v), why)\n		}\n"},
+	{"D5, what is suspected", "D5, a gate that cannot fail", "../../diff/internal/rules/noisy.go", "		g.Open(cmp.Or(v.Code, comparison.WideInterval), text+\", and this is not certain: \"+why)\n",
+		"		if g.Verdict = comparison.Pass; v == nil {\n			g.Open(cmp.Or(v.Code, comparison.WideInterval), why)\n		}\n"},
 	{"D6, a marker by the same login", "", "../../gate/accept.go", "	seen, err := s.client.seen(ctx, pull, s.key, l.At)\n", `	list, _, _ := s.client.api.Issues.ListComments(ctx, s.client.owner, s.client.repo, number, nil)
 	for _, c := range list {
 		if strings.Contains(c.GetBody(), "accepted="+now.Head) {

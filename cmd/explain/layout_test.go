@@ -121,7 +121,7 @@ var rooms = []room{
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit analyze/report/wording diff/comparison", noSQL},
 	{"diff/student", "the test that comparisons and histories share stands alone", "", stdOnly},
-	{"diff/internal/significance", "statistics stand alone", "analyze/report/order diff/student", stdOnly},
+	{"diff/internal/significance", "statistics know the words of comparisons alone", "analyze/report/order diff/comparison diff/student", stdOnly},
 	{"diff/sequential", "a test of pairs stands alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
 		"analyze/report analyze/report/align diff/comparison diff/internal/significance", noSQL},

@@ -32,14 +32,6 @@ func (x *Decider) Judge(numbers []significance.Number, f Family) []significance.
 	return significance.Judge(numbers, significance.Options{Alpha: f.Alpha, Tau: Tau, Adjust: f.Adjust, Seed: x.seed})
 }
 
-// ClassOf returns the class of a verdict.
-func ClassOf(v *significance.Verdict) comparison.Class { return comparison.Class(v.Class) }
-
-// CodeOf returns the reason why a verdict is unsettled.
-func CodeOf(v *significance.Verdict) comparison.Code {
-	return comparison.Code(cmp.Or(v.Code, significance.WideInterval))
-}
-
 // decide judges a number by itself and fills in the verdict of its row.
 func (x *Decider) decide(row *comparison.Row, n significance.Number) {
 	f := Family{Alpha: x.Policy.Stats.Alpha}
@@ -48,9 +40,9 @@ func (x *Decider) decide(row *comparison.Row, n significance.Number) {
 	if v.Odd != nil {
 		x.sayOdd(oddText(v.Odd, x.Base, x.Head))
 	}
-	row.Class, row.Why, row.Code = ClassOf(&v), x.Why(&n, &v, f), ""
+	row.Class, row.Why, row.Code = v.Class, x.Why(&n, &v, f), ""
 	if row.Class == comparison.Unsettled {
-		row.Code = CodeOf(&v)
+		row.Code = cmp.Or(v.Code, comparison.WideInterval)
 	}
 	if n.Count && v.Level == 1 {
 		return // exact
@@ -79,8 +71,9 @@ func Tested(n *significance.Number, v *significance.Verdict) *comparison.Test {
 	if v.Test == nil || !v.Replicated {
 		return nil
 	}
-	return &comparison.Test{Effect: v.Test.Effect, SE: v.Test.SE, DF: v.Test.DF, Tau: tauOf(n), S2: v.Test.S2,
-		Moderated: v.Test.Moderated}
+	t := v.Test.Test
+	t.Tau = tauOf(n)
+	return &t
 }
 
 // tauOf returns the change that a number was tested against, ln.
@@ -99,7 +92,7 @@ func (x *Decider) Why(n *significance.Number, v *significance.Verdict, f Family)
 	if v.Ratio == 0 {
 		return "a value of 0 has no ratio to compare with a noise floor"
 	}
-	if v.Ratio == 1 && v.Low == 1 && v.High == 1 && v.Class == significance.Same {
+	if v.Ratio == 1 && v.Low == 1 && v.High == 1 && v.Class == comparison.Same {
 		return "both sides are equal"
 	}
 	change := unit.Change(v.Ratio - 1)
@@ -134,7 +127,7 @@ func (x *Decider) sayOdd(text string) {
 // overCapturesText explains a verdict over several captures a side.
 func overCapturesText(n *significance.Number, v *significance.Verdict, f Family) string {
 	tau := unit.Percent(math.Expm1(tauOf(n)))
-	if v.Code == significance.TooFewUnits {
+	if v.Code == comparison.TooFewUnits {
 		return "; " + few(n, v)
 	}
 	if v.Level == 0 {
@@ -147,9 +140,9 @@ func overCapturesText(n *significance.Number, v *significance.Verdict, f Family)
 	text := fmt.Sprintf(" (interval %s to %s), %s against ±%s is %s", unit.Change(v.Low-1), unit.Change(v.High-1), name,
 		tau, strconv.FormatFloat(v.PAdjusted, 'g', 3, 64))
 	switch {
-	case v.Class == significance.Same:
+	case v.Class == comparison.Same:
 		text += ": within ±" + tau
-	case v.Class == significance.Unsettled:
+	case v.Class == comparison.Unsettled:
 		text += ": neither beyond it nor surely within it"
 	}
 	return text
@@ -175,15 +168,15 @@ func overUnitsText(n *significance.Number, v *significance.Verdict) string {
 	}
 	beyond := math.Abs(math.Log(v.Ratio)) > math.Log1p(v.Floor)
 	switch {
-	case (v.Class == significance.Regressed || v.Class == significance.Improved) && (v.Low-1)*(v.High-1) > 0 && text != "":
+	case (v.Class == comparison.Regressed || v.Class == comparison.Improved) && (v.Low-1)*(v.High-1) > 0 && text != "":
 		return text + ": the estimate exceeds the " + floor + ", and the interval excludes 0"
-	case v.Class == significance.Regressed || v.Class == significance.Improved:
+	case v.Class == comparison.Regressed || v.Class == comparison.Improved:
 		return text + ", beyond the " + floor
-	case v.Class == significance.Same:
+	case v.Class == comparison.Same:
 		return text + ": within the " + floor
-	case v.Code == significance.TooFewUnits:
+	case v.Code == comparison.TooFewUnits:
 		return text + "; " + few(n, v)
-	case v.Code == significance.Drifting:
+	case v.Code == comparison.Trend:
 		return fmt.Sprintf("%s: the work drifts by %.2g and %.2g times inside the captures, and nothing ties unit to unit",
 			text, v.Base.Range, v.Head.Range)
 	case beyond:

@@ -51,7 +51,7 @@ func (x *Decider) Kernels(base, head []side.Work, pairs []pairing.Pair) []compar
 
 // kernelRow fills in the verdict of a row, and reports whether the number decided it.
 func kernelRow(k *comparison.Kernel, n *significance.Number, v *significance.Verdict, why string) bool {
-	k.Class, k.Why = ClassOf(v), why
+	k.Class, k.Why = v.Class, why
 	k.P, k.PAdjusted, k.Test = &v.P, &v.PAdjusted, Tested(n, v)
 	if v.Level > 0 && v.Ratio > 0 { // scale the interval to the shown ratio
 		shown := comparison.Value(k.Ratio) / v.Ratio

@@ -337,7 +337,7 @@ func (x *Decider) NetOfWork(rows []comparison.Row) (share float64, text string) 
 		h.pool(common)
 		labels := u.labels().String()
 		drifts := slices.ContainsFunc(rows, func(r comparison.Row) bool {
-			return r.Code == comparison.Code(significance.Drifting) && r.Labels.String() == labels
+			return r.Code == comparison.Trend && r.Labels.String() == labels
 		})
 		parts := (&partTimes{b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false, x.Policy.Stats.Alpha}).judge(u)
 		part, why := parts.net(drifts)

@@ -104,7 +104,7 @@ func (q *question) absolute() float64 {
 func (j *judge) noisy(g *comparison.Gate, q *question) {
 	r, s := q.r, q.s
 	v, n := s.verdict, s.number
-	g.Class = noise.ClassOf(v)
+	g.Class = v.Class
 	if v.Ratio != 0 {
 		g.P = &v.PAdjusted
 		g.Tested = &comparison.Tested{Change: v.Ratio - 1, Low: v.Low - 1, High: v.High - 1}
@@ -123,7 +123,7 @@ func (j *judge) noisy(g *comparison.Gate, q *question) {
 		g.Reason = text + "; steps have two lengths, and the median lies between them: the mean is judged"
 	case v.Outcome == significance.Holds:
 		g.Verdict, g.Reason = comparison.Pass, text
-		if g.Resolution != nil && v.Class != significance.Improved {
+		if g.Resolution != nil && v.Class != comparison.Improved {
 			g.Reason += "; would have failed from " + bad(n, s, *g.Resolution) + " on"
 		}
 	case v.Outcome == significance.Warns:
@@ -134,13 +134,13 @@ func (j *judge) noisy(g *comparison.Gate, q *question) {
 		}
 		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
 	default:
-		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
+		g.Open(cmp.Or(v.Code, comparison.WideInterval), text+", and this is not certain: "+why)
 	}
-	if v.Class == significance.Unsettled || v.Few {
+	if v.Class == comparison.Unsettled || v.Few {
 		j.parts(g, r, s)
 	}
 	if floor, most, is := blind(n, v); is && r.Level == comparison.LevelError && g.Verdict != comparison.Fail &&
-		v.Class != significance.Improved && (more || ofTime(s.metric)) {
+		v.Class != comparison.Improved && (more || ofTime(s.metric)) {
 		g.Class = comparison.Unsettled
 		g.Open(comparison.BlindGate, fmt.Sprintf("%s; the measured noise hides changes of up to %s, and above %s this gate "+
 			"could not fail", text, unit.Percent(floor), unit.Percent(most)))
@@ -176,7 +176,7 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	mean := lists.Find(j.c.Primary, func(row *comparison.Row) bool {
 		return row.Metric == "unit.time.mean" && row.Labels.String() == s.row.Labels.String()
 	})
-	share, text := j.x.Net(s.row.Labels, s.verdict.Code == significance.Drifting)
+	share, text := j.x.Net(s.row.Labels, s.verdict.Code == comparison.Trend)
 	switch step := j.c.Step; {
 	case s.row.Metric == comparison.MetricWork:
 		mean = &s.row
@@ -313,7 +313,7 @@ func faster(rows []comparison.Row, l report.Labels, x *noise.Decider) bool {
 		}
 		better = better || row.Class == comparison.Improved
 		if stat == "mean" && x != nil && comparison.Value(row.Delta) < 0 {
-			share, _ := x.Net(l, row.Code == comparison.Code(significance.Drifting))
+			share, _ := x.Net(l, row.Code == comparison.Trend)
 			better = better || betterBy(share) > comparison.DefaultFloor
 		}
 	}

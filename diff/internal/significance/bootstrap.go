@@ -39,7 +39,7 @@ func Lag1(values []float64) float64 {
 	if n < 4 {
 		return 0
 	}
-	m, _ := mean(values)
+	m := mean(values)
 	var num, den float64
 	for i, v := range values {
 		den += (v - m) * (v - m)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
@@ -29,7 +30,7 @@ func TestPairsByHand(t *testing.T) {
 	n.Stat = significance.Median
 	near(t, "median of ratios", judge(n).Ratio, 1.1, 1e-12)
 	n.Tie = significance.TieNone
-	if v := judge(n); v.Code != significance.Drifting {
+	if v := judge(n); v.Code != comparison.Trend {
 		t.Errorf("not tied: %+v", v)
 	}
 }
@@ -47,9 +48,9 @@ func TestWindowsOfARamp(t *testing.T) {
 	for _, c := range []struct {
 		head []float64
 		want significance.Outcome
-		code significance.Code
+		code comparison.Code
 	}{
-		{ramp(1000, 300), significance.Undecided, significance.Drifting},
+		{ramp(1000, 300), significance.Undecided, comparison.Trend},
 		{ramp(1000, 999), significance.Fails, ""},
 	} {
 		v := judge(significance.Number{Timer: 1e-3, Base: captures(ramp(200, 160)), Head: captures(c.head)})

@@ -30,11 +30,10 @@ func CliffsDelta(base, head []float64) (delta float64, ok bool) {
 
 // Deviation is the standard deviation of a sample, with n-1 in the denominator; 0 for fewer than two values.
 func Deviation(values []float64) float64 {
-	m, n := mean(values)
-	if n < 2 {
+	if len(values) < 2 {
 		return 0
 	}
-	return math.Sqrt(squares(values, m) / float64(n-1))
+	return math.Sqrt(squares(values) / float64(len(values)-1))
 }
 
 // NormalMAD times the median absolute deviation is the standard deviation of normal values.

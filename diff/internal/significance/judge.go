@@ -1,6 +1,10 @@
 package significance
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/nsys-llm/explain/diff/comparison"
+)
 
 // Capture is one number in one capture: its units, or a summary of them.
 type Capture struct {
@@ -35,7 +39,7 @@ type Number struct {
 	HigherBetter bool
 	Count        bool // exact if it is the same in every unit of a side
 	// Floor is the ratio that 99 % of changes between two captures of one commit stay below. 0: from History, else
-	// AssumedFloor.
+	// [comparison.DefaultFloor].
 	Floor float64
 	// FloorStays says that the sides come from different runs, so that captures of one run do not show the noise between
 	// runs.
@@ -59,16 +63,6 @@ type Options struct {
 	whole  bool // treat no unit as an outlier
 }
 
-// Class says how a number changed, in the words of comparisons.
-type Class string
-
-const (
-	Unsettled Class = "inconclusive"
-	Same      Class = "same"
-	Improved  Class = "improved"
-	Regressed Class = "regressed"
-)
-
 // Outcome is a rule's result for a number.
 type Outcome int
 
@@ -84,36 +78,27 @@ const (
 	Fails
 )
 
-// Code says why a number is undecided.
-type Code string
-
-const (
-	WideInterval Code = "wide_interval"
-	TooFewUnits  Code = "too_few_units"
-	Drifting     Code = "trend"
-)
-
 // Verdict is the judgement of one number. Ratios are head over base.
 type Verdict struct {
-	Class      Class
+	Class      comparison.Class
 	Outcome    Outcome
-	Code       Code    // of Undecided, else empty
-	Ratio      float64 // judged ratio, for pairs not that of the values; 0: none
-	Low, High  float64 // interval of Ratio; equal to it if there is none
-	Level      float64 // of the interval: 1 - alpha over captures, 1 - 2 alpha over units, less for few units; 0: none
-	Method     string  // of the interval
-	P          float64 // probability that noise alone moves it beyond Tolerance in its direction
-	PAdjusted  float64 // adjusted over the family
-	Test       *Result // over captures, if the noise between them is known
-	Floor      float64 // noise floor that was used, a ratio
-	Resolution float64 // the smallest loss that would have failed, a ratio above 0; 0: no loss would have
-	Need       int     // captures a side that would settle it; 0: none would, or it is settled
-	Units      int     // units in each of two captures that would settle it; 0: none would, or there are enough
-	Replicated bool    // several captures on both sides
-	Loose      bool    // Holds by the estimate alone: the interval reaches further
-	Odd        *Odd    // a capture that differs from the others of its side
-	Few        bool    // Warns because of outliers alone, see [Judge]
-	Base, Head Trend   // of the first capture of each side
+	Code       comparison.Code // why it is Undecided, else empty
+	Ratio      float64         // judged ratio, for pairs not that of the values; 0: none
+	Low, High  float64         // interval of Ratio; equal to it if there is none
+	Level      float64         // of the interval: 1 - alpha over captures, 1 - 2 alpha over units, less for few units; 0: none
+	Method     string          // of the interval
+	P          float64         // probability that noise alone moves it beyond Tolerance in its direction
+	PAdjusted  float64         // adjusted over the family
+	Test       *Result         // over captures, if the noise between them is known
+	Floor      float64         // noise floor that was used, a ratio
+	Resolution float64         // the smallest loss that would have failed, a ratio above 0; 0: no loss would have
+	Need       int             // captures a side that would settle it; 0: none would, or it is settled
+	Units      int             // units in each of two captures that would settle it; 0: none would, or there are enough
+	Replicated bool            // several captures on both sides
+	Loose      bool            // Holds by the estimate alone: the interval reaches further
+	Odd        *Odd            // a capture that differs from the others of its side
+	Few        bool            // Warns because of outliers alone, see [Judge]
+	Base, Head Trend           // of the first capture of each side
 }
 
 // classTau is the default change up to which a number can be called the same.
@@ -171,7 +156,7 @@ func Judge(numbers []Number, o Options) []Verdict {
 		if !q.settled && !o.whole && q.n.Whole && q.several() {
 			q.apartFromSiblings(o)
 		}
-		if !q.settled && (q.v.Outcome == Undecided || q.v.Class == Unsettled) {
+		if !q.settled && (q.v.Outcome == Undecided || q.v.Class == comparison.Unsettled) {
 			q.need(o)
 		}
 		verdicts[i] = q.verdict()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/student"
 )
@@ -37,7 +38,7 @@ func judge(n significance.Number) significance.Verdict {
 func TestNoCertaintyFromNoVariance(t *testing.T) {
 	one, more := []float64{1}, []float64{math.Exp(0.1)}
 	n := significance.Number{Tolerance: 0.05, Base: captures(one, one, one, one), Head: captures(more, more, more, more)}
-	if v := judge(n); v.Outcome != significance.Undecided || v.P != 1 || v.Code != significance.WideInterval {
+	if v := judge(n); v.Outcome != significance.Undecided || v.P != 1 || v.Code != comparison.WideInterval {
 		t.Errorf("without a timer: %+v", v)
 	}
 	n.Timer = 0.001
@@ -47,7 +48,7 @@ func TestNoCertaintyFromNoVariance(t *testing.T) {
 	near(t, "ratio", v.Ratio, math.Exp(0.1), 1e-12)
 	near(t, "low", v.Low, math.Exp(0.1-2.4469118511449692*0.001), 1e-9)
 	near(t, "resolution", v.Resolution, math.Expm1(tau+1.9431802805153022*0.001), 1e-5)
-	if v.Outcome != significance.Fails || v.Class != significance.Regressed || v.Test == nil {
+	if v.Outcome != significance.Fails || v.Class != comparison.Regressed || v.Test == nil {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -159,13 +160,13 @@ func TestCountsThatVary(t *testing.T) {
 	}
 	constant := func(v float64) []significance.Capture { return captures(slices.Repeat([]float64{v}, 12)) }
 	v := judge(significance.Number{Count: true, Tolerance: 0.005, Base: constant(100), Head: constant(101)})
-	if v.Outcome != significance.Fails || v.Class != significance.Regressed || v.P != 0 || v.Level != 1 {
+	if v.Outcome != significance.Fails || v.Class != comparison.Regressed || v.P != 0 || v.Level != 1 {
 		t.Errorf("exact: %+v", v)
 	}
 	if v := judge(significance.Number{Count: true, Tolerance: 0.02, Base: constant(100), Head: constant(101)}); v.Outcome != significance.Holds {
 		t.Errorf("within the rule: %+v", v)
 	}
-	if v := judge(significance.Number{Count: true, Tolerance: 0.02, Base: constant(100), Head: constant(100)}); v.Outcome != significance.Holds || v.Class != significance.Same {
+	if v := judge(significance.Number{Count: true, Tolerance: 0.02, Base: constant(100), Head: constant(100)}); v.Outcome != significance.Holds || v.Class != comparison.Same {
 		t.Errorf("equal: %+v", v)
 	}
 }
@@ -183,7 +184,7 @@ func TestKernelsBySummary(t *testing.T) {
 	near(t, "low", v.Low, 1.08*math.Exp(-half), 1e-12)
 	near(t, "high", v.High, 1.08*math.Exp(half), 1e-12)
 	near(t, "p", v.P, student.Tail((math.Log(1.08)-math.Log(1.05))/math.Sqrt(vb+vh), df), 1e-12)
-	if v := judge(significance.Number{Tolerance: 0.05, Base: one(100, 7), Head: one(160, 7)}); v.Outcome != significance.Undecided || v.Code != significance.TooFewUnits {
+	if v := judge(significance.Number{Tolerance: 0.05, Base: one(100, 7), Head: one(160, 7)}); v.Outcome != significance.Undecided || v.Code != comparison.TooFewUnits {
 		t.Errorf("7 units: %+v", v)
 	}
 	// Of kernels that did not change and vary by 10 %, 5 % at most fail with 8 units, before any adjustment and floor.
@@ -209,7 +210,7 @@ func TestKernelsBySummary(t *testing.T) {
 func TestTails(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	n := significance.Number{Stat: significance.P99, Tolerance: 0.05, Timer: 1, Base: captures(series(rng, 64, 1, 0.1)), Head: captures(series(rng, 64, 1.5, 0.1))}
-	if v := judge(n); v.Outcome != significance.Undecided || v.Code != significance.TooFewUnits || v.Resolution != 0 {
+	if v := judge(n); v.Outcome != significance.Undecided || v.Code != comparison.TooFewUnits || v.Resolution != 0 {
 		t.Errorf("p99 of 64 units: %+v", v)
 	}
 	for stat, size := range map[significance.Statistic]int{significance.P90: 64, significance.P99: 500} {
@@ -252,7 +253,7 @@ func TestRulesOwnTolerance(t *testing.T) {
 		}
 		return list
 	}
-	if v := judge(significance.Number{Tolerance: 0.01, Timer: 1, Base: side(1, 0.001), Head: side(1.02, 0.001)}); v.Outcome != significance.Fails || v.Class != significance.Regressed || v.P > 0.05 {
+	if v := judge(significance.Number{Tolerance: 0.01, Timer: 1, Base: side(1, 0.001), Head: side(1.02, 0.001)}); v.Outcome != significance.Fails || v.Class != comparison.Regressed || v.P > 0.05 {
 		t.Errorf("+2 %% against +1 %%: %+v", v)
 	}
 	const trials = 800
@@ -266,7 +267,7 @@ func TestRulesOwnTolerance(t *testing.T) {
 		t.Errorf("at the rule itself %.1f %% fail", 100*share)
 	}
 	// +10 % within a rule of 30 %: it is slower, and that is allowed.
-	if v := judge(significance.Number{Tolerance: 0.3, Timer: 1, Base: side(1, 0.001), Head: side(1.1, 0.001)}); v.Outcome != significance.Holds || v.Class != significance.Regressed {
+	if v := judge(significance.Number{Tolerance: 0.3, Timer: 1, Base: side(1, 0.001), Head: side(1.1, 0.001)}); v.Outcome != significance.Holds || v.Class != comparison.Regressed {
 		t.Errorf("+10 %% against +30 %%: %+v", v)
 	}
 }
@@ -291,7 +292,7 @@ func TestFewUnits(t *testing.T) {
 	b, h := []float64{100, 102, 101}, []float64{151, 150, 152}
 	n := significance.Number{Stat: significance.Median, Tolerance: 0.03, Timer: 1e-9, Base: captures(b), Head: captures(h)}
 	v := judge(n)
-	if v.Outcome != significance.Fails || v.Class != significance.Regressed {
+	if v.Outcome != significance.Fails || v.Class != comparison.Regressed {
 		t.Errorf("3 units, +50 %%: %+v", v)
 	}
 	squares := func(v ...float64) (s float64) {
@@ -310,11 +311,11 @@ func TestFewUnits(t *testing.T) {
 	near(t, "p", v.P, student.Tail(math.Log(151./101)/se, df), 1e-12)
 	swapped := n
 	swapped.Base, swapped.Head = n.Head, n.Base
-	if v := judge(swapped); v.Outcome != significance.Holds || v.Class != significance.Improved {
+	if v := judge(swapped); v.Outcome != significance.Holds || v.Class != comparison.Improved {
 		t.Errorf("faster: %+v", v)
 	}
 	n.Base, n.Head = captures(b[:2]), captures(h[:2])
-	if v := judge(n); v.Outcome != significance.Undecided || v.Code != significance.TooFewUnits {
+	if v := judge(n); v.Outcome != significance.Undecided || v.Code != comparison.TooFewUnits {
 		t.Errorf("2 units: %+v", v)
 	}
 	n.Base, n.Head = captures(b), captures([]float64{112, 111, 113})
@@ -322,11 +323,11 @@ func TestFewUnits(t *testing.T) {
 		t.Errorf("+10 %%: %+v", v)
 	}
 	n.Head = captures([]float64{112, 104, 113}) // not apart by more than 3 %
-	if v := judge(n); v.Outcome != significance.Undecided || v.Code != significance.TooFewUnits {
+	if v := judge(n); v.Outcome != significance.Undecided || v.Code != comparison.TooFewUnits {
 		t.Errorf("+11 %%, not apart: %+v", v)
 	}
 	n.Head = captures([]float64{101, 102.5, 100})
-	if v := judge(n); v.Outcome != significance.Holds || v.Class != significance.Same {
+	if v := judge(n); v.Outcome != significance.Holds || v.Class != comparison.Same {
 		t.Errorf("no change: %+v", v)
 	}
 	n.Head = captures([]float64{101, 142, 70}) // the same median, and anything may be behind it
@@ -339,11 +340,11 @@ func TestFewUnits(t *testing.T) {
 func TestWideIntervalIsNoPass(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	v := judge(significance.Number{Tolerance: 0.05, Timer: 1, Base: captures(series(rng, 16, 1, 0.5)), Head: captures(series(rng, 16, 1, 0.5))})
-	if v.Outcome != significance.Undecided || v.Code != significance.WideInterval || v.High < 1.1 || v.Resolution < 0.15 {
+	if v.Outcome != significance.Undecided || v.Code != comparison.WideInterval || v.High < 1.1 || v.Resolution < 0.15 {
 		t.Errorf("%+v", v)
 	}
 	quiet := judge(significance.Number{Tolerance: 0.05, Timer: 1, Base: captures(series(rng, 64, 1, 0.01)), Head: captures(series(rng, 64, 1, 0.01))})
-	if quiet.Outcome != significance.Holds || quiet.Class != significance.Same || quiet.Resolution < 0.05 || quiet.Resolution > 0.06 {
+	if quiet.Outcome != significance.Holds || quiet.Class != comparison.Same || quiet.Resolution < 0.05 || quiet.Resolution > 0.06 {
 		t.Errorf("quiet: %+v", quiet)
 	}
 	// The resolution is what it says: a loss of a little more fails, a little less does not.
@@ -441,11 +442,11 @@ func TestSharesWithoutWidth(t *testing.T) {
 			Trimmed: ratio})
 	}
 	v := of(1.24, 0.001)
-	if v.Class != significance.Regressed || v.Outcome != significance.Fails {
+	if v.Class != comparison.Regressed || v.Outcome != significance.Fails {
 		t.Errorf("%+v", v)
 	}
 	near(t, "low", v.Low, 1.24*math.Exp(-1.6448536269514722*0.001/500), 1e-9)
-	if v := of(1.02, 0.001); v.Class != significance.Same || v.Outcome != significance.Holds {
+	if v := of(1.02, 0.001); v.Class != comparison.Same || v.Outcome != significance.Holds {
 		t.Errorf("%+v", v)
 	}
 	if v := of(1.24, 0); v.Outcome != significance.Undecided || v.P != 1 {
@@ -486,7 +487,7 @@ func TestJudgeIsNeverWrongInItself(t *testing.T) {
 			numbers = append(numbers, n)
 		}
 		for i, v := range significance.Judge(numbers, significance.Options{Adjust: significance.Holm}) {
-			if v.Outcome == significance.Fails && v.Class != significance.Regressed || (v.Outcome == significance.Undecided) != (v.Code != "") {
+			if v.Outcome == significance.Fails && v.Class != comparison.Regressed || (v.Outcome == significance.Undecided) != (v.Code != "") {
 				t.Fatalf("%+v\n%+v", numbers[i], v)
 			}
 			for _, x := range []float64{v.Ratio, v.Low, v.High, v.P, v.PAdjusted, v.Level, v.Resolution, v.Floor} {

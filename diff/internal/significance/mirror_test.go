@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
@@ -25,7 +26,7 @@ func TestMirror(t *testing.T) {
 		if math.Abs(v.Low*w.High-1) > 1e-9 || math.Abs(v.High*w.Low-1) > 1e-9 || math.Abs(v.Ratio*w.Ratio-1) > 1e-9 {
 			t.Errorf("%+v and %+v", v, w)
 		}
-		if (v.Class == significance.Regressed) != (w.Class == significance.Improved) || v.Class == significance.Improved {
+		if (v.Class == comparison.Regressed) != (w.Class == comparison.Improved) || v.Class == comparison.Improved {
 			t.Errorf("classes %v and %v", v.Class, w.Class)
 		}
 		// A throughput that falls by 3/103 is as bad as a time that grows by 3 %.
@@ -51,7 +52,7 @@ func TestMirrorOnTheTolerance(t *testing.T) {
 		high := []significance.Capture{{Value: v * 103 / 100, Units: units(v * 103 / 100)}}
 		for _, pair := range [][2][]significance.Capture{{low, high}, {high, low}} {
 			u := judge(significance.Number{Tolerance: 0.03, Timer: 1e-6, Base: pair[0], Head: pair[1]})
-			if u.Class != significance.Same || u.Outcome != significance.Holds {
+			if u.Class != comparison.Same || u.Outcome != significance.Holds {
 				t.Errorf("%v to %v: %s, outcome %v", pair[0][0].Value, pair[1][0].Value, u.Class, u.Outcome)
 			}
 		}
@@ -87,7 +88,7 @@ func TestMirrorOfACountWithoutWidth(t *testing.T) {
 	w := judge(n)
 	near(t, "ratio", v.Ratio, 17./22, 1e-12)
 	near(t, "high", v.High, 17./22, 1e-9)
-	if v.Class != significance.Unsettled || w.Class != significance.Unsettled || w.Outcome != significance.Undecided {
+	if v.Class != comparison.Unsettled || w.Class != comparison.Unsettled || w.Outcome != significance.Undecided {
 		t.Errorf("%+v and %+v", v, w)
 	}
 }
@@ -106,7 +107,7 @@ func TestMirrorOfAnEndAtNoChange(t *testing.T) {
 	near(t, "ratio", v.Ratio, 0.5, 1e-12)
 	near(t, "high", v.High, 1, 1e-9)
 	near(t, "low, mirrored", w.Low, 1, 1e-9)
-	if v.Class != significance.Unsettled || w.Class != significance.Unsettled {
+	if v.Class != comparison.Unsettled || w.Class != comparison.Unsettled {
 		t.Errorf("%+v and %+v", v, w)
 	}
 }

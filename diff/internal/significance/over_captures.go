@@ -26,8 +26,8 @@ func test(list []question, o Options) {
 		if h := q.n.History; h != nil && h.DF > 0 {
 			q.sd, q.sdDF = math.Sqrt(h.S2), h.DF
 		}
-		r := TREAT(&samples[i], q.n.History, m, 0, o.Alpha)
-		if r.Known && (q.several() || q.sdDF > 0 || r.DF >= 2) {
+		r := TREAT(&samples[i], q.n.History, m, o.Alpha)
+		if r.DF > 0 && (q.several() || q.sdDF > 0 || r.DF >= 2) {
 			q.r, q.overCaptures, q.sd = r, true, math.Sqrt(r.Moderated)
 		}
 	}
@@ -57,7 +57,7 @@ func (q *question) leastError() float64 {
 }
 
 // timer returns the standard error due to the timer, ln.
-func (q *question) timer() float64 { return q.n.Timer / min(average(q.b), average(q.h)) }
+func (q *question) timer() float64 { return q.n.Timer / min(mean(q.b), mean(q.h)) }
 
 // Odd is a capture, of three or more on a side, whose value differs from the others by more than 5 % and by more than
 // four times their range.
@@ -80,7 +80,7 @@ func oddOf(values []float64) (at int, ratio float64, ok bool) {
 	ln := logs(values)
 	for i, v := range ln {
 		others := slices.Concat(ln[:i], ln[i+1:])
-		m, _ := mean(others)
+		m := mean(others)
 		if d := math.Abs(v - m); d > max(math.Log1p(oddLeast), oddTimes*(slices.Max(others)-slices.Min(others))) {
 			return i, math.Exp(v - m), true
 		}

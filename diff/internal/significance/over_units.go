@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/student"
 )
 
@@ -16,7 +17,7 @@ func (q *question) measure(o Options) {
 	q.v.Base, q.v.Head = Trend{Range: 1}, Trend{Range: 1}
 	if q.several() {
 		if unitsOf(q.base) > 0 && !(q.n.Stat.Enough(unitsOf(q.base)) && q.n.Stat.Enough(unitsOf(q.head))) {
-			q.few, q.v.Code = true, TooFewUnits
+			q.few, q.v.Code = true, comparison.TooFewUnits
 		}
 		return
 	}
@@ -26,7 +27,7 @@ func (q *question) measure(o Options) {
 		return
 	}
 	if short := func(c Capture) bool { return !q.n.Stat.Enough(c.units()) }; slices.ContainsFunc(q.base, short) || slices.ContainsFunc(q.head, short) {
-		q.few, q.v.Code = true, TooFewUnits
+		q.few, q.v.Code = true, comparison.TooFewUnits
 		return
 	}
 	listed := func(c Capture) []float64 { return c.Units }
@@ -36,7 +37,7 @@ func (q *question) measure(o Options) {
 	if q.overUnits {
 		return
 	}
-	q.few, q.apart, q.v.Code = true, math.Inf(-1), TooFewUnits
+	q.few, q.apart, q.v.Code = true, math.Inf(-1), comparison.TooFewUnits
 	all, other := slices.Concat(base...), slices.Concat(head...)
 	if min(len(all), len(other)) < LeastUnits || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
 		return

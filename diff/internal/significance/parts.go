@@ -75,7 +75,7 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 
 // drifts reports whether times, which may be 0, drift strongly, see [Trend].
 func drifts(times []float64) bool {
-	m, _ := mean(times)
+	m := mean(times)
 	above := slices.Clone(times)
 	for i := range above {
 		above[i] += m / 100
@@ -105,12 +105,11 @@ func (v *PartVerdict) few(h *hits, sign float64, n int, thin bool) {
 }
 
 func (x Part) byMean(tied bool, timer, alpha float64) (v PartVerdict, p float64) {
-	mb, nb := mean(x.Base)
-	mh, nh := mean(x.Head)
+	nb, nh := len(x.Base), len(x.Head)
 	if nb < 2 || nh < 2 {
 		return v, 1
 	}
-	v.Delta = mh - mb
+	v.Delta = mean(x.Head) - mean(x.Base)
 	of := func(values []float64) (variance, n float64) { // of the mean
 		n = max(independent(len(values), within(Lag1(values))), 2)
 		sd := Deviation(values)

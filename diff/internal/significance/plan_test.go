@@ -55,7 +55,7 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 				d := significance.Deviation(draw(c.calibration, 0))
 				past = &significance.History{S2: d * d, DF: float64(c.calibration - 1)}
 			}
-			if r := significance.TREAT(&s, past, significance.Moderation{}, tau, c.alpha); r.P <= c.alpha {
+			if r := significance.TREAT(&s, past, significance.Moderation{}, c.alpha); beyond(r, tau) <= c.alpha {
 				found++
 			}
 		}

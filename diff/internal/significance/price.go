@@ -92,8 +92,7 @@ func (c *Capture) spread(kinds []Share, captures int, variance float64) {
 	n := float64(units(kinds))
 	for i := range kinds {
 		k := &kinds[i]
-		mean := average(k.Times)
-		sd := k.Sum * Deviation(k.Times) / mean
+		sd := k.Sum * Deviation(k.Times) / mean(k.Times)
 		variance += sd * sd / float64(len(k.Times))
 		c.Lag1 += float64(len(k.Times)) * Lag1(k.Times) / n
 	}
@@ -109,7 +108,7 @@ func trimmed(kinds []Share) float64 {
 	for i := range kinds {
 		k := &kinds[i]
 		middle := order.Median(slices.Clone(k.Times))
-		each := k.Sum / average(k.Times) / float64(len(k.Times))
+		each := k.Sum / mean(k.Times) / float64(len(k.Times))
 		for _, v := range k.Times {
 			excess = append(excess, each*(v-middle))
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
@@ -62,11 +63,11 @@ func TestOneUnitOfAKindProvesNothing(t *testing.T) {
 	n := shared([]significance.Share{once(10), steady(8, 5)}, []significance.Share{once(60), steady(8, 5)})
 	c := n.Base[0]
 	near(t, "standard deviation of the sum", c.SD/math.Sqrt(float64(c.N)), 50, 1e-9)
-	if v := judge(n); v.Outcome != significance.Undecided || v.Code != significance.WideInterval {
+	if v := judge(n); v.Outcome != significance.Undecided || v.Code != comparison.WideInterval {
 		t.Errorf("one slow prefill: %+v", v)
 	}
 	n = shared([]significance.Share{once(60), steady(8, 5)}, []significance.Share{once(10), steady(8, 5)})
-	if v := judge(n); v.Class != significance.Unsettled {
+	if v := judge(n); v.Class != comparison.Unsettled {
 		t.Errorf("one fast prefill: %+v", v)
 	}
 	n = shared([]significance.Share{once(10), steady(8, 5)}, []significance.Share{once(12), steady(8, 6)})
@@ -91,12 +92,12 @@ func TestFewUnitsOfSeveralKinds(t *testing.T) {
 		name       string
 		base, head []significance.Share
 		want       significance.Outcome
-		code       significance.Code
+		code       comparison.Code
 	}{
-		{"two units", pair(10, 20), pair(15, 30), significance.Undecided, significance.TooFewUnits},
+		{"two units", pair(10, 20), pair(15, 30), significance.Undecided, comparison.TooFewUnits},
 		{"ten kinds", ten(1), ten(1.2), significance.Fails, ""},
 		{"four apart", four(10, 10, 11, 5), four(12, 13, 12, 7), significance.Fails, ""},
-		{"four overlap", four(10, 10, 12, 5), four(11, 16, 14, 7), significance.Undecided, significance.TooFewUnits},
+		{"four overlap", four(10, 10, 12, 5), four(11, 16, 14, 7), significance.Undecided, comparison.TooFewUnits},
 	} {
 		if v := judge(shared(c.base, c.head)); v.Outcome != c.want || v.Code != c.code {
 			t.Errorf("%s: %+v", c.name, v)

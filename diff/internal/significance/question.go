@@ -5,11 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/student"
 )
-
-// AssumedFloor is the noise floor without a calibration: 5 %.
-const AssumedFloor = 0.05
 
 // leastFloor is the least calibrated floor: two captures that agree better were lucky, or are copies.
 const leastFloor = 0.005
@@ -54,16 +52,16 @@ func ask(n *Number, o Options) question {
 	case n.History != nil && n.History.DF > 0:
 		floor = max(leastFloor, Floor(math.Sqrt(n.History.S2), n.History.DF))
 	default:
-		floor = AssumedFloor
+		floor = comparison.DefaultFloor
 	}
 	q.floor = math.Log1p(floor)
-	q.v = Verdict{Class: Unsettled, P: 1, PAdjusted: 1, Floor: floor, Code: WideInterval, Replicated: q.several()}
-	b, h := average(q.b), average(q.h)
+	q.v = Verdict{Class: comparison.Unsettled, P: 1, PAdjusted: 1, Floor: floor, Code: comparison.WideInterval, Replicated: q.several()}
+	b, h := mean(q.b), mean(q.h)
 	switch {
 	case len(q.b) == 0 || len(q.h) == 0:
 		q.settled = true
 	case same(q.base, q.head) && slices.Equal(q.b, q.h):
-		q.settle(Same, Holds)
+		q.settle(comparison.Same, Holds)
 		q.v.Ratio, q.v.Low, q.v.High = 1, 1, 1
 	case !all(q.b, positive) || !all(q.h, positive) || !listed(q.base) || !listed(q.head):
 		q.settled = true
@@ -114,11 +112,6 @@ func listed(side []Capture) bool {
 	})
 }
 
-func average(values []float64) float64 {
-	m, _ := mean(values)
-	return m
-}
-
 // constant reports whether a number is the same in all units of all captures.
 func constant(side []Capture) bool {
 	first := math.NaN()
@@ -146,7 +139,7 @@ func (c *Capture) units() int {
 	return len(c.Units)
 }
 
-func (q *question) settle(class Class, outcome Outcome) {
+func (q *question) settle(class comparison.Class, outcome Outcome) {
 	q.settled, q.v.Class, q.v.Outcome, q.v.Code = true, class, outcome, ""
 }
 
@@ -156,12 +149,12 @@ func (q *question) exact() {
 	q.v.Ratio, q.v.Low, q.v.High, q.v.Level, q.v.Method = r, r, r, 1, "exact: it is the same in every unit"
 	q.v.P, q.v.PAdjusted = 0, 0
 	q.v.Floor, q.v.Resolution = 0, math.Expm1(q.tau)
-	class, outcome := Regressed, Holds
+	class, outcome := comparison.Regressed, Holds
 	switch {
 	case q.d == 0:
-		class = Same
+		class = comparison.Same
 	case q.d < 0:
-		class = Improved
+		class = comparison.Improved
 	}
 	if above(q.d, q.tau) {
 		outcome = Fails

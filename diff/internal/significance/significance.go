@@ -1,5 +1,5 @@
-// Package significance decides what few captures prove about a change: pure statistics over float64 slices, standard
-// library only; every result depends on its arguments alone.
+// Package significance decides what few captures prove about a change: pure statistics over float64 slices, in the words
+// of comparisons; every result depends on its arguments alone.
 //
 // [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its
 // clocks, other load on the machine, and chance. With several captures a side it tests the change between them against a
@@ -11,10 +11,12 @@
 // change of exp(d)-1.
 package significance
 
-import "math"
+import (
+	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
 
-// Sample is one metric or kernel over all captures: one value per capture, natural logarithms; NaN if a capture
-// lacks it.
+// Sample is one metric or kernel over all captures, at least one a side: one value per capture, natural logarithms.
 type Sample struct {
 	Base, Head []float64
 	// Resolution is the least credible standard error, ln: resolution of the timer over the value. 0: none.
@@ -27,43 +29,17 @@ type History struct {
 	DF float64 // degrees of freedom behind it: captures - 1
 }
 
-// Result is one test. Known is false if the variance between captures is unknown: then P is 1, SE is 0 and Low = High =
-// Effect, and no conclusion may be drawn.
+// Result is one test over captures, whose Tau is left to the caller. DF is 0 if the variance between captures is unknown:
+// then SE is 0 and Low = High = Effect, and no conclusion may be drawn.
 type Result struct {
-	Known     bool
-	Effect    float64 // mean of head minus mean of base, ln
-	S2        float64 // variance between captures of one side, pooled over both sides and the history
-	Moderated float64 // S2 moderated by the other samples
-	SE        float64 // of Effect, from the moderated variance
-	DF        float64 // degrees of freedom of Moderated, at most student.MaxDF
-	P         float64 // against the threshold, see TREAT
+	comparison.Test
 	Low, High float64 // two-sided confidence interval of Effect
-	NBase     int     // captures that have the value
-	NHead     int
 }
 
-// mean returns the mean of the values that are not NaN, and their number.
-func mean(values []float64) (m float64, n int) {
-	var sum float64
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			sum += v
-			n++
-		}
-	}
-	if n == 0 {
-		return 0, 0
-	}
-	return sum / float64(n), n
-}
+func mean(values []float64) float64 { return lists.Total(values) / float64(len(values)) }
 
-// squares returns the sum of squared deviations from the mean m, over the values that are not NaN.
-func squares(values []float64, m float64) float64 {
-	var sum float64
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			sum += (v - m) * (v - m)
-		}
-	}
-	return sum
+// squares returns the sum of squared deviations from the mean.
+func squares(values []float64) float64 {
+	m := mean(values)
+	return lists.Sum(values, func(v float64) float64 { return (v - m) * (v - m) })
 }

@@ -30,8 +30,7 @@ func (s Statistic) Of(values []float64) float64 {
 	case n == 0:
 		return math.NaN()
 	case s == Mean:
-		m, _ := mean(values)
-		return m
+		return mean(values)
 	}
 	rank := float64(n-1) * float64(s)
 	k := min(int(rank), n-1)

@@ -21,68 +21,54 @@ func TestTREATByHand(t *testing.T) {
 		u := t / math.Sqrt(1+t*t/4)
 		return 0.5 - 3./8*u*(1-u*u/12)
 	}
-	two := significance.TREAT(&s, nil, significance.Moderation{}, tau, 0.05)
+	two := significance.TREAT(&s, nil, significance.Moderation{}, 0.05)
 	near(t, "effect", two.Effect, 0.08, 1e-14)
 	near(t, "s²", two.S2, 4e-4, 1e-14)
 	near(t, "SE", two.SE, se, 1e-14)
 	near(t, "DF", two.DF, 4, 0)
-	near(t, "two-sided p", two.P, upper((0.08-tau)/se)+upper((0.08+tau)/se), 1e-12)
+	near(t, "two-sided p", beyond(two, tau), upper((0.08-tau)/se)+upper((0.08+tau)/se), 1e-12)
 	near(t, "low", two.Low, 0.08-2.776445105197794*se, 1e-12)
 	near(t, "high", two.High, 0.08+2.776445105197794*se, 1e-12)
-	if !two.Known || two.NBase != 3 || two.NHead != 3 {
-		t.Errorf("got %+v", two)
-	}
 	s.Base, s.Head = s.Head, s.Base
-	near(t, "mirrored", significance.TREAT(&s, nil, significance.Moderation{}, tau, 0.05).P, two.P, 1e-12)
+	near(t, "mirrored", beyond(significance.TREAT(&s, nil, significance.Moderation{}, 0.05), tau), beyond(two, tau), 1e-12)
 }
 
 // One capture a side knows nothing of the variance between captures, unless earlier captures say it: s² = 1e-4 with 4
 // degrees of freedom gives SE = 0.01 √2.
 func TestTREATOneCapture(t *testing.T) {
 	s := significance.Sample{Base: []float64{1}, Head: []float64{1.08}}
-	r := significance.TREAT(&s, nil, significance.Moderation{}, 0.03, 0.05)
-	if r.Known || r.P != 1 || r.SE != 0 || r.Low != r.Effect || r.High != r.Effect {
+	r := significance.TREAT(&s, nil, significance.Moderation{}, 0.05)
+	if r.DF != 0 || beyond(r, 0.03) != 1 || r.SE != 0 || r.Low != r.Effect || r.High != r.Effect {
 		t.Errorf("without history: %+v", r)
 	}
 	near(t, "effect", r.Effect, 0.08, 1e-14)
 	past := &significance.History{S2: 1e-4, DF: 4}
-	h := significance.TREAT(&s, past, significance.Moderation{}, 0.03, 0.05)
+	h := significance.TREAT(&s, past, significance.Moderation{}, 0.05)
 	near(t, "SE", h.SE, 0.01*math.Sqrt2, 1e-14)
-	near(t, "p", h.P, student.Tail(0.05/(0.01*math.Sqrt2), 4)+student.Tail(0.11/(0.01*math.Sqrt2), 4), 1e-12)
+	near(t, "p", beyond(h, 0.03), student.Tail(0.05/(0.01*math.Sqrt2), 4)+student.Tail(0.11/(0.01*math.Sqrt2), 4), 1e-12)
 	// History adds to what the captures say: squares 8e-4 + 8e-4 of 4 degrees of freedom and 4 × 1e-4 of 4 are 20e-4/8.
-	both := significance.TREAT(&significance.Sample{Base: []float64{0, 0.02, -0.02}, Head: []float64{0.08, 0.10, 0.06}}, past, significance.Moderation{}, 0, 0.05)
+	both := significance.TREAT(&significance.Sample{Base: []float64{0, 0.02, -0.02}, Head: []float64{0.08, 0.10, 0.06}}, past, significance.Moderation{}, 0.05)
 	near(t, "pooled", both.S2, 2.5e-4, 1e-14)
 	near(t, "pooled df", both.DF, 8, 0)
 }
 
-func TestTREATWithoutVarianceOrValues(t *testing.T) {
-	nan := math.NaN()
+func TestTREATWithoutVariance(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		s     significance.Sample
-		known bool
-		p     float64
+		name string
+		s    significance.Sample
+		p    float64
 	}{
-		{"equal", significance.Sample{Base: []float64{1, 1}, Head: []float64{1, 1}}, true, 1},
-		{"beyond tau for sure", significance.Sample{Base: []float64{1, 1}, Head: []float64{2, 2}}, true, 0},
-		{"no head", significance.Sample{Base: []float64{1, 1}, Head: []float64{nan, nan}}, false, 1},
-		{"nothing", significance.Sample{}, false, 1},
+		{"equal", significance.Sample{Base: []float64{1, 1}, Head: []float64{1, 1}}, 1},
+		{"beyond tau for sure", significance.Sample{Base: []float64{1, 1}, Head: []float64{2, 2}}, 0},
 	} {
-		if r := significance.TREAT(&c.s, nil, significance.Moderation{}, 0.03, 0.05); r.Known != c.known || r.P != c.p || r.SE != 0 {
+		if r := significance.TREAT(&c.s, nil, significance.Moderation{}, 0.05); r.DF != 2 || beyond(r, 0.03) != c.p || r.SE != 0 {
 			t.Errorf("%s: %+v", c.name, r)
 		}
 	}
 	// The resolution of a timer bounds what can be known: SE 0.01 instead of 0.
 	s := significance.Sample{Base: []float64{1, 1}, Head: []float64{1.05, 1.05}, Resolution: 0.01}
-	r := significance.TREAT(&s, nil, significance.Moderation{}, 0.03, 0.05)
-	near(t, "p at the resolution", r.P, student.Tail(2, 2)+student.Tail(8, 2), 1e-12)
-	// A capture without the value is left out: (0, 0.02) has squares 2e-4 of 1 degree of freedom, as has the head.
-	s = significance.Sample{Base: []float64{0, nan, 0.02}, Head: []float64{0.02, 0, nan}}
-	r = significance.TREAT(&s, nil, significance.Moderation{}, 0, 0.05)
-	near(t, "s² of what is there", r.S2, 2e-4, 1e-14)
-	if r.NBase != 2 || r.NHead != 2 || r.DF != 2 {
-		t.Errorf("missing values: %+v", r)
-	}
+	r := significance.TREAT(&s, nil, significance.Moderation{}, 0.05)
+	near(t, "p at the resolution", beyond(r, 0.03), student.Tail(2, 2)+student.Tail(8, 2), 1e-12)
 }
 
 // Ten variances of 1 and 100 in turn, 4 degrees of freedom each: ln s² is 0 and ln 100, its variance (ln 10)² 10/9 = 5.8910,
@@ -100,7 +86,7 @@ func TestModerateByHand(t *testing.T) {
 	moderated, total := m.Squeeze(1, 4)
 	near(t, "squeezed", moderated, (m.D0*m.S02+4)/(m.D0+4), 1e-12)
 	near(t, "squeezed df", total, m.D0+4, 1e-12)
-	r := significance.TREAT(&significance.Sample{Base: []float64{-1, 0, 1}, Head: []float64{1, 0, -1}}, nil, m, 0, 0.05)
+	r := significance.TREAT(&significance.Sample{Base: []float64{-1, 0, 1}, Head: []float64{1, 0, -1}}, nil, m, 0.05)
 	near(t, "in the test", r.Moderated, moderated, 1e-12)
 }
 
@@ -176,7 +162,7 @@ func TestModerateKeepsItsLevel(t *testing.T) {
 		n++
 		m := significance.Moderate(s2, df)
 		for i := range samples {
-			if significance.TREAT(&samples[i], nil, m, 0, 0.05).P <= 0.05 {
+			if beyond(significance.TREAT(&samples[i], nil, m, 0.05), 0) <= 0.05 {
 				all++
 				if i == 0 {
 					odd++
@@ -204,15 +190,15 @@ func TestTREATProperties(t *testing.T) {
 			moved.Head = append(moved.Head, v+8)
 		}
 		tau := rapid.Float64Range(0, 0.5).Draw(t, "tau")
-		a, b, c := significance.TREAT(&s, nil, significance.Moderation{}, tau, 0.05), significance.TREAT(&significance.Sample{Base: s.Head, Head: s.Base}, nil, significance.Moderation{}, tau, 0.05), significance.TREAT(&moved, nil, significance.Moderation{}, tau, 0.05)
-		if math.Abs(a.Effect+b.Effect) > 1e-12 || math.Abs(a.P-b.P) > 1e-9 {
+		a, b, c := significance.TREAT(&s, nil, significance.Moderation{}, 0.05), significance.TREAT(&significance.Sample{Base: s.Head, Head: s.Base}, nil, significance.Moderation{}, 0.05), significance.TREAT(&moved, nil, significance.Moderation{}, 0.05)
+		if math.Abs(a.Effect+b.Effect) > 1e-12 || math.Abs(beyond(a, tau)-beyond(b, tau)) > 1e-9 {
 			t.Fatalf("swapped sides: %+v and %+v", a, b)
 		}
-		if math.Abs(a.Effect-c.Effect) > 1e-12 || math.Abs(a.P-c.P) > 1e-6 {
+		if math.Abs(a.Effect-c.Effect) > 1e-12 || math.Abs(beyond(a, tau)-beyond(c, tau)) > 1e-6 {
 			t.Fatalf("scaled values: %+v and %+v", a, c)
 		}
-		if loose := significance.TREAT(&s, nil, significance.Moderation{}, tau/2, 0.05); !(a.P >= 0 && a.P <= 1) || a.P < loose.P-1e-12 {
-			t.Fatalf("p against %v is %v, against half of it %v", tau, a.P, loose.P)
+		if p, loose := beyond(a, tau), beyond(a, tau/2); !(p >= 0 && p <= 1) || p < loose-1e-12 {
+			t.Fatalf("p against %v is %v, against half of it %v", tau, p, loose)
 		}
 		for _, v := range []float64{a.SE, a.DF, a.Low, a.High, a.S2} {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -220,6 +206,14 @@ func TestTREATProperties(t *testing.T) {
 			}
 		}
 	})
+}
+
+// beyond is the probability that noise alone shows the effect of a test beyond tau; 1 if the noise is unknown.
+func beyond(r significance.Result, tau float64) float64 {
+	if r.DF == 0 {
+		return 1
+	}
+	return student.Beyond(r.Effect, tau, r.SE, r.DF)
 }
 
 func near(t *testing.T, what string, got, want, tolerance float64) {

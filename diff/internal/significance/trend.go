@@ -33,7 +33,7 @@ func TrendOf(units []float64) Trend {
 		lo, hi = min(lo, m), max(hi, m)
 	}
 	t := Trend{Range: hi / lo, Lag1: Lag1(ln), low: math.Log(lo), high: math.Log(hi)}
-	m, _ := mean(ln)
+	m := mean(ln)
 	middle := float64(n-1) / 2
 	var xy, xx, yy float64
 	for i, v := range ln {

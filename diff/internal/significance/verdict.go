@@ -3,6 +3,7 @@ package significance
 import (
 	"math"
 
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/student"
 )
 
@@ -73,32 +74,32 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	small := !above(q.d, q.tau)
 	switch {
 	case change && q.d > 0:
-		v.Class = Regressed
+		v.Class = comparison.Regressed
 	case change:
-		v.Class = Improved
+		v.Class = comparison.Improved
 	case surely && !above(-low, same) && !above(high, same) && !above(math.Abs(q.d), q.tauClass):
-		v.Class = Same
+		v.Class = comparison.Same
 	}
 	switch {
 	case change && !small && adjustedRule <= o.Alpha:
 		v.Outcome, v.Code = Fails, ""
 	case surely && small && !above(high, reach):
 		v.Outcome, v.Code = Holds, ""
-		if v.Class == Regressed && above(high, q.tau) { // slower for certain, and perhaps by more than the rule allows
+		if v.Class == comparison.Regressed && above(high, q.tau) { // slower for certain, and perhaps by more than the rule allows
 			v.Outcome = Warns
 		}
 	case q.few && v.Level == 0:
-		v.Code = TooFewUnits
+		v.Code = comparison.TooFewUnits
 	// small and uncertain: the resolution says how much would have been seen; of a count there is no other noise to
 	// know of
 	case (v.Level > 0 || q.n.Count) && small:
 		v.Outcome, v.Code, v.Loose = Holds, "", true
 	case q.few:
-		v.Code = TooFewUnits
+		v.Code = comparison.TooFewUnits
 	case q.drifts, q.loose && (q.v.Base.drifts(unitsOf(q.base)) || q.v.Head.drifts(unitsOf(q.head))):
-		v.Code = Drifting
+		v.Code = comparison.Trend
 	default:
-		v.Code = WideInterval
+		v.Code = comparison.WideInterval
 	}
 	q.resolution(o)
 }
@@ -174,7 +175,7 @@ func (q *question) verdict() Verdict {
 		v.Ratio, v.Low, v.High = 1/v.Ratio, 1/v.High, 1/v.Low
 	}
 	if t := v.Test; t != nil {
-		t.Effect, t.Low, t.High, t.NBase, t.NHead = -t.Effect, -t.High, -t.Low, t.NHead, t.NBase
+		t.Effect, t.Low, t.High = -t.Effect, -t.High, -t.Low
 	}
 	v.Base, v.Head = v.Head, v.Base
 	return v
