@@ -129,7 +129,8 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	pairing.NameKernels(c.Kernels, x.Base, x.Head)
-	c.Judged(rules.All(c, decider, x.onlyNames, opt.Today))
+	onlyNames := func() bool { return pairing.OnlyNames(pairing.Kernels(x.Base, x.Head)) }
+	c.Judged(rules.All(c, decider, onlyNames, opt.Today))
 	if len(odd) == 0 {
 		c.Warnings = append(c.Warnings, decider.Odd...)
 	}
@@ -153,13 +154,6 @@ type comparer struct {
 	Base, Head *side.Side // of the kind of unit that is attributed, once it is chosen
 	sides      *pairing.Sides
 	noise      *noise.Decider
-}
-
-// onlyNames reports whether the kernels that one side lacks are those that the other side lacks, under other names.
-func (x *comparer) onlyNames() bool {
-	base, _ := x.Base.Merged()
-	head, _ := x.Head.Merged()
-	return pairing.OnlyNames(base, head)
 }
 
 // found takes over what the pairing found.
@@ -206,13 +200,11 @@ func (x *comparer) units() {
 
 // kernels decides the rows of kernels, and counts all compared kernels.
 func (x *comparer) kernels(limits breakdown.Limits) {
-	base, _ := x.Base.Merged()
-	head, _ := x.Head.Merged()
 	pairs, rest := pairing.KernelRows(x.Base, x.Head, limits.MinShare, limits.Top)
-	x.C.Kernels = x.noise.Kernels(base, head, pairs)
+	x.C.Kernels = x.noise.Kernels(pairs)
 	all := slices.Concat(pairs, rest)
 	x.C.Counts.KernelsCompared = int64(len(all))
-	x.C.Counts.KernelsPaired = int64(lists.Count(all, func(p pairing.Pair) bool { return p.Base >= 0 && p.Head >= 0 }))
+	x.C.Counts.KernelsPaired = int64(lists.Count(all, pairing.Pair.Both))
 }
 
 // nameUnit describes the kind of unit that is compared.

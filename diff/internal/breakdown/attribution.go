@@ -23,8 +23,6 @@ type Limits struct {
 // Attribute splits the change of the mean unit.time, ns, as far down as depth. Every row is a difference of means, so the
 // parts sum to the total except for rounding, which Residual holds.
 func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits) comparison.Attribution {
-	base, baseOthers := onBase.Merged()
-	head, headOthers := onHead.Merged()
 	a := comparison.Attribution{Metric: "unit.time"}
 	both := func(of func(v *side.View) *report.Summary) (b, h float64) {
 		b, h, _ = means(onBase.Views, onHead.Views, func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
@@ -62,20 +60,22 @@ func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits)
 	categoryRows(onBase.MergedCategories(), onHead.MergedCategories(), add)
 	rows, rest := pairing.KernelRows(onBase, onHead, limits.MinShare, limits.Top)
 	for _, p := range rows {
-		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
+		b, h := p.Works()
 		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
 		category := b.Category
-		if p.Base < 0 {
+		if p.Base == nil {
 			category = h.Category
 		}
-		add(pairing.PairName(base, head, p), comparison.KindKernel, category, b.Alone, h.Alone, &count, &perCall)
+		add(p.Name(), comparison.KindKernel, category, b.Alone, h.Alone, &count, &perCall)
 	}
-	b0, h0 := baseOthers.Alone, headOthers.Alone
+	_, others := onBase.Merged()
+	_, headOthers := onHead.Merged()
 	for _, p := range rest {
-		b0 += pairing.At(base, p.Base).Alone
-		h0 += pairing.At(head, p.Head).Alone
+		b, h := p.Works()
+		others.Alone += b.Alone
+		headOthers.Alone += h.Alone
 	}
-	add("others", comparison.KindOthers, "", b0, h0, nil, nil)
+	add("others", comparison.KindOthers, "", others.Alone, headOthers.Alone, nil, nil)
 	a.Residual = a.TotalDelta - fine
 	return a
 }
@@ -143,7 +143,7 @@ func categoryRows(base, head []side.Work, add adder) {
 		add(name, comparison.KindCategory, name, b.Alone, h.Alone, &count, &perCall)
 	}
 	for _, b := range base {
-		row(b.Name, b, pairing.At(head, slices.IndexFunc(head, func(h side.Work) bool { return h.Name == b.Name })))
+		row(b.Name, b, comparison.Value(lists.Find(head, func(h *side.Work) bool { return h.Name == b.Name })))
 	}
 	for _, h := range head {
 		if !slices.ContainsFunc(base, func(b side.Work) bool { return b.Name == h.Name }) {

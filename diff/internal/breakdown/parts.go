@@ -194,16 +194,15 @@ func (x *kernelShift) ratio() float64 { return math.Expm1(x.middle) }
 
 // shifted leaves out the pairs of these names.
 func shifted(onBase, onHead *side.Side, but map[string]bool) kernelShift {
-	base, _ := onBase.Merged()
-	head, _ := onHead.Merged()
 	type change struct {
 		ln, time float64
 		name     string
 	}
 	var list []change
 	sum, most, largest, apart := 0.0, 0.0, 0.0, 0.0 // largest is 0 if the kernel with most time is not alike
-	for _, p := range pairing.Kernels(base, head) {
-		b, h, name := pairing.At(base, p.Base), pairing.At(head, p.Head), pairing.PairName(base, head, p)
+	for _, p := range pairing.Kernels(onBase, onHead) {
+		b, h := p.Works()
+		name := p.Name()
 		if b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 && h.Count > 0 && !but[name] {
 			sum, most = sum+b.Time, max(most, b.Time)
 			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time, name})

@@ -20,11 +20,9 @@ func Step(onBase, onHead *side.Side) *comparison.Step {
 		return nil
 	}
 	names := map[string]string{} // by the head's name: the base's other name for the kernel
-	bw, _ := onBase.Merged()
-	hw, _ := onHead.Merged()
-	for _, p := range pairing.Kernels(bw, hw) {
-		if p.Base >= 0 && p.Head >= 0 && bw[p.Base].Name != hw[p.Head].Name {
-			names[hw[p.Head].Name] = bw[p.Base].Name
+	for _, p := range pairing.Kernels(onBase, onHead) {
+		if p.Both() && p.Base.Name != p.Head.Name {
+			names[p.Head.Name] = p.Base.Name
 		}
 	}
 	of := pairing.Positions(base, head, names)

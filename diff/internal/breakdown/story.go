@@ -108,11 +108,9 @@ func (x *Parts) of(k *pairing.Kind, rows []comparison.Row) *Parts {
 	y.C = &comparison.Comparison{Depth: depth, Primary: rows, Attribution: Attribute(y.Base, y.Head, depth, x.Limits),
 		API: APIRows(y.Base, y.Head), Structure: Structure(y.Base, y.Head, depth)}
 	if depth == comparison.DepthKernel {
-		base, _ := y.Base.Merged()
-		head, _ := y.Head.Merged()
 		pairs, _ := pairing.KernelRows(y.Base, y.Head, x.Limits.MinShare, x.Limits.Top)
 		for _, p := range pairs {
-			y.C.Kernels = append(y.C.Kernels, pairing.KernelRow(base, head, p, y.Base.UnitTime()))
+			y.C.Kernels = append(y.C.Kernels, pairing.KernelRow(p, y.Base.UnitTime()))
 		}
 	}
 	return &y
@@ -168,16 +166,14 @@ func rowChange(r *comparison.Row) string {
 
 // otherRuns returns the kernel with the largest change of time among those that run more or less often, or nil.
 func otherRuns(onBase, onHead *side.Side, names *kernelNames) []comparison.AnswerRow {
-	base, _ := onBase.Merged()
-	head, _ := onHead.Merged()
 	most := comparison.AnswerRow{Part: comparison.AnswerKernel}
-	for _, p := range pairing.Kernels(base, head) {
-		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
+	for _, p := range pairing.Kernels(onBase, onHead) {
+		b, h := p.Works()
 		if d := h.Time - b.Time; b.Count != h.Count && math.Abs(d) > math.Abs(most.Delta) {
 			most.Delta = d
-			most.What = fmt.Sprintf("kernel %s, runs %s", names.pair(pairing.PairName(base, head, p)), perUnit(b.Count, h.Count))
+			most.What = fmt.Sprintf("kernel %s, runs %s", names.pair(p.Name()), perUnit(b.Count, h.Count))
 			if b.Count == 0 {
-				most.What = fmt.Sprintf("kernel %s, new: %s", names.pair(pairing.PairName(base, head, p)), wording.Means("per unit", h.Count))
+				most.What = fmt.Sprintf("kernel %s, new: %s", names.pair(p.Name()), wording.Means("per unit", h.Count))
 			}
 		}
 	}

@@ -29,14 +29,12 @@ const (
 // Structure finds what is done differently, however long it takes. Counts are exact, so one capture a side is enough.
 func Structure(base, head *side.Side, depth comparison.Depth) []comparison.Structural {
 	s := &structure{base: base, head: head}
-	inBase, _ := base.Merged()
-	inHead, _ := head.Merged()
 	s.graphs()
-	s.launches(inBase, inHead, depth)
+	s.launches(depth)
 	s.blocking()
 	s.copies()
 	if depth == comparison.DepthKernel {
-		s.communication(inBase, inHead)
+		s.communication()
 	}
 	return s.found
 }
@@ -101,7 +99,7 @@ func (s *structure) graphs() {
 }
 
 // launches finds a changed number of launches, and many more launches of short kernels.
-func (s *structure) launches(base, head []side.Work, depth comparison.Depth) {
+func (s *structure) launches(depth comparison.Depth) {
 	b, h, ok := means(s.base.Views, s.head.Views, launchMedian)
 	if !ok || b == h {
 		return
@@ -112,8 +110,8 @@ func (s *structure) launches(base, head []side.Work, depth comparison.Depth) {
 		return
 	}
 	var more, time float64
-	for _, p := range pairing.Kernels(base, head) {
-		x, y := pairing.At(base, p.Base), pairing.At(head, p.Head)
+	for _, p := range pairing.Kernels(s.base, s.head) {
+		x, y := p.Works()
 		if n := y.Count - x.Count; n > 0 {
 			each := y.Time / y.Count
 			if own := (y.Time - x.Time) / n; own > 0 {
@@ -224,12 +222,13 @@ func copiesOf(base, head *side.Side, direction string, pageable bool) (b, h side
 }
 
 // communication finds a changed number of communication kernels.
-func (s *structure) communication(base, head []side.Work) {
+func (s *structure) communication() {
 	of := func(w side.Work) bool { return w.Category == side.Communication }
-	count := func(list []side.Work) float64 {
+	count := func(x *side.Side) float64 {
+		list, _ := x.Merged()
 		return lists.Sum(lists.Filter(list, of), func(w side.Work) float64 { return w.Count })
 	}
-	if b, h := count(base), count(head); math.Abs(h-b) >= leastCount {
+	if b, h := count(s.base), count(s.head); math.Abs(h-b) >= leastCount {
 		what := "communication kernels "
 		if b < leastCount {
 			what = "new communication: kernels "

@@ -17,24 +17,23 @@ import (
 // Kernels makes the rows of kernels, and decides those of kernels that both sides run. It judges them together and
 // limits false discoveries to the policy's share (Benjamini and Hochberg). A kernel whose run count changed is a change
 // if its time changed by more than the floor.
-func (x *Decider) Kernels(base, head []side.Work, pairs []pairing.Pair) []comparison.Kernel {
+func (x *Decider) Kernels(pairs []pairing.Pair) []comparison.Kernel {
 	time := x.Base.UnitTime()
-	rows := lists.Map(pairs, func(p pairing.Pair) comparison.Kernel { return pairing.KernelRow(base, head, p, time) })
+	rows := lists.Map(pairs, func(p pairing.Pair) comparison.Kernel { return pairing.KernelRow(p, time) })
 	var numbers []significance.Number
 	var place []int // by number: the row
 	for i, p := range pairs {
-		if p.Base < 0 || p.Head < 0 || rows[i].Why != "" {
+		if !p.Both() || rows[i].Why != "" {
 			continue
 		}
-		b, h := base[p.Base], head[p.Head]
-		if unsteady(x.Base, b.Name) || unsteady(x.Head, h.Name) {
+		if unsteady(x.Base, p.Base.Name) || unsteady(x.Head, p.Head.Name) {
 			rows[i].Why = "the report does not say how it varies on this GPU"
 			continue
 		}
-		n := x.Known.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, significance.Mean)
+		n := x.Known.number("kernel.time_per_unit", report.Labels{"kernel": p.Base.Name}, report.Nanoseconds, significance.Mean)
 		var ok, ok2 bool
-		n.Base, ok = kernelOf(x.Base, b.Name)
-		n.Head, ok2 = kernelOf(x.Head, h.Name)
+		n.Base, ok = kernelOf(x.Base, p.Base.Name)
+		n.Head, ok2 = kernelOf(x.Head, p.Head.Name)
 		if ok && ok2 {
 			numbers, place = append(numbers, n), append(place, i)
 		}

@@ -69,14 +69,12 @@ type judgedParts struct {
 
 // rename makes one part of kernels that the head runs under a name of another family, as the rows of kernels pair them.
 func rename(b, h map[partKey][]float64, u *units) {
-	base, _ := u.base.Merged()
-	head, _ := u.head.Merged()
-	for _, p := range pairing.Kernels(base, head) {
-		if p.Base < 0 || p.Head < 0 || p.By == comparison.ByExact {
+	for _, p := range pairing.Kernels(u.base, u.head) {
+		if !p.Both() || p.By == comparison.ByExact {
 			continue
 		}
-		row := pairing.KernelRow(base, head, p, 1)
-		was, is := partKey{report.PartCompute, base[p.Base].Family}, partKey{report.PartCompute, head[p.Head].Family}
+		row := pairing.KernelRow(p, 1)
+		was, is := partKey{report.PartCompute, p.Base.Family}, partKey{report.PartCompute, p.Head.Family}
 		if !pairing.Renamed(&row) || b[was] == nil || h[is] == nil {
 			continue
 		}

@@ -32,12 +32,10 @@ func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 // all that another kernel replaced. It returns at most top rows, the largest changes first.
 func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest []Pair) {
 	least := minShare * Shorter(b, h)
-	base, _ := b.Merged()
-	head, _ := h.Merged()
-	for _, p := range Kernels(base, head) {
-		was, is := At(base, p.Base), At(head, p.Head)
+	for _, p := range Kernels(b, h) {
+		was, is := p.Works()
 		replaced := p.By == comparison.ByFamily || p.By == comparison.ByPosition
-		hidden := p.Base < 0 && hides(b, is) || p.Head < 0 && hides(h, was)
+		hidden := p.Base == nil && hides(b, is) || p.Head == nil && hides(h, was)
 		if replaced || max(was.Alone, is.Alone, was.Time, is.Time) >= least && !hidden {
 			rows = append(rows, p)
 		} else {
@@ -45,10 +43,10 @@ func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest [
 		}
 	}
 	lists.Sort(rows, func(p, q Pair) int {
-		dp, dq := At(head, p.Head).Time-At(base, p.Base).Time, At(head, q.Head).Time-At(base, q.Base).Time
-		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)),
-			cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time),
-			strings.Compare(PairName(base, head, p), PairName(base, head, q)))
+		was, is := p.Works()
+		wasQ, isQ := q.Works()
+		return cmp.Or(cmp.Compare(math.Abs(isQ.Time-wasQ.Time), math.Abs(is.Time-was.Time)),
+			cmp.Compare(wasQ.Time, was.Time), strings.Compare(p.Name(), q.Name()))
 	})
 	if len(rows) > top {
 		rest = append(rest, rows[top:]...)
@@ -59,21 +57,21 @@ func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest [
 
 // KernelRow returns the row of a pair. Its class is set if that needs no statistics, else unsettled. unit is the mean
 // time of a unit of the base, ns.
-func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
-	b, h := At(base, p.Base), At(head, p.Head)
+func KernelRow(p Pair, unit float64) comparison.Kernel {
+	b, h := p.Works()
 	k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note,
 		Delta: h.Time - b.Time, Class: comparison.Unsettled}
 	k.CountEffect, k.PerCallEffect = Effects(b.Count, b.Time, h.Count, h.Time)
-	if p.Base >= 0 {
-		k.BaseName, k.Base, k.BaseCount = &base[p.Base].Name, &base[p.Base].Time, &base[p.Base].Count
+	if p.Base != nil {
+		k.BaseName, k.Base, k.BaseCount = &b.Name, &b.Time, &b.Count
 		k.Share = new(b.Time / unit)
 	}
-	if p.Of >= 0 {
-		k.SplitOf = &base[p.Of].Name
+	if p.Of != nil {
+		k.SplitOf = &p.Of.Name
 	}
-	if p.Head >= 0 {
-		k.HeadName, k.Head, k.HeadCount = &head[p.Head].Name, &head[p.Head].Time, &head[p.Head].Count
-		if p.Base < 0 {
+	if p.Head != nil {
+		k.HeadName, k.Head, k.HeadCount = &h.Name, &h.Time, &h.Count
+		if p.Base == nil {
 			k.Category = h.Category
 		}
 	}
@@ -81,7 +79,7 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 		k.Ratio = new(h.Time / b.Time)
 	}
 	switch {
-	case p.Base < 0 || p.Head < 0 || p.By == comparison.ByExact || k.Note != "":
+	case !p.Both() || p.By == comparison.ByExact || k.Note != "":
 	case Renamed(&k):
 		k.Note = "renamed: paired by " + p.By + ", of equal time"
 	default:
@@ -117,14 +115,14 @@ func Renamed(k *comparison.Kernel) bool {
 
 // OnlyNames reports whether the kernels that have no pair run as often and take as long on one side as on the other:
 // several of them have one name now, or one has several.
-func OnlyNames(base, head []side.Work) bool {
+func OnlyNames(pairs []Pair) bool {
 	var b, h side.Work
-	for _, p := range Kernels(base, head) {
+	for _, p := range pairs {
 		switch {
-		case p.Base < 0:
-			h.Count, h.Time = h.Count+head[p.Head].Count, h.Time+head[p.Head].Time
-		case p.Head < 0:
-			b.Count, b.Time = b.Count+base[p.Base].Count, b.Time+base[p.Base].Time
+		case p.Base == nil:
+			h.Count, h.Time = h.Count+p.Head.Count, h.Time+p.Head.Time
+		case p.Head == nil:
+			b.Count, b.Time = b.Count+p.Base.Count, b.Time+p.Base.Time
 		}
 	}
 	return b.Time > 0 && math.Abs(b.Count-h.Count) <= 1e-6*b.Count && equalTimes(b.Time, h.Time)
@@ -163,24 +161,6 @@ func hides(s *side.Side, w side.Work) bool {
 	return slices.ContainsFunc(s.Views, func(v *side.View) bool {
 		return v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0
 	})
-}
-
-func At(list []side.Work, i int) side.Work {
-	if i < 0 {
-		return side.Work{Position: -1}
-	}
-	return list[i]
-}
-
-// PairName returns the name of a pair: A, or "A → B" for a replacement.
-func PairName(base, head []side.Work, p Pair) string {
-	switch {
-	case p.Base < 0:
-		return head[p.Head].Name
-	case p.Head < 0 || base[p.Base].Name == head[p.Head].Name:
-		return base[p.Base].Name
-	}
-	return base[p.Base].Name + " → " + head[p.Head].Name
 }
 
 // NS formats a time in ns.

@@ -14,9 +14,9 @@ func TestLaunchGeometry(t *testing.T) {
 		{"grid 8, block 512, shared 4096 B", "grid 8, block 512", "shared 4096 B → none"},
 		{"", "grid 8, block 512", ""}, // it varies in one capture
 	} {
-		base := []side.Work{{Name: "k", Time: 10, Count: 1, Geometry: c.base}}
-		head := []side.Work{{Name: "k", Time: 5, Count: 1, Geometry: c.head}}
-		k := KernelRow(base, head, Pair{By: "exact", Of: -1}, 100)
+		base := &side.Work{Name: "k", Time: 10, Count: 1, Geometry: c.base}
+		head := &side.Work{Name: "k", Time: 5, Count: 1, Geometry: c.head}
+		k := KernelRow(Pair{Base: base, Head: head, By: "exact"}, 100)
 		if k.Launch != c.want || k.Note != c.want || *k.Ratio != 0.5 {
 			t.Errorf("%q → %q: %+v, want %q", c.base, c.head, k, c.want)
 		}

@@ -23,7 +23,7 @@ func TestOnlyNames(t *testing.T) {
 		"one more beside them":   {append(base[:3:3], of("c", 3, 100)), false},
 		"each has several names": {[]side.Work{of("same", 4, 100), of("c", 1, 50), of("d", 1, 25), of("e", 1, 25)}, true},
 	} {
-		if there, back := OnlyNames(base, x.head), OnlyNames(x.head, base); there != x.want || back != x.want {
+		if there, back := OnlyNames(pairsOf(base, x.head)), OnlyNames(pairsOf(x.head, base)); there != x.want || back != x.want {
 			t.Errorf("%s: %t, %t back", name, there, back)
 		}
 	}

@@ -14,30 +14,59 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Pair is a kernel of the base and its counterpart in the head; an index of -1 means there is none.
+// Pair is a kernel of the base and its counterpart in the head; nil if there is none.
 type Pair struct {
-	Base, Head int
+	Base, Head *side.Work
 	By         string
 	Note       string
-	Of         int // for an added kernel: index of the base's kernel that it and others replaced, or -1
+	Of         *side.Work // for an added kernel: the base's kernel that it and others replaced, or nil
 }
 
-// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. Unpaired kernels were
-// added or removed. The result is in the base's order, added kernels last.
-func Kernels(base, head []side.Work) []Pair {
+// Both reports whether both sides run the kernel.
+func (p Pair) Both() bool { return p.Base != nil && p.Head != nil }
+
+// Works returns what both sides run, nothing for a side that lacks the kernel.
+func (p Pair) Works() (base, head side.Work) {
+	return comparison.Value(p.Base), comparison.Value(p.Head)
+}
+
+// Name returns the name of a pair: A, or "A → B" for a replacement.
+func (p Pair) Name() string {
+	switch {
+	case p.Base == nil:
+		return p.Head.Name
+	case p.Head == nil || p.Base.Name == p.Head.Name:
+		return p.Base.Name
+	}
+	return p.Base.Name + " → " + p.Head.Name
+}
+
+// Kernels pairs the kernels of the units of two sides: by name, by canonical name, by family, by position. Unpaired
+// kernels were added or removed. The result is in the base's order, added kernels last.
+func Kernels(onBase, onHead *side.Side) []Pair {
+	base, _ := onBase.Merged()
+	head, _ := onHead.Merged()
+	return pairsOf(base, head)
+}
+
+func pairsOf(base, head []side.Work) []Pair {
 	m := &matcher{base: base, head: head, of: noneOf(len(base)), taken: make([]bool, len(head)),
-		by: make([]string, len(base)), note: map[int]string{}, splitOf: noneOf(len(head))}
+		by: make([]string, len(base)), note: map[int]string{}, splitOf: make([]*side.Work, len(head))}
 	m.equal(comparison.ByExact, func(w *side.Work) string { return w.Name })
 	m.equal(comparison.ByCanonical, func(w *side.Work) string { return w.Category + "\x00" + w.Canonical })
 	m.family()
 	m.position()
 	pairs := make([]Pair, 0, len(base))
 	for i := range base {
-		pairs = append(pairs, Pair{Base: i, Head: m.of[i], By: m.by[i], Note: m.note[i], Of: -1})
+		p := Pair{Base: &base[i], By: m.by[i], Note: m.note[i]}
+		if k := m.of[i]; k >= 0 {
+			p.Head = &head[k]
+		}
+		pairs = append(pairs, p)
 	}
 	for k := range head {
 		if !m.taken[k] {
-			pairs = append(pairs, Pair{Base: -1, Head: k, Note: m.note[-1-k], Of: m.splitOf[k]})
+			pairs = append(pairs, Pair{Head: &head[k], Note: m.note[-1-k], Of: m.splitOf[k]})
 		}
 	}
 	return pairs
@@ -49,7 +78,7 @@ type matcher struct {
 	taken      []bool
 	by         []string
 	note       map[int]string // by index in the base, or -1 - index in the head
-	splitOf    []int          // by index in the head: the base's kernel that it and others replaced, or -1
+	splitOf    []*side.Work   // by index in the head: the base's kernel that it and others replaced, or nil
 }
 
 func (m *matcher) join(i, k int, by string) {
@@ -237,7 +266,7 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 		}
 		sum += b.Time
 		names = append(names, wording.Shorten(b.Name, 60))
-		m.splitOf[k] = i
+		m.splitOf[k] = &m.base[i]
 		m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", wording.Shorten(m.base[i].Name, 60), wording.Shorten(m.head[best].Name, 60))
 	}
 	if len(names) > 0 {

@@ -14,6 +14,9 @@ func kernelOf(name, category, family string, position, count, time float64) side
 	return side.Work{Name: name, Category: category, Family: family, Canonical: name, Position: position, Count: count, Time: time, Alone: time}
 }
 
+// named is the name of a kernel; empty if there is none.
+func named(w *side.Work) string { return comparison.Value(w).Name }
+
 // Units follow each other: what replaced the first kernel of a unit stands after its last one, between the same neighbours.
 // Where nobody knows when kernels run, the only ones of a category that are left go together, if they run as often.
 func TestPairsWithoutAPlaceBefore(t *testing.T) {
@@ -34,8 +37,8 @@ func TestPairsWithoutAPlaceBefore(t *testing.T) {
 		{"unknown places, two of the category", append(unplaced("x", 2), kernelOf("b", "reduce", "b", -1, 2, 6)), unplaced("k1", 2), ""},
 	} {
 		got := ""
-		for _, p := range Kernels(c.base, c.head) {
-			if At(c.base, p.Base).Name == "x" && At(c.head, p.Head).Name == "k1" {
+		for _, p := range pairsOf(c.base, c.head) {
+			if named(p.Base) == "x" && named(p.Head) == "k1" {
 				got = p.By
 			}
 		}
@@ -81,17 +84,17 @@ func TestPairs(t *testing.T) {
 		{"such for two kernels", []side.Work{base[0], base[3], base[4], kernelOf("k1", side.Uncategorised, "k1", 1, 2, 8), kernelOf("k2", side.Uncategorised, "k2", 2, 2, 25)}, []want{{"b_tile1", "", "", false}, {"c", "", "", false}, {"", "k1", "", false}, {"", "k2", "", false}}},
 		{"removed", head(b), []want{{"c", "", "", false}}},
 	} {
-		pairs := Kernels(base, w.head)
+		pairs := pairsOf(base, w.head)
 		for _, x := range w.want {
 			found := false
 			for _, p := range pairs {
-				found = found || At(base, p.Base).Name == x.base && At(w.head, p.Head).Name == x.head && p.By == x.by && (p.Note != "") == x.note
+				found = found || named(p.Base) == x.base && named(p.Head) == x.head && p.By == x.by && (p.Note != "") == x.note
 			}
 			if !found {
 				t.Errorf("%s: no pair %+v in %+v", w.why, x, pairs)
 			}
 		}
-		for _, p := range Kernels(w.head, base) { // swapping the sides swaps the pairs
+		for _, p := range pairsOf(w.head, base) { // swapping the sides swaps the pairs
 			if !slices.ContainsFunc(pairs, func(q Pair) bool { return q.Base == p.Head && q.Head == p.Base && q.By == p.By }) {
 				t.Errorf("%s: backwards %+v, forwards %+v", w.why, p, pairs)
 			}
@@ -107,12 +110,12 @@ func TestPairOfAFamilyHasAMirror(t *testing.T) {
 		kernelOf("r", "reduce", "cub", 2, 2, 10), kernelOf("x2", "gemm", "cublas", 3, 2, 10),
 	}
 	one := []side.Work{two[0], kernelOf("r", "reduce", "cub", 0.1, 2, 10), kernelOf("y", "gemm", "cublas", 1, 2, 10)}
-	there := Pair{Base: 3, Head: 2, By: comparison.ByFamily, Of: -1}
-	back := Pair{Base: 2, Head: 3, By: comparison.ByFamily, Of: -1}
-	if pairs := Kernels(two, one); !slices.Contains(pairs, there) {
+	there := Pair{Base: &two[3], Head: &one[2], By: comparison.ByFamily}
+	back := Pair{Base: &one[2], Head: &two[3], By: comparison.ByFamily}
+	if pairs := pairsOf(two, one); !slices.Contains(pairs, there) {
 		t.Errorf("there: %+v", pairs)
 	}
-	if pairs := Kernels(one, two); !slices.Contains(pairs, back) {
+	if pairs := pairsOf(one, two); !slices.Contains(pairs, back) {
 		t.Errorf("back: %+v", pairs)
 	}
 }
@@ -133,26 +136,26 @@ func TestEveryKernelIsPairedOnce(t *testing.T) {
 			return list
 		}
 		base, head := draw("base"), draw("head")
-		b, h := map[int]int{}, map[int]int{}
-		back := Kernels(head, base)
-		for _, p := range Kernels(base, head) {
+		b, h := map[*side.Work]int{}, map[*side.Work]int{}
+		back := pairsOf(head, base)
+		for _, p := range pairsOf(base, head) {
 			if !slices.ContainsFunc(back, func(q Pair) bool { return q.Base == p.Head && q.Head == p.Base && q.By == p.By }) {
 				t.Fatalf("%+v is not in the mirrored pairs, %+v", p, back)
 			}
 			b[p.Base]++
 			h[p.Head]++
-			if p.Base >= 0 && p.Head >= 0 && p.By == "" || (p.Base < 0 || p.Head < 0) && p.By != "" {
+			if p.Both() == (p.By == "") {
 				t.Fatalf("pair %+v", p)
 			}
 		}
 		for i := range base {
-			if b[i] != 1 {
-				t.Fatalf("kernel %d of the base is in %d pairs", i, b[i])
+			if b[&base[i]] != 1 {
+				t.Fatalf("kernel %d of the base is in %d pairs", i, b[&base[i]])
 			}
 		}
 		for i := range head {
-			if h[i] != 1 {
-				t.Fatalf("kernel %d of the head is in %d pairs", i, h[i])
+			if h[&head[i]] != 1 {
+				t.Fatalf("kernel %d of the head is in %d pairs", i, h[&head[i]])
 			}
 		}
 		if o := overlap(base, head); o < 0 || o > 1 || o != overlap(head, base) {
