@@ -121,8 +121,8 @@ func TestA1CalibrationRulesEveryNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if floor, ok := calibration.Noise.Floor("unit.time.p99", report.Labels{}); !ok || floor < 0.3 {
-		t.Errorf("the floor of p99 is %v", floor)
+	if m := calibration.Noise.Find("unit.time.p99", report.Labels{}); m == nil || m.Floor < 0.3 {
+		t.Errorf("the floor of p99 is %v", m)
 	}
 	bare := 0
 	for i := range captures {

@@ -51,8 +51,8 @@ func TestNoiseOfRuns(t *testing.T) {
 	if m == nil || m.Noise < 0.005 || m.Noise > 0.016 {
 		t.Errorf("noise %+v, want about 0.01", m)
 	}
-	if floor, ok := noise.Floor("unit.time.p50", report.Labels{}); !ok || floor < 0.012 || floor > 0.045 {
-		t.Errorf("floor %v", floor)
+	if m := noise.Find("unit.time.p50", report.Labels{}); m == nil || m.Floor < 0.012 || m.Floor > 0.045 {
+		t.Errorf("floor %v", m)
 	}
 	// another machine: nothing is known of it
 	none, text, err := window(t, s, historytest.Report(t, historytest.Capture{Seed: 98, Machine: 7})).Noise(context.Background())

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -84,27 +83,8 @@ type Skip struct {
 	Reason string        `json:"reason"`
 }
 
-// Floor returns the change between two single captures, as a ratio, that noise alone hardly ever exceeds. For a metric
-// that was not calibrated, and for a nil Noise, it returns DefaultFloor and calibrated is false. The value of a metric
-// per unit of work is its p50; for a single kernel's kernel.time_per_unit only the mean is known, under either name.
-func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calibrated bool) {
-	if m := n.Find(metric, labels); m != nil {
-		return m.Floor, true
-	}
-	return comparison.DefaultFloor, false
-}
-
-// Variance returns the variance of a metric's ln between captures and its degrees of freedom, for a test over several
-// captures. ok is false if the metric was not calibrated, and for a nil Noise.
-func (n *Noise) Variance(metric string, labels report.Labels) (s2, df float64, ok bool) {
-	m := n.Find(metric, labels)
-	if m == nil {
-		return 0, 0, false
-	}
-	return m.Noise * m.Noise, m.DF, true
-}
-
-// Find returns the noise of a metric, nil if it was not calibrated; see Floor for the names that it accepts.
+// Find returns the noise of a metric, nil if it was not calibrated, and for a nil Noise. The value of a metric per unit of
+// work is its p50; for a single kernel's kernel.time_per_unit only the mean is known, under either name.
 func (n *Noise) Find(metric string, labels report.Labels) *Metric {
 	if n == nil {
 		return nil

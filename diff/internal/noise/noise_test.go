@@ -91,19 +91,17 @@ func TestNoiseByHand(t *testing.T) {
 	}
 
 	for _, name := range []string{"unit.time", "unit.time.p50", "unit.time.mean"} {
-		ratio, ok := n.Floor(name, report.Labels{})
-		if approx(t, name, ratio, floor); !ok {
-			t.Errorf("%s is not calibrated", name)
+		if m := n.Find(name, report.Labels{}); m == nil || m.DF != 2 {
+			t.Errorf("%s: %+v", name, m)
+		} else {
+			approx(t, name, m.Floor, floor)
+			approx(t, "variance of "+name, m.Noise*m.Noise, 7e-4/3)
 		}
-	}
-	s2, df, ok := n.Variance("unit.time", nil)
-	if approx(t, "variance", s2, 7e-4/3); !ok || df != 2 {
-		t.Errorf("variance: %v %v", df, ok)
 	}
 	if m := n.Find("kernel.time_per_unit", report.Labels{"kernel": "k7"}); m == nil || m.Values[0] != 0.01*1e6*1.01 {
 		t.Errorf("a kernel is known by its mean: %+v", m)
 	}
-	if _, ok := n.Floor("kernel.time_per_unit.p50", report.Labels{"kernel": "k7"}); ok {
+	if n.Find("kernel.time_per_unit.p50", report.Labels{"kernel": "k7"}) != nil {
 		t.Error("a kernel's median is not known")
 	}
 	// Nothing that grows with the length of a capture; no logarithm of zero; counts that should repeat.
@@ -122,11 +120,13 @@ func TestNoiseByHand(t *testing.T) {
 func TestNoiseOfWhatWasNotCalibrated(t *testing.T) {
 	var none *Noise
 	for _, n := range []*Noise{none, Measure(capturesOf(1e6, 2e6))} {
-		if ratio, ok := n.Floor("unit.time", report.Labels{"phase": "decode"}); ratio != comparison.DefaultFloor || ok {
-			t.Errorf("got %v %v", ratio, ok)
+		if n.Find("unit.time", report.Labels{"phase": "decode"}) != nil || n.Find("no.metric", nil) != nil {
+			t.Error("the noise of nothing")
 		}
-		if _, _, ok := n.Variance("no.metric", nil); ok {
-			t.Error("the variance of nothing")
+	}
+	for floor, want := range map[float64]float64{0: comparison.DefaultFloor, 0.02: 0.02} { // of the policy
+		if k := (&Known{floor: floor}); k.UnitFloor() != want {
+			t.Errorf("got %v, want %v", k.UnitFloor(), want)
 		}
 	}
 	if ok, why := none.Applies(capturesOf(1)[0], policy.Environment{}); ok || why == "" {
@@ -275,10 +275,9 @@ func FuzzReadNoise(f *testing.F) {
 		}
 		for i := range n.Metrics {
 			m := &n.Metrics[i]
-			if ratio, _ := n.Floor(m.Metric, m.Labels); !(ratio >= 0) || math.IsInf(ratio, 0) {
-				t.Fatalf("floor %v", ratio)
+			if found := n.Find(m.Metric, m.Labels); found != m || !(m.Floor >= 0) || math.IsInf(m.Floor, 0) {
+				t.Fatalf("%+v, found %+v", m, found)
 			}
-			n.Variance(m.Metric, m.Labels)
 		}
 		n.Rules()
 	})

@@ -1,10 +1,12 @@
 package noise
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -35,11 +37,10 @@ type Known struct {
 
 // UnitFloor returns the noise floor of the mean unit.time as a ratio: calibrated, else set by the policy, else assumed.
 func (k *Known) UnitFloor() float64 {
-	floor, measured := k.noise.Floor("unit.time.mean", nil)
-	if k.floor > 0 && !measured {
-		return k.floor
+	if m := k.noise.Find("unit.time.mean", nil); m != nil {
+		return m.Floor
 	}
-	return floor
+	return cmp.Or(k.floor, comparison.DefaultFloor)
 }
 
 // number returns a number without values, with its noise from the calibration.
@@ -49,11 +50,8 @@ func (k *Known) number(metric string, l report.Labels, unit string, st significa
 		n.Timer = timer
 	}
 	id, _ := policy.SplitStat(metric)
-	for _, name := range []string{metric, id} { // the statistic's own noise, else the metric's
-		if s2, df, ok := k.noise.Variance(name, l); ok {
-			n.History = &significance.History{S2: s2, DF: df}
-			break
-		}
+	if m := cmp.Or(k.noise.Find(metric, l), k.noise.Find(id, l)); m != nil { // the statistic's own noise, else the metric's
+		n.History = &significance.History{S2: m.Noise * m.Noise, DF: m.DF}
 	}
 	if k.floor > 0 && n.History == nil && id == "unit.time" {
 		n.Floor = k.floor
