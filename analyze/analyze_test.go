@@ -181,7 +181,7 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 // The lists that the command line prints are complete and sorted.
 func TestLists(t *testing.T) {
 	metrics := Metrics()
-	if !slices.IsSortedFunc(metrics, func(a, b MetricInfo) int { return strings.Compare(a.ID, b.ID) }) {
+	if !slices.IsSortedFunc(metrics, func(a, b report.MetricDef) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Error("metrics are not sorted by id")
 	}
 	for _, m := range metrics {
@@ -190,7 +190,7 @@ func TestLists(t *testing.T) {
 		}
 	}
 	for _, id := range contractIDs {
-		if !slices.ContainsFunc(metrics, func(m MetricInfo) bool { return m.ID == id }) {
+		if !slices.ContainsFunc(metrics, func(m report.MetricDef) bool { return m.ID == id }) {
 			t.Errorf("no section emits %s, which is contract", id)
 		}
 	}

@@ -83,31 +83,15 @@ func FindingIDs() []string {
 // EvidencePage says which files beside a trace are read, as markdown.
 func EvidencePage() string { return evidence.Page() }
 
-// MetricInfo is what is true of a metric in every report.
-type MetricInfo struct {
-	ID        string `json:"id"`
-	Unit      string `json:"unit"`
-	Better    string `json:"better"`
-	Assume    string `json:"assume"`
-	Scale     string `json:"scale"`
-	Stats     bool   `json:"stats"` // it can carry a summary: min, p50, p90, p99, max, mean, stddev
-	Lifecycle string `json:"lifecycle"`
-	// every set of labels it comes with, comma-separated; "" is the metric without labels
-	Labels   []string `json:"labels"`
-	Meaning  string   `json:"meaning"`
-	Sections []string `json:"sections"`
-}
-
 // Metrics lists every metric, by id. A metric that several sections emit has the labels of all of them.
-func Metrics() []MetricInfo {
-	byID := map[string]*MetricInfo{}
+func Metrics() []report.MetricDef {
+	byID := map[string]*report.MetricDef{}
 	add := func(section string, defs []report.MetricDef) {
 		for _, d := range defs {
 			m := byID[d.ID]
 			if m == nil {
-				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume),
-					Scale:     string(d.Scale),
-					Lifecycle: string(cmp.Or(d.Lifecycle, report.Stable)), Meaning: d.Meaning}
+				m = new(d)
+				m.Lifecycle, m.Labels = cmp.Or(d.Lifecycle, report.Stable), nil
 				byID[d.ID] = m
 			}
 			m.Stats = m.Stats || d.Stats
@@ -129,7 +113,7 @@ func Metrics() []MetricInfo {
 		add(s.ID, s.Metrics)
 	}
 	add("ranks", merge.Metrics) // of reports that are merged of several captures
-	return lists.Map(slices.Sorted(maps.Keys(byID)), func(id string) MetricInfo {
+	return lists.Map(slices.Sorted(maps.Keys(byID)), func(id string) report.MetricDef {
 		slices.Sort(byID[id].Labels)
 		return *byID[id]
 	})

@@ -192,10 +192,7 @@ func printedPolicy(t *testing.T) *policy.Policy {
 	if !ok || !ok2 {
 		t.Fatal("the page prints no policy")
 	}
-	var known []policy.MetricFacts
-	for _, m := range analyze.Metrics() {
-		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Stats: m.Stats, Labels: m.Labels})
-	}
+	known := analyze.Metrics()
 	p, err := policy.Read(strings.NewReader(strings.ReplaceAll(text, "\n  ", "\n")), known)
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
@@ -318,10 +315,7 @@ func TestEvidenceOfOtherKinds(t *testing.T) {
 
 // The rules name metrics that exist, in directions that are theirs.
 func TestEvidenceRulesAreValid(t *testing.T) {
-	var known []policy.MetricFacts
-	for _, m := range analyze.Metrics() {
-		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Stats: m.Stats, Labels: m.Labels})
-	}
+	known := analyze.Metrics()
 	var rules []policy.Rule
 	for _, r := range policy.Default().ForEvidence().Rules {
 		if err := r.Validate(); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/internal/noise"
-	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // Noise is how much metrics differ between captures if nothing changed.
@@ -34,6 +33,6 @@ func WriteCalibration(w io.Writer, c *Calibration) error { return noise.WriteCal
 
 // ProposePolicy writes a policy file that extends a preset with thresholds beyond the measured noise.
 // known are the metrics that exist.
-func ProposePolicy(n *Noise, preset string, known []policy.MetricFacts) (string, error) {
+func ProposePolicy(n *Noise, preset string, known []report.MetricDef) (string, error) {
 	return noise.Propose(n, preset, known)
 }

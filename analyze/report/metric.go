@@ -69,17 +69,20 @@ func (l Lifecycle) Valid() bool { return l == Stable || l == Experimental }
 
 // MetricDef describes a metric in every report. Sections declare the metrics they emit.
 type MetricDef struct {
-	ID        string
-	Unit      string
-	Better    Direction
-	Assume    Noise
-	Scale     Scale
-	Merge     Merge     // how it is merged over the captures of a run
-	Stats     bool      // it can carry a summary, so that a rule may name a statistic of it: kernel.duration.p99
-	Steady    bool      // a finding quotes it, so that it exists of the steady part too, as steady.ID
-	Lifecycle Lifecycle // "" is Stable
-	Labels    []string  // every dimension it can carry; "" stands for the metric without labels, and so does nil
-	Meaning   string    // one sentence: the counted quantity, and its scope
+	ID     string    `json:"id"`
+	Unit   string    `json:"unit"`
+	Better Direction `json:"better"`
+	Assume Noise     `json:"assume"`
+	Scale  Scale     `json:"scale"`
+	Merge  Merge     `json:"-"` // how it is merged over the captures of a run
+	// it can carry a summary, so that a rule may name a statistic of it: kernel.duration.p99
+	Stats     bool      `json:"stats"`
+	Steady    bool      `json:"-"`         // a finding quotes it, so that it exists of the steady part too, as steady.ID
+	Lifecycle Lifecycle `json:"lifecycle"` // "" is Stable
+	// every set of labels it can carry, each joined by commas; "" stands for the metric without labels, and so does nil
+	Labels   []string `json:"labels"`
+	Meaning  string   `json:"meaning"`  // one sentence: the counted quantity, and its scope
+	Sections []string `json:"sections"` // that emit it; nil in a section's own declaration
 }
 
 // Define declares a metric of one value and no labels.

@@ -163,7 +163,7 @@ var rooms = []room{
 			"cmd/explain/internal/docs diff/comparison diff/diffdoc", nil},
 	{"examples", "files to copy", "", stdOnly},
 	{"cmd/explain/internal/docs", "pages and their index",
-		"analyze analyze/report/wording diff diff/policy examples gate/history/change", nil},
+		"analyze analyze/report analyze/report/wording diff diff/policy examples gate/history/change", nil},
 	{"cmd/explain/internal/atomicfile", "writes files", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/fetch", "standard input and addresses as files", "analyze/limit", stdOnly},
 	{"cmd/explain/internal/crash", "a panic as an error stands alone", "", stdOnly},

@@ -63,7 +63,7 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 // What is true of a metric says what a rule can ask of it: a total may not change, a level and a statistic of events may, and
 // nothing is recommended or taken that the metric does not have.
 func TestScaleSaysWhatARuleCanJudge(t *testing.T) {
-	known := []policy.MetricFacts{
+	known := []report.MetricDef{
 		{ID: "stream.count", Unit: report.Count, Scale: report.Total, Labels: []string{""}},
 		{ID: "moe.peak_to_mean", Unit: report.Count, Scale: report.Level, Labels: []string{""}},
 		{ID: "idle.gap_time", Unit: report.Nanoseconds, Scale: report.Event, Stats: true, Labels: []string{""}},

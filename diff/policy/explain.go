@@ -39,7 +39,7 @@ type Explanation struct {
 // the change and for the budget. subject is a metric (unit.time.p50, gpu.idle_ratio{device=0}), or the name of a
 // kernel, which means its time per unit. metric is the metric that was found. A metric without labels stands for any
 // labels: then a rule judges what later ones do not select. ignored says that no rule judges this kernel.
-func (p *Policy) Explain(subject string, known []MetricFacts) (
+func (p *Policy) Explain(subject string, known []report.MetricDef) (
 	metric string, list []Explanation, ignored bool, err error) {
 	asked, err := p.asked(subject, known)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *Policy) RuleIDs() []string {
 }
 
 // asked understands what somebody wants explained.
-func (p *Policy) asked(subject string, known []MetricFacts) (Rule, error) {
+func (p *Policy) asked(subject string, known []report.MetricDef) (Rule, error) {
 	kernel := Rule{Metric: KernelTime, Labels: report.Labels{"kernel": subject}}
 	metric, labels, err := parseSubject(subject)
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *Policy) asked(subject string, known []MetricFacts) (Rule, error) {
 	if len(labels) == 0 {
 		return r, nil
 	}
-	return r, facts.checkLabels(&r)
+	return r, checkLabels(&facts, &r)
 }
 
 // sameNumber reports whether two metrics are the same number: the value of a metric of the unit of work is its median.

@@ -18,7 +18,7 @@ import (
 // labels and words and values in the wrong unit are errors that name the line, the column and the nearest known name.
 // known are the metrics that exist; nil accepts any metric. A metric that only exists with labels stands for any of
 // them. open reads a file that the policy extends, by the name in it; nil: it extends none.
-func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, error)) (*Policy, error) {
+func Read(r io.Reader, known []report.MetricDef, open ...func(name string) ([]byte, error)) (*Policy, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxPolicyBytes+1))
 	if err != nil {
 		return nil, err
@@ -381,7 +381,7 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 	m.Rel, m.Abs, m.AbsUnit, m.Level, m.Milder = milder.Rel, milder.Abs, milder.AbsUnit, comparison.LevelWarn, nil
 	r.Milder = &m
 	if facts, err := Facts(m.Metric, d.known); err == nil {
-		if err := facts.checkLimits(&m); err != nil {
+		if err := checkLimits(&facts, &m); err != nil {
 			d.read.fail(r.limits, "warn: %w", err)
 		}
 	}

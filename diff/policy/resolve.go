@@ -35,7 +35,7 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 	default:
 		r.Metric = text
 		if d.known == nil {
-			(&MetricFacts{}).direct(r)
+			direct(&report.MetricDef{}, r)
 			break
 		}
 		facts, err := Facts(r.Metric, d.known)
@@ -43,7 +43,7 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 			d.read.fail(at, "%w", err)
 			return
 		}
-		switch what, err := facts.take(r); {
+		switch what, err := take(&facts, r); {
 		case err == nil:
 		case what == "limits":
 			d.read.fail(limits, "%w", err)
@@ -95,7 +95,7 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 		for _, id := range ids {
 			v := *r
 			v.Metric = id
-			if _, err := facts.take(&v); err != nil {
+			if _, err := take(&facts, &v); err != nil {
 				last = err
 				continue
 			}
@@ -129,45 +129,45 @@ func (r *Rule) Each() []Rule {
 
 // computed are metrics that comparisons have and no report: of decode steps whose batch size is known, the time per
 // output token and what a GPU makes of it.
-var computed = []MetricFacts{
+var computed = []report.MetricDef{
 	{ID: comparison.MetricWork, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Labels: []string{""}},
 	{ID: comparison.MetricToken, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Stats: true, Labels: []string{""}},
 	{ID: comparison.MetricTokenRate, Unit: report.PerSecond, Better: report.Higher, Scale: report.PerUnit, Stats: true, Labels: []string{""}},
 }
 
 // Facts returns what is known of a metric, with or without its statistic: one of known, or one that comparisons compute.
-func Facts(metric string, known []MetricFacts) (MetricFacts, error) {
+func Facts(metric string, known []report.MetricDef) (report.MetricDef, error) {
 	id, _ := SplitStat(metric)
 	all := slices.Concat(known, computed)
-	if m := lists.Find(all, func(m *MetricFacts) bool { return m.ID == id }); m != nil {
+	if m := lists.Find(all, func(m *report.MetricDef) bool { return m.ID == id }); m != nil {
 		return *m, nil
 	}
 	if near := nearest(id, all); near != "" {
-		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain doc metrics lists them", Cut(id), near)
+		return report.MetricDef{}, fmt.Errorf("no metric %s; did you mean %s? explain doc metrics lists them", Cut(id), near)
 	}
-	return MetricFacts{}, fmt.Errorf("no metric %s; explain doc metrics lists them", Cut(id))
+	return report.MetricDef{}, fmt.Errorf("no metric %s; explain doc metrics lists them", Cut(id))
 }
 
 // take fills in what the metric says of a rule that leaves it out: labels, direction, scale. The error says what does
 // not fit, and what is its key in a policy file: labels, match, or limits for any of those that bound a number.
-func (m *MetricFacts) take(r *Rule) (what string, err error) {
-	r.Labels = m.anyLabels(r)
-	if err := m.checkLabels(r); err != nil {
+func take(m *report.MetricDef, r *Rule) (what string, err error) {
+	r.Labels = anyLabels(m, r)
+	if err := checkLabels(m, r); err != nil {
 		return "labels", err
 	}
 	if err := checkMatch(r); err != nil {
 		return "match", err
 	}
-	if err := m.checkLimits(r); err != nil {
+	if err := checkLimits(m, r); err != nil {
 		return "limits", err
 	}
-	m.direct(r)
+	direct(m, r)
 	r.scale = m.Scale
 	return "", nil
 }
 
 // direct fills in the direction that is bad for the metric, where the rule does not say.
-func (m *MetricFacts) direct(r *Rule) {
+func direct(m *report.MetricDef, r *Rule) {
 	if r.Direction == "" && (r.Rel != nil || r.Abs != nil) {
 		r.Direction = Up
 		if m.Better == report.Higher {
@@ -179,7 +179,7 @@ func (m *MetricFacts) direct(r *Rule) {
 // anyLabels are the labels of a rule. Without any, a rule with a match is meant with every value of a label that names
 // something, and a metric that has no unlabelled form with every value of its first label: of a kernel rather than of a
 // category.
-func (m *MetricFacts) anyLabels(r *Rule) report.Labels {
+func anyLabels(m *report.MetricDef, r *Rule) report.Labels {
 	if len(r.Labels) > 0 || r.Match.Empty() && slices.Contains(m.Labels, "") {
 		return r.Labels
 	}

@@ -163,28 +163,18 @@ func LengthReason(id, stat string, has bool) string {
 		id, events)
 }
 
-// MetricFacts is what is true of a metric in every report.
-type MetricFacts struct {
-	ID     string
-	Unit   string
-	Better report.Direction
-	Scale  report.Scale
-	Stats  bool     // it carries a summary: .p50, .mean and the like can be named
-	Labels []string // sets of label keys it can carry, each joined by commas; "" is none
-}
-
 // Check holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
-func Check(rules []Rule, known []MetricFacts) error {
+func Check(rules []Rule, known []report.MetricDef) error {
 	for _, r := range rules {
 		if r.Metric == comparison.MetricStructure {
 			continue
 		}
 		m, err := Facts(r.Metric, known)
 		if err == nil {
-			err = m.checkLabels(&r)
+			err = checkLabels(&m, &r)
 		}
 		if err == nil {
-			err = m.checkLimits(&r)
+			err = checkLimits(&m, &r)
 		}
 		if err != nil {
 			return fmt.Errorf("rule %q: %w", r.Name(), err)
@@ -194,7 +184,7 @@ func Check(rules []Rule, known []MetricFacts) error {
 }
 
 // checkLabels reports labels that the metric does not come with.
-func (m *MetricFacts) checkLabels(r *Rule) error {
+func checkLabels(m *report.MetricDef, r *Rule) error {
 	if len(r.Labels) > 0 || r.Match.Empty() {
 		keys := r.Labels.Keys()
 		if !slices.ContainsFunc(m.Labels, func(set string) bool {
@@ -211,7 +201,7 @@ func (m *MetricFacts) checkLabels(r *Rule) error {
 
 // checkLimits reports thresholds in another unit than the metric's, statistics that it does not have, and changes of
 // what only says how long somebody recorded.
-func (m *MetricFacts) checkLimits(r *Rule) error {
+func checkLimits(m *report.MetricDef, r *Rule) error {
 	_, stat := SplitStat(r.Metric)
 	if !r.FitsAbs(m.Unit) {
 		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
@@ -291,6 +281,6 @@ func orNone(keys string) string {
 }
 
 // nearest is the known metric with the fewest edits to id, if few are enough.
-func nearest(id string, known []MetricFacts) string {
-	return nearestWord(id, lists.Map(known, func(m MetricFacts) string { return m.ID }))
+func nearest(id string, known []report.MetricDef) string {
+	return nearestWord(id, lists.Map(known, func(m report.MetricDef) string { return m.ID }))
 }

@@ -92,7 +92,7 @@ func TestBadRulesSayWhatIsWrong(t *testing.T) {
 }
 
 func TestRulesAreHeldToTheMetricsThatExist(t *testing.T) {
-	known := []policy.MetricFacts{
+	known := []report.MetricDef{
 		{ID: "unit.time", Unit: report.Nanoseconds, Scale: report.PerUnit, Stats: true, Labels: []string{"", "device", "phase", "phase,batch"}},
 		{ID: "unit.count", Unit: report.Count, Scale: report.Total, Stats: true, Labels: []string{""}},
 		{ID: "unit.launches", Unit: report.Count, Scale: report.PerUnit, Stats: true, Labels: []string{""}},

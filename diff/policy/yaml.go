@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -26,7 +27,7 @@ const (
 
 type policyDoc struct {
 	read     values
-	known    []MetricFacts
+	known    []report.MetricDef
 	expanded int             // metrics that patterns mean
 	ids      map[string]bool // of rules and budgets
 	open     func(name string) ([]byte, error)

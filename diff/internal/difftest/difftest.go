@@ -48,8 +48,8 @@ func scaleOf(id, unit string) report.Scale {
 }
 
 // Facts are metrics as explain knows them, those that the presets name among them.
-func Facts() []policy.MetricFacts {
-	list := []policy.MetricFacts{
+func Facts() []report.MetricDef {
+	list := []report.MetricDef{
 		{ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"", "device", "phase"}},
 		{ID: "unit.launches", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
 		{ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower,

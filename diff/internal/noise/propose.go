@@ -24,7 +24,7 @@ const (
 // Propose returns a policy file that extends a preset with thresholds above the noise measured between captures of one
 // commit. A threshold is the largest of the preset's, 3·1.4826·MAD and the whole spread between the captures, rounded up
 // to half a percent. Each rule has the measured figures as a comment. known lists the metrics that exist.
-func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error) {
+func Propose(n *Noise, preset string, known []report.MetricDef) (string, error) {
 	p, err := policy.Read(strings.NewReader("version: 1\npreset: "+preset+"\n"), known)
 	if err != nil {
 		return "", err

@@ -76,7 +76,7 @@ func TestSteadyIsWhatTheFlagSays(t *testing.T) {
 		"steady.host.python_ratio", "steady.host.thread_count",
 		"steady.host.cpu_count",
 	}
-	defs := map[string]analyze.MetricInfo{}
+	defs := map[string]report.MetricDef{}
 	for _, m := range analyze.Metrics() {
 		defs[m.ID] = m
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -152,7 +153,7 @@ func newPolicyExplain(e *cmdenv.Env) *cobra.Command {
 			if slices.Contains(p.RuleIDs(), args[0]) {
 				return explainRule(e.Out, p, args[0], from)
 			}
-			metric, list, ignored, err := p.Explain(args[0], rulesfile.MetricFacts())
+			metric, list, ignored, err := p.Explain(args[0], analyze.Metrics())
 			if err != nil {
 				return usage.Error{Err: err}
 			}
@@ -191,7 +192,7 @@ func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 // addFloor says what a change has to exceed besides its rule, if one of the rules judges the change of a duration.
 func addFloor(out *cmdenv.Lines, p *policy.Policy, list []policy.Explanation) {
 	for _, r := range list {
-		facts, err := policy.Facts(r.Rule.Metric, rulesfile.MetricFacts())
+		facts, err := policy.Facts(r.Rule.Metric, analyze.Metrics())
 		if err == nil && facts.Unit == report.Nanoseconds && r.By == "" && r.Rule.Level != comparison.LevelOff && !r.Rule.Budgeted() {
 			out.Add("  and beyond the %s", p.FloorText())
 			return
@@ -337,7 +338,7 @@ func gateValue(g *comparison.Gate) string {
 	if g.Head == nil {
 		return g.Reason
 	}
-	facts, _ := policy.Facts(g.Metric, rulesfile.MetricFacts()) // none: the gate says so
+	facts, _ := policy.Facts(g.Metric, analyze.Metrics()) // none: the gate says so
 	return unit.Format(*g.Head, cmp.Or(facts.Unit, report.Count))
 }
 
@@ -430,7 +431,7 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) e
 	case f.format == "json":
 		return diff.WriteCalibration(e.Out, c)
 	case f.format == "policy":
-		text, err := diff.ProposePolicy(&c.Noise, f.preset, rulesfile.MetricFacts())
+		text, err := diff.ProposePolicy(&c.Noise, f.preset, analyze.Metrics())
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
@@ -280,5 +281,5 @@ func Printer(
 
 // MetricIDs are the ids of all metrics, for completion.
 func MetricIDs() []string {
-	return lists.Map(analyze.Metrics(), func(m analyze.MetricInfo) string { return m.ID })
+	return lists.Map(analyze.Metrics(), func(m report.MetricDef) string { return m.ID })
 }

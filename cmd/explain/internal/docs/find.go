@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -103,10 +104,10 @@ var position = regexp.MustCompile(`^#\d+$`)
 var metrics = sync.OnceValue(analyze.Metrics)
 
 // Metric returns the metric of an id, which may be followed by a statistic and labels.
-func Metric(name string) (m analyze.MetricInfo, statistic string, found bool) {
+func Metric(name string) (m report.MetricDef, statistic string, found bool) {
 	name, _, _ = strings.Cut(name, "{")
-	of := func(id string) *analyze.MetricInfo {
-		return lists.Find(metrics(), func(m *analyze.MetricInfo) bool { return m.ID == id })
+	of := func(id string) *report.MetricDef {
+		return lists.Find(metrics(), func(m *report.MetricDef) bool { return m.ID == id })
 	}
 	info := of(name)
 	if dot := strings.LastIndexByte(name, '.'); info == nil && dot >= 0 && slices.Contains(Statistics, name[dot+1:]) {
@@ -119,7 +120,7 @@ func Metric(name string) (m analyze.MetricInfo, statistic string, found bool) {
 }
 
 // MetricText describes a metric in a few lines.
-func MetricText(m analyze.MetricInfo, statistic string) string {
+func MetricText(m report.MetricDef, statistic string) string {
 	labels := lists.Map(m.Labels, func(l string) string { return cmp.Or(l, "–") })
 	scale := m.Scale
 	if m.Stats {

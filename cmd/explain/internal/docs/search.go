@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -193,7 +194,7 @@ func nameKind(name string) []Entry {
 	if !strings.ContainsAny(name, "_:<0123456789") && small == strings.ToLower(small) {
 		return nil
 	}
-	ids := append(analyze.FindingIDs(), lists.Map(metrics(), func(m analyze.MetricInfo) string { return m.ID })...)
+	ids := append(analyze.FindingIDs(), lists.Map(metrics(), func(m report.MetricDef) string { return m.ID })...)
 	if slices.ContainsFunc(ids, func(id string) bool { return wording.Edits(name, id) <= min(2, len(name)/4) }) {
 		return nil
 	}

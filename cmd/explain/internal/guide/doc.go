@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/schema"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -225,7 +226,7 @@ they are. A rule of a policy about change needs one of the three.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			list := analyze.Metrics()
 			if len(args) == 1 {
-				other := func(m analyze.MetricInfo) bool { return !strings.HasPrefix(m.ID, args[0]) }
+				other := func(m report.MetricDef) bool { return !strings.HasPrefix(m.ID, args[0]) }
 				if list = slices.DeleteFunc(list, other); len(list) == 0 {
 					if id, statistic, ok := docs.Metric(args[0]); ok {
 						_, err := io.WriteString(e.Out, docs.MetricText(id, statistic))
@@ -240,7 +241,7 @@ they are. A rule of a policy about change needs one of the three.`,
 			if format == "json" {
 				return cmdenv.JSON(e.Out, list)
 			}
-			texts := lists.Map(list, func(m analyze.MetricInfo) string { return docs.MetricText(m, "") })
+			texts := lists.Map(list, func(m report.MetricDef) string { return docs.MetricText(m, "") })
 			_, err := io.WriteString(e.Out, strings.Join(texts, "\n"))
 			return err
 		},

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
@@ -81,7 +80,7 @@ func (f *Flags) Parsed() ([]policy.Rule, error) {
 		}
 		list = append(list, r)
 	}
-	if err := policy.Check(list, MetricFacts()); err != nil {
+	if err := policy.Check(list, analyze.Metrics()); err != nil {
 		return nil, usage.Errorf("--fail-on: %w", err)
 	}
 	return list, nil
@@ -119,7 +118,7 @@ func Policy(path string) (*policy.Policy, error) {
 // PolicyText parses a policy. name appears in errors; open reads the files that it extends, by paths relative to its
 // folder.
 func PolicyText(name string, b []byte, open func(string) ([]byte, error)) (*policy.Policy, error) {
-	p, err := policy.Read(bytes.NewReader(b), MetricFacts(), open)
+	p, err := policy.Read(bytes.NewReader(b), analyze.Metrics(), open)
 	if err != nil {
 		return nil, usage.Errorf("policy %s: %w", name, err)
 	}
@@ -133,14 +132,4 @@ func NoiseText(name string, b []byte) (*diff.Noise, error) {
 		return nil, usage.Errorf("--noise %s: %w; explain policy init writes one", name, err)
 	}
 	return n, nil
-}
-
-// MetricFacts returns the properties of all metrics, which rules are checked with.
-func MetricFacts() []policy.MetricFacts {
-	return lists.Map(analyze.Metrics(), func(m analyze.MetricInfo) policy.MetricFacts {
-		return policy.MetricFacts{
-			ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better),
-			Scale: report.Scale(m.Scale), Stats: m.Stats, Labels: m.Labels,
-		}
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -69,7 +70,7 @@ func TestSchemaAndReaderAgreeOnPolicies(t *testing.T) {
 	}
 	for want, texts := range map[bool][]string{true: good, false: bad} {
 		for _, text := range texts {
-			_, err := policy.Read(strings.NewReader(text), MetricFacts())
+			_, err := policy.Read(strings.NewReader(text), analyze.Metrics())
 			if (err == nil) != want {
 				t.Errorf("reader: %v, want valid %t:\n%s", err, want, text)
 			}
@@ -111,7 +112,7 @@ func TestPresetsKnowTheMetrics(t *testing.T) {
 func TestPresetsNameMetricsThatExist(t *testing.T) {
 	for _, name := range policy.PresetNames() {
 		text, _ := policy.PresetText(name)
-		if _, err := policy.Read(strings.NewReader(text), MetricFacts()); err != nil {
+		if _, err := policy.Read(strings.NewReader(text), analyze.Metrics()); err != nil {
 			t.Errorf("preset %s: %v", name, err)
 		}
 	}
