@@ -64,20 +64,10 @@ func (s *Sample) Mean() *float64 {
 	return new(Average(s.Values))
 }
 
-// Series returns a metric of the units that the captures list, see [UnitRow.Of], one capture after the other.
+// Series returns a metric of the units that the captures list, see [UnitValues], one capture after the other.
 func (s *Side) Series(metric string) (list []float64) {
 	for _, v := range s.Views {
 		list = append(list, UnitValues(v.Units, metric)...)
-	}
-	return list
-}
-
-// UnitValues returns a metric of each unit; nil if reports do not list it by unit.
-func UnitValues(units []UnitRow, metric string) (list []float64) {
-	for i := range units {
-		if v, ok := units[i].Of(metric); ok {
-			list = append(list, v)
-		}
 	}
 	return list
 }

@@ -14,23 +14,29 @@ type UnitRow struct {
 	Step                                         int64 // of report.UnitPoint
 }
 
-// Of returns a metric's value for the unit; ok is false for metrics that reports do not list by unit.
-func (u *UnitRow) Of(metric string) (v float64, ok bool) {
-	switch metric {
-	case "unit.time":
-		return u.Time, true
-	case "unit.gpu_busy":
-		return u.Busy, true
-	case "unit.gpu_idle":
-		return u.Idle, true
-	case "unit.compute_time":
-		return u.Compute, true
-	case "unit.launches":
-		return u.Launches, true
-	case "unit.kernels":
-		return u.Kernels, true
+// unitNumbers are the metrics that reports list by unit, with their columns in the tables of units.
+var unitNumbers = []struct {
+	metric, column string
+	of             func(u *UnitRow) *float64
+}{
+	{"unit.time", "duration", func(u *UnitRow) *float64 { return &u.Time }},
+	{"unit.gpu_busy", "busy", func(u *UnitRow) *float64 { return &u.Busy }},
+	{"unit.gpu_idle", "idle", func(u *UnitRow) *float64 { return &u.Idle }},
+	{"unit.compute_time", "compute", func(u *UnitRow) *float64 { return &u.Compute }},
+	{"unit.launches", "launches", func(u *UnitRow) *float64 { return &u.Launches }},
+	{"unit.kernels", "kernels", func(u *UnitRow) *float64 { return &u.Kernels }},
+}
+
+// UnitValues returns a metric of each unit; nil if reports do not list it by unit.
+func UnitValues(units []UnitRow, metric string) (list []float64) {
+	for _, n := range unitNumbers {
+		for i := range units {
+			if n.metric == metric {
+				list = append(list, *n.of(&units[i]))
+			}
+		}
 	}
-	return 0, false
+	return list
 }
 
 // unit is a kept unit of a capture.
@@ -167,13 +173,10 @@ func tableUnits(t *report.Table, kinds []Group) []unit {
 		if s := t.Str(i, "state"); !ok || s != "kept" && s != "" {
 			continue
 		}
-		u.Time, ok = t.Num(i, "duration")
-		u.Busy, _ = t.Num(i, "busy")
-		u.Idle, _ = t.Num(i, "idle")
-		u.Compute, _ = t.Num(i, "compute")
-		u.Launches, _ = t.Num(i, "launches")
-		u.Kernels, _ = t.Num(i, "kernels")
-		if ok {
+		for _, n := range unitNumbers {
+			*n.of(&u.UnitRow), _ = t.Num(i, n.column)
+		}
+		if _, ok := t.Num(i, "duration"); ok {
 			list = append(list, u)
 		}
 	}
