@@ -28,7 +28,7 @@ func test(list []question, o Options) {
 		}
 		r := TREAT(&samples[i], q.n.History, m, o.Alpha)
 		if r.DF > 0 && (q.several() || q.sdDF > 0 || r.DF >= 2) {
-			q.r, q.overCaptures, q.sd = r, true, math.Sqrt(r.Moderated)
+			q.r, q.sd = &r, math.Sqrt(r.Moderated)
 		}
 	}
 }

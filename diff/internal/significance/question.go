@@ -28,8 +28,7 @@ type question struct {
 	apart         float64   // if few: ln of the smallest ratio of any two units, in the direction of d
 	loose         bool      // the units are compared as two untied samples
 	drifts        bool      // strongly, and loose
-	r             Result    // over captures
-	overCaptures  bool      // r is set
+	r             *Result   // over captures; nil if the noise between them is unknown
 	sd, sdDF      float64   // between captures; sdDF comes from a calibration
 	v             Verdict
 }

@@ -11,7 +11,7 @@ import (
 // units and over captures. If there are few units, the sides must also be separated by more than tau.
 func (q *question) p(tau float64) float64 {
 	over := 0.0
-	if q.overCaptures {
+	if q.r != nil {
 		if q.r.SE == 0 {
 			return 1
 		}
@@ -21,7 +21,7 @@ func (q *question) p(tau float64) float64 {
 		}
 	}
 	switch {
-	case q.several() && q.overCaptures:
+	case q.several() && q.r != nil:
 		return over
 	case q.several():
 		return 1
@@ -32,7 +32,7 @@ func (q *question) p(tau float64) float64 {
 		return max(over, q.c.p(q.unitTau(tau)))
 	case q.overUnits:
 		return max(over, q.c.p(q.unitTau(tau)))
-	case q.overCaptures:
+	case q.r != nil:
 		return over
 	}
 	return 1
@@ -112,7 +112,7 @@ func (q *question) interval(o Options) (low, high float64) {
 	case q.overUnits && !q.several():
 		low, high = q.c.low, q.c.high
 		v.Level, v.Method = q.level, q.c.method
-	case q.overCaptures && q.r.SE > 0:
+	case q.r != nil && q.r.SE > 0:
 		low, high = q.r.Low, q.r.High
 		v.Level, v.Method = 1-o.Alpha, "t interval over captures"
 	}
@@ -125,14 +125,14 @@ func ratio(ln float64) float64 { return math.Exp(min(max(ln, -700), 700)) }
 
 // resolution sets the smallest loss that these captures, with their noise, would have failed.
 func (q *question) resolution(o Options) {
-	if q.drifts || q.several() && (q.few || !q.overCaptures || q.r.SE == 0) {
+	if q.drifts || q.several() && (q.few || q.r == nil || q.r.SE == 0) {
 		return
 	}
 	least := q.tau
 	if !q.several() || q.n.FloorStays {
 		least = max(least, q.floor)
 	}
-	if q.overCaptures {
+	if q.r != nil {
 		near := student.Quantile(o.Alpha, q.r.DF)
 		least = max(least, student.Least(q.tau, q.r.SE, q.r.DF, o.Alpha, near))
 	}
@@ -140,7 +140,7 @@ func (q *question) resolution(o Options) {
 	case q.several():
 	case q.overUnits:
 		least = max(least, q.unitTau(q.tau)+q.c.d-q.c.low)
-	case !q.overCaptures:
+	case q.r == nil:
 		return
 	}
 	q.v.Resolution = ratio(least) - 1
@@ -153,7 +153,7 @@ func (q *question) resolution(o Options) {
 // 2.326 standard deviations of a difference.
 func (q *question) need(o Options) {
 	p := Plan{SD: q.sd, DF: q.sdDF, Tau: q.tau, Alpha: o.Alpha}
-	if !q.overCaptures && q.sdDF == 0 {
+	if q.r == nil && q.sdDF == 0 {
 		p.SD = q.floor / (student.NormalQuantile(0.01) * math.Sqrt2)
 	}
 	p.SD = max(p.SD, q.timer())
@@ -164,10 +164,7 @@ func (q *question) need(o Options) {
 // verdict returns the answer in terms of the original sides.
 func (q *question) verdict() Verdict {
 	v := q.v
-	if q.overCaptures {
-		r := q.r
-		v.Test = &r
-	}
+	v.Test = q.r
 	if !q.n.HigherBetter {
 		return v
 	}
