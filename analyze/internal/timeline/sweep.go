@@ -294,14 +294,6 @@ func (d *Device) measure() {
 	}
 }
 
-// Sweep calls visit for every gap of the device in order (the gap is the caller's until visit returns; visit may be
-// nil), and returns what each class got from the start of the window up to each of the moments, which must ascend.
-func (d *Device) Sweep(visit func(g *Gap), moments []int64) []Times {
-	v := Visitor{Gap: visit, Moments: moments}
-	d.Visit(nil, &v)
-	return v.Times
-}
-
 // ByStart calls visit for the work of all devices by start.
 func (tl *Timeline) ByStart(visit func(d *Device, i int)) {
 	at := make([]int, len(tl.Devices))
@@ -330,52 +322,21 @@ func first(start func(i int) int64, i, n int) (int64, bool) {
 // Together calls visit for every stretch of the window in which anything ran on any device, in order; stretches do not
 // touch.
 func (tl *Timeline) Together(visit func(start, end int64)) {
-	heads := make([]stretches, len(tl.Devices))
-	q := NewQueue(len(heads), func(d int) (int64, bool) {
-		heads[d].d = tl.Devices[d]
-		heads[d].next()
-		return heads[d].Start, heads[d].ok
-	})
 	var now interval.Interval
-	open := false
-	for ; q.First() >= 0; q.Advance(heads[q.First()].Start, heads[q.First()].ok) {
-		head := &heads[q.First()]
-		if open && head.Start <= now.End {
-			now.End = max(now.End, head.End)
-		} else {
-			if open {
-				visit(now.Start, now.End)
-			}
-			now, open = head.Interval, true
-		}
-		head.next()
-	}
-	if open {
-		visit(now.Start, now.End)
-	}
-}
-
-// stretches are the times in which something ran on a device, one after the other.
-type stretches struct {
-	interval.Interval
-	ok bool // there is one
-	d  *Device
-	at int // the first piece of work behind it
-}
-
-func (s *stretches) next() {
-	s.ok = false
-	d := s.d
-	for ; s.at < len(d.order); s.at++ {
-		start, end := max(d.Start(s.at), d.window.Start), min(d.End(s.at), d.window.End)
+	tl.ByStart(func(d *Device, i int) {
+		start, end := max(d.Start(i), d.window.Start), min(d.End(i), d.window.End)
 		switch {
 		case end <= start:
-		case !s.ok:
-			s.Interval, s.ok = interval.Interval{Start: start, End: end}, true
-		case start > s.End:
-			return
+		case now.Len() > 0 && start <= now.End:
+			now.End = max(now.End, end)
 		default:
-			s.End = max(s.End, end)
+			if now.Len() > 0 {
+				visit(now.Start, now.End)
+			}
+			now = interval.Interval{Start: start, End: end}
 		}
+	})
+	if now.Len() > 0 {
+		visit(now.Start, now.End)
 	}
 }

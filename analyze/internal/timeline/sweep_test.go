@@ -111,7 +111,9 @@ func TestSweepAgainstLooking(t *testing.T) {
 				moments = append(moments, window.Start+rng.Int64N(window.Len()))
 			}
 			slices.Sort(moments)
-			for k, got := range d.Sweep(nil, moments) {
+			v := timeline.Visitor{Moments: moments}
+			d.Visit(nil, &v)
+			for k, got := range v.Times {
 				if want, _, _, _, _ := upTo(moments[k]); got != want {
 					t.Fatalf("seed %d: up to %d: %+v, want %+v", seed, moments[k], got, want)
 				}

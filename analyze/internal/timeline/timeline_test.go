@@ -16,7 +16,7 @@ func layOut(x *trace.Trace, window interval.Interval) *timeline.Timeline {
 
 // gapsOf are the gaps of a device.
 func gapsOf(d *timeline.Device) (list []timeline.Gap) {
-	d.Sweep(func(g *timeline.Gap) { list = append(list, *g) }, nil)
+	d.Visit(nil, &timeline.Visitor{Gap: func(g *timeline.Gap) { list = append(list, *g) }})
 	return list
 }
 

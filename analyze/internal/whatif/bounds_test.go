@@ -37,13 +37,13 @@ func (c *capture) hostIdle() []int64 {
 				own = append(own, u)
 			}
 		}
-		c.graph.Timeline.Devices[d].Sweep(func(g *timeline.Gap) {
+		c.graph.Timeline.Devices[d].Visit(nil, &timeline.Visitor{Gap: func(g *timeline.Gap) {
 			for _, u := range own {
 				if x := &c.units.Units[u]; g.Start < x.End && g.End > x.Start {
 					sum[u] += g.Within(x.Start, x.End)[timeline.CauseHost]
 				}
 			}
-		}, nil)
+		}})
 	}
 	return sum
 }

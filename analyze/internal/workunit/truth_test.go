@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
@@ -131,8 +132,9 @@ func TestPassesAreTheSameWork(t *testing.T) {
 		name = r.Name
 		for i := range r.Units {
 			u := &r.Units[i]
-			times := r.Timeline.Devices[0].Sweep(nil, []int64{u.Start, u.End})
-			busy := times[1].Busy() - times[0].Busy()
+			v := timeline.Visitor{Moments: []int64{u.Start, u.End}}
+			r.Timeline.Devices[0].Visit(nil, &v)
+			busy := v.Times[1].Busy() - v.Times[0].Busy()
 			switch u.State {
 			case workunit.Kept: // the truth: span 840.96 to 841.47 ms, busy 839.04 to 839.28
 				if ms := float64(u.Time()) / 1e6; ms < 840.955 || ms > 841.48 {

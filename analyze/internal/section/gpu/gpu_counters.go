@@ -388,16 +388,16 @@ func (c *counted) clocks() {
 // whileBusy is the mean of a clock while the device worked, its tenth percentile over that time, and its highest value.
 // Values below 1 MHz are ignored: the counter is zero if it is missing.
 func (s *series) whileBusy(d *timeline.Device) (mean *float64, low, most float64) {
-	moments := make([]int64, len(s.rows))
-	for i := range moments {
-		moments[i] = s.time(i)
+	v := timeline.Visitor{Moments: make([]int64, len(s.rows))}
+	for i := range v.Moments {
+		v.Moments[i] = s.time(i)
 	}
-	busy := d.Sweep(nil, moments)
+	d.Visit(nil, &v)
 	type piece struct{ value, time int64 }
 	var w weighted
 	var pieces []piece
 	for i := 1; i < len(s.rows); i++ {
-		ns := busy[i].Busy() - busy[i-1].Busy()
+		ns := v.Times[i].Busy() - v.Times[i-1].Busy()
 		if ns <= 0 || s.value(i) < 1e6 {
 			continue
 		}
