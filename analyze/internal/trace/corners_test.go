@@ -58,7 +58,8 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 		}
 		all[name] = list
 	}
-	for name, w := range map[string]*Work{"kernel": &t.Kernels.Work, "copy": &t.Copies.Work, "set": &t.Sets.Work, "graph": &t.Graphs.Work} {
+	for name, w := range map[string]*Work{"kernel": &t.Kernels.Work, "copy": &t.Copies.Work, "set": &t.Sets.Work, "graph": &t.Graphs.Work,
+		"sync": &t.Syncs.Work} {
 		column(name+" work", w.Len(), func(i int) []int64 {
 			return []int64{w.Start(i), w.End(i), w.Dur(i), int64(w.place.at(i)), w.Corr(i)}
 		})
@@ -78,7 +79,7 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 		return []int64{r.Start(i), r.End(i), int64(r.place.at(i)), int64(r.Name(i)), r.row.get(i)}
 	})
 	column("syncs", y.Len(), func(i int) []int64 {
-		return []int64{y.Start(i), y.End(i), int64(y.Kind(i)), int64(y.Proc(i)), y.Corr(i)}
+		return []int64{int64(y.Device(i)), y.Stream(i), int64(y.Proc(i)), y.Event(i), y.Epoch(i)}
 	})
 	var some []int
 	for i := 0; i < r.Len(); i += 1 + r.Len()/20 {

@@ -73,26 +73,11 @@ func (l texts) apiName(d *dict[string], c *cell) uint32 {
 // newSyncTable reads CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
 func newSyncTable(l *loader) *eventTable {
 	y := &l.trace.Syncs
-	t := newTable(l, &y.Span)
-	place, corr := coded(t, &y.place, &y.places), t.number(&y.corr)
-	event, epoch := t.number(&y.event), t.number(&y.epoch)
-	place.owner = func(p *syncPlace) *owner { return &p.proc }
-	pid := ""
-	t.names = func(info source.Table) []string {
-		pid = info.First(pidColumns...)
-		t.plain = isPlain(pid)
-		return []string{"start", "end", "syncType", pid, "correlationId", "deviceId", "streamId", "eventId", "eventSyncId"}
-	}
-	t.row = func(s *sink, row []cell) {
-		if !s.times(&row[0], &row[1]) {
-			return
-		}
-		p := syncPlace{kind: small(&row[2]), device: ident(&row[5]), stream: orNobody(&row[6]), proc: ownerOf(pid, &row[3])}
-		place.put(s, uint64(p.proc.id>>24)^uint64(p.kind)<<48^uint64(p.stream)<<20, p)
-		corr.put(s, orNone(&row[4]))
-		event.put(s, orNobody(&row[7]))
-		epoch.put(s, orNobody(&row[8]))
-		s.keep()
-	}
+	var event, epoch *numberColumn
+	t := newWork(l, &y.Work, func(s *sink, own []cell) {
+		event.put(s, orNobody(&own[0]))
+		epoch.put(s, orNobody(&own[1]))
+	}, "eventId", "eventSyncId")
+	event, epoch = t.number(&y.event), t.number(&y.epoch)
 	return t
 }

@@ -7,6 +7,7 @@
 package trace
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -379,12 +380,12 @@ type RangeName struct {
 	Tag  uint32 // the value of Options.Tag for the raw text
 }
 
-// rangePlace is the thread of a range and its kind.
+// rangePlace is the thread of a range, and what else most ranges share.
 type rangePlace struct {
-	thread                   owner
-	sizes                    int32
-	open, startEnd, backward bool
-	text                     int64 // id of the text of the sizes, or None
+	thread         owner
+	sizes          int32
+	open, backward bool
+	text           int64 // id of the text of the sizes, or None
 }
 
 // Any reports whether the capture has ranges.
@@ -418,32 +419,17 @@ func (r *Ranges) Backward(i int) bool { return r.places[r.place.at(i)].backward 
 
 // Syncs are the rows of CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
 type Syncs struct {
-	Span
-	places []syncPlace
-	place  codes
-	corr   numbers
-	event  numbers
-	epoch  numbers
+	Work
+	event, epoch numbers
 }
-
-type syncPlace struct {
-	kind   int16
-	proc   owner
-	device int32
-	stream int64
-}
-
-// Proc indexes Trace.Procs, or is None.
-func (s *Syncs) Proc(i int) int32 { return s.places[s.place.at(i)].proc.index }
-
-// Corr is the correlationId, or -1.
-func (s *Syncs) Corr(i int) int64 { return s.corr.at(i) }
-
-// Device is the deviceId, or -1.
-func (s *Syncs) Device(i int) int32 { return s.places[s.place.at(i)].device }
 
 // Stream is the stream that is waited for or that waits, unique within its process and device; -1: none, or all.
-func (s *Syncs) Stream(i int) int64 { return s.places[s.place.at(i)].stream }
+func (s *Syncs) Stream(i int) int64 {
+	if id := s.Work.Stream(i); id < math.MaxUint32 {
+		return id
+	}
+	return int64(None)
+}
 
 // Event is the eventId, unique within a process, or -1.
 func (s *Syncs) Event(i int) int64 { return s.event.at(i) }

@@ -127,7 +127,7 @@ func (s *rangeSink) Row(row []cell) error {
 		kind = orNone(&row[2])
 	}
 	if isRange(kind) {
-		s.add(row, kind, id)
+		s.add(row, id)
 		return nil
 	}
 	s.rows++
@@ -143,7 +143,7 @@ func (s *rangeSink) Row(row []cell) error {
 }
 
 // add takes the row of a range.
-func (s *rangeSink) add(row []cell, kind, id int64) {
+func (s *rangeSink) add(row []cell, id int64) {
 	start, ok := row[0].Whole()
 	end, ended := row[1].Whole()
 	if !ended && row[1].Kind == pages.Null && s.t.l.trace.Has.RangeEnd {
@@ -157,14 +157,10 @@ func (s *rangeSink) add(row []cell, kind, id int64) {
 	if !s.span(start, end, ok && ended) {
 		return
 	}
-	p := rangePlace{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd, text: orNone(&row[8]),
+	p := rangePlace{open: end == openEnd, text: orNone(&row[8]),
 		backward: orNone(&row[9]) == 1}
 	p.thread.id, p.thread.known = row[3].Whole()
-	hint := uint64(p.thread.id) ^ uint64(p.text)<<32
-	if p.startEnd {
-		hint = ^hint
-	}
-	s.t.place.put(s.sink, hint, p)
+	s.t.place.put(s.sink, uint64(p.thread.id)^uint64(p.text)<<32, p)
 	if id != s.next {
 		s.t.rowids.ids[s.index] = append(s.t.rowids.ids[s.index], far{int32(s.at), id})
 	}
