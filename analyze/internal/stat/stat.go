@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Number is the type of the numbers in a sample.
@@ -96,14 +97,8 @@ func Histogram[T Number](sorted []T) *report.Histogram {
 	h.Zero = int64(i)
 	for i < len(sorted) {
 		k := bin(float64(sorted[i]))
-		// Doubled up to a value of a later bin, so that the logarithm is taken a few times per bin, not per value
-		step := 1
-		for i+step < len(sorted) && bin(float64(sorted[i+step])) == k {
-			step *= 2
-		}
-		from := i + step/2
-		to := from + sort.Search(min(i+step, len(sorted))-from,
-			func(j int) bool { return bin(float64(sorted[from+j])) != k })
+		// The logarithm is taken a few times per bin, not per value
+		to := lists.Near(len(sorted), i, func(j int) bool { return bin(float64(sorted[j])) != k })
 		h.Bins = append(h.Bins, [2]int64{k, int64(to - i)})
 		i = to
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -245,16 +244,9 @@ func (s *stream) start(k int) int64 { return s.d.Start(int(s.pieces[k] - s.base)
 // started is how many of the pieces of a stream have started by a moment. Moments come mostly in order: it looks near
 // the last one first.
 func (s *stream) started(by int64) int {
-	lo, hi := max(0, s.near-nearby), min(s.near+nearby, len(s.pieces))
-	if lo > 0 && s.start(lo-1) >= by || hi < len(s.pieces) && s.start(hi) < by {
-		lo, hi = 0, len(s.pieces)
-	}
-	s.near = lo + sort.Search(hi-lo, func(k int) bool { return s.start(lo+k) >= by })
+	s.near = lists.Near(len(s.pieces), s.near, func(k int) bool { return s.start(k) >= by })
 	return s.near
 }
-
-// nearby is how many pieces are looked through before all of a stream.
-const nearby = 128
 
 // queue is the queue length ahead of a launch into a stream at which it counts as full: nearly the longest one seen.
 func (s *stream) queue(api *trace.API) int {

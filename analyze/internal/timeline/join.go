@@ -5,7 +5,6 @@ package timeline
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
@@ -177,41 +176,11 @@ func (f *finder) find(proc int32, corr int64) int32 {
 	if e.count == 0 || corr < e.low || corr > e.high {
 		return trace.None
 	}
-	at := f.first(e.sparse, corr, f.near[proc])
+	at := lists.Near(len(e.sparse), f.near[proc],
+		func(i int) bool { return f.index.api.Corr(int(e.sparse[i])) >= corr })
 	f.near[proc] = at
 	if call := e.sparse[at]; f.index.api.Corr(int(call)) == corr {
 		return call
 	}
 	return trace.None
-}
-
-// first is the place of the first call whose id is not below corr, searched for in steps that double from a place near
-// it. There is one.
-func (f *finder) first(list []int32, corr int64, near int) int {
-	id := func(i int) int64 { return f.index.api.Corr(int(list[i])) }
-	lo, hi := near, near // the place is in (lo, hi]
-	if id(near) < corr {
-		for step := 1; ; step *= 2 {
-			if hi = near + step; hi >= len(list) {
-				hi = len(list) - 1
-				break
-			}
-			if id(hi) >= corr {
-				break
-			}
-			lo = hi
-		}
-	} else {
-		for step := 1; ; step *= 2 {
-			if lo = near - step; lo < 0 {
-				lo = -1
-				break
-			}
-			if id(lo) < corr {
-				break
-			}
-			hi = lo
-		}
-	}
-	return lo + 1 + sort.Search(hi-lo-1, func(i int) bool { return id(lo+1+i) >= corr })
 }

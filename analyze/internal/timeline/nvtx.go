@@ -3,7 +3,6 @@ package timeline
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -178,12 +177,7 @@ func (s *rangeSums) crossed(t *trace.Trace, c *Contexts, launched []launchedWork
 		if lo == len(th.calls) || !inside(lo) {
 			continue
 		}
-		step := 1 // doubled, since most ranges hold few calls
-		for lo+step < len(th.calls) && inside(lo+step) {
-			step *= 2
-		}
-		from := lo + step/2
-		hi := from + sort.Search(min(lo+step, len(th.calls))-from, func(i int) bool { return !inside(from + i) })
+		hi := lists.Near(len(th.calls), lo, func(i int) bool { return !inside(i) }) // most ranges hold few calls
 		include(t.Ranges.Name(r), at,
 			launchedWork{th.sums[hi].dur - th.sums[lo].dur, th.sums[hi].count - th.sums[lo].count})
 	}

@@ -3,11 +3,11 @@ package workunit
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // opener finds the range that is open when a call is made: on the call's thread or on that of its process which counts
@@ -80,22 +80,12 @@ func (o *opener) end(k int32) int64   { return o.trace.Ranges.End(int(o.list[k])
 
 // last is the last range of a thread that starts by a moment, or -1.
 func (o *opener) last(th int32, by int64) int32 {
-	list, near := o.byThread[th], &o.near[th]
-	is := func(i int) bool {
-		return i < len(list) && o.start(list[i]) <= by && (i+1 == len(list) || o.start(list[i+1]) > by)
+	list := o.byThread[th]
+	at := lists.Near(len(list), o.near[th], func(i int) bool { return o.start(list[i]) > by })
+	if o.near[th] = at; at == 0 {
+		return -1
 	}
-	switch {
-	case is(*near):
-	case is(*near + 1):
-		*near++
-	default:
-		at := sort.Search(len(list), func(i int) bool { return o.start(list[i]) > by })
-		if at == 0 {
-			return -1
-		}
-		*near = at - 1
-	}
-	return list[*near]
+	return list[at-1]
 }
 
 // before is the last range that starts no later than a call, on its thread or, if that has none, at home; or -1.
@@ -172,12 +162,12 @@ func NewMembers(of spill.Indexes) Members {
 }
 
 // membersOf takes over lists by device; nil if there are none.
-func membersOf(lists owned) []Members {
-	if lists == nil {
+func membersOf(of owned) []Members {
+	if of == nil {
 		return nil
 	}
-	all := make([]Members, len(lists))
-	parallel.Each(len(lists), func(d int) { all[d] = NewMembers(lists[d]) })
+	all := make([]Members, len(of))
+	parallel.Each(len(of), func(d int) { all[d] = NewMembers(of[d]) })
 	return all
 }
 

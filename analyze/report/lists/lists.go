@@ -2,7 +2,10 @@
 // alone, like package slices of the standard library, and knows nothing of what the lists hold.
 package lists
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // Number is what can be added up.
 type Number interface {
@@ -170,4 +173,28 @@ func Indexes[N int | int32](n int) []N {
 		list[i] = N(i)
 	}
 	return list
+}
+
+// Near is the first of n numbers from which on something holds, or n. It looks around a number near it first, at
+// distances that double.
+func Near(n, near int, is func(i int) bool) int {
+	lo, hi, step := 0, n, 1
+	if near < n && !is(near) {
+		for lo = near + 1; near+step < n && hi == n; step *= 2 {
+			if is(near + step) {
+				hi = near + step
+			} else {
+				lo = near + step + 1
+			}
+		}
+	} else {
+		for hi = near; near-step >= 0 && lo == 0; step *= 2 {
+			if is(near - step) {
+				hi = near - step
+			} else {
+				lo = near - step + 1
+			}
+		}
+	}
+	return lo + sort.Search(hi-lo, func(i int) bool { return is(lo + i) })
 }

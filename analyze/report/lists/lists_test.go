@@ -2,6 +2,7 @@ package lists
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -131,5 +132,27 @@ func TestNumbering(t *testing.T) {
 	}
 	if !slices.Equal(n.Keys, []string{"b", "a", "c"}) || !n.Has("a") || n.Has("d") {
 		t.Errorf("keys %q", n.Keys)
+	}
+}
+
+// Wherever it begins, Near finds what a search of all does, in steps that grow with the logarithm of the distance.
+func TestNear(t *testing.T) {
+	const n = 1000
+	for want := 0; want <= n; want += 7 {
+		for near := 0; near <= n; near += 9 {
+			asked := 0
+			got := Near(n, near, func(i int) bool {
+				if asked++; i < 0 || i >= n {
+					t.Fatalf("asked for %d of %d", i, n)
+				}
+				return i >= want
+			})
+			if away := max(want-near, near-want); got != want || asked > 2*bits.Len(uint(away))+3 {
+				t.Fatalf("from %d: %d, want %d, found in %d steps", near, got, want, asked)
+			}
+		}
+	}
+	if got := Near(0, 0, func(int) bool { return false }); got != 0 {
+		t.Errorf("%d of none", got)
 	}
 }
