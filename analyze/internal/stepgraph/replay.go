@@ -61,6 +61,12 @@ type thread struct {
 	launched  bool // its last call was a launch
 }
 
+// ending is a call or a kernel of a collective that has yet to end.
+type ending struct {
+	call  int32 // or trace.None
+	piece int32 // the kernel, or what kept the call, or trace.None
+}
+
 type replay struct {
 	g            *Graph
 	c            *Change
@@ -77,7 +83,7 @@ type replay struct {
 	within       []bool // by call above callLo: a launch that a graph's replaces
 	joined       map[int32]int64
 	threads      []thread
-	ends         pendings
+	ends         timeline.Queue[ending]
 	memory       *spill.Arena
 }
 
@@ -123,7 +129,7 @@ func (r *replay) openCalls() {
 			t := &r.threads[th]
 			t.known, t.was, t.is = true, r.stretch.Start, r.stretch.Start
 			t.open = append(t.open, k.call)
-			r.ends.push(pending{r.g.api.End(int(k.call)), k.call, k.piece})
+			r.ends.Push(timeline.Next[ending]{At: r.g.api.End(int(k.call)), What: ending{k.call, k.piece}})
 		}
 	}
 }
@@ -190,8 +196,12 @@ func (r *replay) mark(u *Units) {
 
 // run goes through the starts and ends of calls and work in the order of the capture, in which dependencies come first.
 func (r *replay) run() {
-	heads := slices.Clone(r.lo) // the next piece of each device
-	q := timeline.NewQueue(len(heads), func(d int) (int64, bool) { return r.startOf(d, heads[d]) })
+	var q timeline.Queue[int32] // the next piece of each device
+	for d, device := range r.g.Timeline.Devices {
+		if i := r.lo[d]; i < r.hi[d] {
+			q.Push(timeline.Next[int32]{At: device.Start(int(i)), Order: int32(d), What: i})
+		}
+	}
 	call := r.callLo
 	callEnd := r.callLo + int32(len(r.callAt))
 	starts := func() int64 {
@@ -202,10 +212,10 @@ func (r *replay) run() {
 	}
 	callStart := starts()
 	for {
-		device, start := q.First(), q.At()
+		start := q.At()
 		switch {
-		case len(r.ends) > 0 && r.ends[0].at <= min(start, callStart):
-			p := r.ends.pop()
+		case len(r.ends) > 0 && r.ends.At() <= min(start, callStart):
+			p := r.ends.Pop()
 			if p.call != trace.None {
 				r.endCall(p.call, p.piece)
 			} else {
@@ -215,22 +225,18 @@ func (r *replay) run() {
 			r.startCall(call, callStart)
 			call++
 			callStart = starts()
-		case device >= 0:
-			r.work(device, heads[device])
-			heads[device]++
-			q.Advance(r.startOf(device, heads[device]))
+		case len(q) > 0:
+			d, i := q[0].Order, q[0].What
+			r.work(int(d), i)
+			if i++; i < r.hi[d] {
+				q.Replace(timeline.Next[int32]{At: r.g.Timeline.Devices[d].Start(int(i)), Order: d, What: i})
+			} else {
+				q.Pop()
+			}
 		default:
 			return
 		}
 	}
-}
-
-// startOf is when a piece of a device starts, unless it is after the last that is replayed.
-func (r *replay) startOf(device int, i int32) (start int64, ok bool) {
-	if i >= r.hi[device] {
-		return 0, false
-	}
-	return r.g.Timeline.Devices[device].Start(int(i)), true
 }
 
 // slot is the index of a piece in from and to, or -1 if it is not replayed.
@@ -323,7 +329,7 @@ func (r *replay) work(device int, i int32) {
 	if old, ok := r.joined[c]; !ok || at > old {
 		r.joined[c] = at
 	}
-	r.ends.push(pending{end, trace.None, piece})
+	r.ends.Push(timeline.Next[ending]{At: end, What: ending{trace.None, piece}})
 }
 
 // endCollective ends a kernel of a collective: not before the last device has joined, plus its own time from then on.

@@ -1,6 +1,9 @@
 package stepgraph
 
-import "github.com/nsys-llm/explain/analyze/internal/trace"
+import (
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
 
 // own is the rest of ns that a thread spends in a call, or before it.
 func (r *replay) own(call int32, ns int64) int64 {
@@ -72,7 +75,7 @@ func (r *replay) startCall(call int32, at int64) {
 	if r.within != nil && t.launching && r.g.forRoom(call) {
 		r.within[call-r.callLo] = true
 	}
-	r.ends.push(pending{r.g.api.End(int(call)), call, piece})
+	r.ends.Push(timeline.Next[ending]{At: r.g.api.End(int(call)), What: ending{call, piece}})
 }
 
 // handed is the moment from which a thread continued, in the capture and in the replay.

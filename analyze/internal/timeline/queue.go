@@ -1,85 +1,73 @@
 package timeline
 
-import (
-	"cmp"
-	"math"
-)
+import "math"
 
-// Queue holds devices that have something left as a heap: in front is the one that is next, of equal ones the first.
-type Queue struct {
-	devices []int
-	at      []int64 // when something is next, by device
+// Queue is a heap of what is next on devices and threads: container/heap without a value in an interface for each. In
+// front is what is earliest, of the same moment what has the lower order.
+type Queue[T any] []Next[T]
+
+// Next is something at a moment.
+type Next[T any] struct {
+	At    int64
+	Order int32
+	What  T
 }
 
-// NewQueue makes a queue of the first n devices; next tells when something is next on one, if anything is.
-func NewQueue(n int, next func(d int) (at int64, ok bool)) *Queue {
-	q := &Queue{at: make([]int64, n)}
-	for d := range n {
-		var ok bool
-		if q.at[d], ok = next(d); ok {
-			q.devices = append(q.devices, d)
-		}
-	}
-	for i := len(q.devices)/2 - 1; i >= 0; i-- {
-		q.sink(i)
-	}
-	return q
-}
+func (x *Next[T]) before(y *Next[T]) bool { return x.At < y.At || x.At == y.At && x.Order < y.Order }
 
-// First is the device in front, or -1 if nothing is left on any.
-func (q *Queue) First() int {
-	if len(q.devices) == 0 {
-		return -1
-	}
-	return q.devices[0]
-}
-
-// At is when something is next on the device in front, math.MaxInt64 if nothing is left on any.
-func (q *Queue) At() int64 {
-	if len(q.devices) == 0 {
+// At is the moment of what is in front, math.MaxInt64 if nothing is left.
+func (q Queue[T]) At() int64 {
+	if len(q) == 0 {
 		return math.MaxInt64
 	}
-	return q.at[q.devices[0]]
+	return q[0].At
 }
 
-// second is when something is next on any device but the one in front.
-func (q *Queue) second() int64 {
+// second is the moment of what comes after it.
+func (q Queue[T]) second() int64 {
 	at := int64(math.MaxInt64)
-	for _, d := range q.devices[1:min(3, len(q.devices))] {
-		at = min(at, q.at[d])
+	for i := 1; i < min(3, len(q)); i++ {
+		at = min(at, q[i].At)
 	}
 	return at
 }
 
-// Advance tells when something is next on the device in front, if anything is.
-func (q *Queue) Advance(at int64, ok bool) {
-	last := len(q.devices) - 1
-	if ok {
-		q.at[q.devices[0]] = at
-	} else {
-		q.devices[0] = q.devices[last]
-		q.devices = q.devices[:last]
+// Push adds something.
+func (q *Queue[T]) Push(x Next[T]) {
+	*q = append(*q, x)
+	h := *q
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h[i].before(&h[up]) {
+			break
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
 	}
-	q.sink(0)
 }
 
-// sink puts a device behind those that are before it.
-func (q *Queue) sink(i int) {
-	before := func(a, b int) bool {
-		return cmp.Or(cmp.Compare(q.at[q.devices[a]], q.at[q.devices[b]]), cmp.Compare(q.devices[a], q.devices[b])) < 0
+// Pop takes away what is in front.
+func (q *Queue[T]) Pop() T {
+	h := *q
+	first, last := h[0].What, h[len(h)-1]
+	if *q = h[:len(h)-1]; len(*q) > 0 {
+		q.Replace(last)
 	}
-	for {
-		child := 2*i + 1
-		if child >= len(q.devices) {
-			return
+	return first
+}
+
+// Replace puts something in place of what is in front.
+func (q Queue[T]) Replace(x Next[T]) {
+	i := 0
+	for down := 1; down < len(q); down = 2*i + 1 {
+		if down+1 < len(q) && q[down+1].before(&q[down]) {
+			down++
 		}
-		if child+1 < len(q.devices) && before(child+1, child) {
-			child++
+		if !q[down].before(&x) {
+			break
 		}
-		if !before(child, i) {
-			return
-		}
-		q.devices[i], q.devices[child] = q.devices[child], q.devices[i]
-		i = child
+		q[i] = q[down]
+		i = down
 	}
+	q[i] = x
 }

@@ -296,27 +296,24 @@ func (d *Device) measure() {
 
 // ByStart calls visit for the work of all devices by start.
 func (tl *Timeline) ByStart(visit func(d *Device, i int)) {
-	at := make([]int, len(tl.Devices))
-	q := NewQueue(len(at), func(d int) (int64, bool) {
-		dev := tl.Devices[d]
-		return first(dev.Start, at[d], dev.Len())
-	})
-	for q.First() >= 0 {
-		n, next := q.First(), q.second()
-		d := tl.Devices[n]
-		for ; at[n] < d.Len() && d.Start(at[n]) <= next; at[n]++ {
-			visit(d, at[n])
+	var q Queue[int] // the next piece of each device
+	for n, d := range tl.Devices {
+		if d.Len() > 0 {
+			q.Push(Next[int]{d.Start(0), int32(n), 0})
 		}
-		q.Advance(first(d.Start, at[n], d.Len()))
 	}
-}
-
-// first is the start of a piece of work, if there are so many.
-func first(start func(i int) int64, i, n int) (int64, bool) {
-	if i >= n {
-		return 0, false
+	for len(q) > 0 {
+		n, i, next := q[0].Order, q[0].What, q.second()
+		d := tl.Devices[n]
+		for ; i < d.Len() && d.Start(i) <= next; i++ {
+			visit(d, i)
+		}
+		if i < d.Len() {
+			q.Replace(Next[int]{d.Start(i), n, i})
+		} else {
+			q.Pop()
+		}
 	}
-	return start(i), true
 }
 
 // Together calls visit for every stretch of the window in which anything ran on any device, in order; stretches do not
