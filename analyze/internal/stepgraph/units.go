@@ -17,20 +17,14 @@ type Units struct {
 
 // UnitsOf are the units that were found on the graph's timeline.
 func (g *Graph) UnitsOf(r *workunit.Result) *Units {
-	n := len(r.Units)
-	none := slices.Repeat([]int32{trace.None}, n)
+	none := slices.Repeat([]int32{trace.None}, len(r.Units))
 	u := &Units{First: none, Next: slices.Clone(none), Of: r.Of}
-	for d := range r.Of {
-		members, pieces := r.Of[d].Walk(), g.Timeline.Devices[d].Len()
-		for i := 0; i < pieces; {
-			id, end := members.Run(i, pieces)
-			if id != trace.None && u.First[id] == trace.None {
-				u.First[id] = g.Number(d, i)
-			}
-			i = end
+	for i := range r.Units {
+		if x := &r.Units[i]; x.First != trace.None {
+			u.First[i] = g.Number(int(x.Index), int(x.First))
 		}
 	}
-	for i := range n - 1 {
+	for i := range len(r.Units) - 1 {
 		a, b := &r.Units[i], &r.Units[i+1]
 		if a.Index == b.Index && a.Proc == b.Proc && a.End == b.Start {
 			u.Next[i] = u.First[i+1]

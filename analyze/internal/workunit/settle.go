@@ -70,7 +70,7 @@ func (f *Search) sign(r *Result) {
 	kernels := make([]int64, len(r.Units))
 	for i := range r.Units {
 		u := &r.Units[i]
-		u.hash, u.Signature, u.first, u.Number = 0, 0, -1, 0
+		u.hash, u.Signature, u.First, u.Number = 0, 0, trace.None, 0
 		if i > 0 && r.Units[i-1].Index == u.Index && r.Units[i-1].Proc == u.Proc {
 			u.Number = r.Units[i-1].Number + 1
 		}
@@ -84,8 +84,8 @@ func (f *Search) sign(r *Result) {
 				continue
 			}
 			u := &r.Units[id]
-			if u.first < 0 {
-				u.first = int32(w)
+			if u.First == trace.None {
+				u.First = int32(w)
 			}
 			row := device.Row(w)
 			switch device.Kind(w) {

@@ -97,6 +97,7 @@ type Unit struct {
 	HostStart, HostEnd int64
 
 	Marker int32 // range, or trace.None
+	First  int32 // the first piece of the device's work that is the unit's, or trace.None
 	Group  int32 // index into Groups, or -1
 	State  State
 
@@ -109,7 +110,6 @@ type Unit struct {
 	incomplete bool // the capture lacks events of it
 
 	closed bool   // another unit follows
-	first  int32  // piece of work
 	hash   uint64 // of its kernels' names and the number of each
 	anchor int32  // index of the anchor that it starts at
 }
