@@ -124,8 +124,7 @@ type Device struct {
 	Kernels    int64             // time in which kernels ran, whole graphs left out
 	KernelSpan interval.Interval // from the first to the last of them; empty if there is none
 
-	GapCount   int
-	LongestGap int64
+	GapCount int
 
 	// CommExposed is the time in which communication ran and no compute did.
 	CommExposed interval.Set

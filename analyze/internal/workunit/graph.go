@@ -158,37 +158,19 @@ func (f *Search) sound(r *Result) bool {
 	if r.kept() == 0 {
 		return false
 	}
-	type work struct {
-		kernels int64
-		time    int64
-	}
-	units := make([]work, len(r.Units))
-	var total int64
-	for d := range f.of {
-		device := f.Timeline.Devices[d]
-		for w := range f.of[d].Len() {
-			if device.Class(w) != timeline.Compute {
-				continue
-			}
-			time := device.End(w) - device.Start(w)
-			total += time
-			if id := f.of[d].At(w); id >= 0 {
-				units[id].kernels++
-				units[id].time += time
-			}
+	var largest int32
+	var time int64
+	for i := range r.Units {
+		if u := &r.Units[i]; u.State == Kept {
+			largest = max(largest, u.comp)
 		}
 	}
-	var largest, time int64
-	for i := range units {
-		if r.Units[i].State == Kept {
-			largest = max(largest, units[i].kernels)
+	for i := range r.Units {
+		if u := &r.Units[i]; u.State == Kept || u.State == Warmup || u.State == Cut && u.comp <= largest+largest/5 {
+			time += u.busy
 		}
 	}
-	for i := range units {
-		if s := r.Units[i].State; s == Kept || s == Warmup || s == Cut && units[i].kernels <= largest+largest/5 {
-			time += units[i].time
-		}
-	}
+	total := lists.Sum(f.tracks, func(t *track) int64 { return t.time })
 	r.Coverage = float64(time) / float64(max(1, total))
 	return r.Coverage >= minUnits
 }

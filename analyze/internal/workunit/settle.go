@@ -65,12 +65,12 @@ func warmups(units []*Unit) {
 	}
 }
 
-// sign computes for each unit the hash and the number of its kernels and graphs, its first work and its signature.
+// sign computes for each unit the hash of its kernels and graphs, how much work it has and its signature.
 func (f *Search) sign(r *Result) {
 	kernels := make([]int64, len(r.Units))
 	for i := range r.Units {
 		u := &r.Units[i]
-		u.hash, u.Signature, u.First, u.Number = 0, 0, trace.None, 0
+		u.hash, u.First = 0, trace.None
 		if i > 0 && r.Units[i-1].Index == u.Index && r.Units[i-1].Proc == u.Proc {
 			u.Number = r.Units[i-1].Number + 1
 		}
@@ -86,6 +86,11 @@ func (f *Search) sign(r *Result) {
 			u := &r.Units[id]
 			if u.First == trace.None {
 				u.First = int32(w)
+			}
+			u.Pieces++
+			if device.Class(w) == timeline.Compute {
+				u.comp++
+				u.busy += device.End(w) - device.Start(w)
 			}
 			row := device.Row(w)
 			switch device.Kind(w) {

@@ -98,6 +98,7 @@ type Unit struct {
 
 	Marker int32 // range, or trace.None
 	First  int32 // the first piece of the device's work that is the unit's, or trace.None
+	Pieces int32 // of the device's work
 	Group  int32 // index into Groups, or -1
 	State  State
 
@@ -110,6 +111,8 @@ type Unit struct {
 	incomplete bool // the capture lacks events of it
 
 	closed bool   // another unit follows
+	comp   int32  // number of its compute kernels and whole graphs
+	busy   int64  // total duration of those, ns
 	hash   uint64 // of its kernels' names and the number of each
 	anchor int32  // index of the anchor that it starts at
 }

@@ -113,21 +113,6 @@ func (r *unitRun) from(columns ...string) {
 	}
 }
 
-// countRows is how many pieces of work belong to units.
-func countRows(units *workunit.Result) (rows int) {
-	for d := range units.Of {
-		members, n := units.Of[d].Walk(), units.Timeline.Devices[d].Len()
-		for i := 0; i < n; {
-			u, end := members.Run(i, n)
-			if u != trace.None {
-				rows += end - i
-			}
-			i = end
-		}
-	}
-	return rows
-}
-
 func groupLabels(g *workunit.Group) report.Labels {
 	l := kit.Labels("phase", g.Phase, "batch", strconv.FormatInt(g.Batch, 10))
 	if g.Tokens >= 0 {

@@ -184,7 +184,8 @@ func run(in *kit.Input, out *kit.Output) {
 		return
 	}
 	x, sums := in.Units, sumsOf(in)
-	r := &unitRun{in: in, out: out, kinds: kindsOf(in), costs: sums.costs, rows: countRows(x)}
+	r := &unitRun{in: in, out: out, kinds: kindsOf(in), costs: sums.costs}
+	r.rows = lists.Sum(x.Units, func(u workunit.Unit) int { return int(u.Pieces) })
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.metrics()
 	r.groupTable()
