@@ -350,27 +350,14 @@ func (c *Contexts) Nearest(has func(name int32) bool) *Nearest {
 
 // Of returns the name of the nearest range that encloses the call and has the property, or trace.None.
 func (x *Nearest) Of(call int32) int32 {
-	if call == trace.None {
-		return trace.None
-	}
 	c := x.contexts
-	n := c.from.At(int(call))
-	if n == trace.None {
-		return trace.None
-	}
-	if n = x.near[n]; n == trace.None {
-		return trace.None
-	}
-	if c.tangled {
-		start, end := c.api.Start(int(call)), c.api.End(int(call))
-		for !c.holds(n, start, end) {
-			if n = c.out[n]; n == trace.None {
-				return trace.None
-			}
-			if n = x.near[n]; n == trace.None {
-				return trace.None
-			}
+	for n := c.Of(call); n != trace.None; n = c.out[n] {
+		if n = x.near[n]; n == trace.None {
+			break
+		}
+		if !c.tangled || c.holds(n, c.api.Start(int(call)), c.api.End(int(call))) {
+			return c.name[n]
 		}
 	}
-	return c.name[n]
+	return trace.None
 }
