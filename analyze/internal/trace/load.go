@@ -140,15 +140,15 @@ func (l *loader) run() error {
 	if l.payloads, err = l.loadPayloadFields(); err != nil {
 		return err
 	}
-	var list []*reading
+	var tables []*eventTable
 	for role, e := range newEvents(l) {
 		if info, ok := l.tables[role]; ok {
-			e.Role, e.Name = role, info.Name
-			list = append(list, &reading{eventTable: e, info: info, found: info.Known(e.names(info))})
+			e.Role, e.Name, e.info, e.found = role, info.Name, info, info.Known(e.names(info))
+			tables = append(tables, e)
 		}
 	}
-	lists.Sort(list, func(a, b *reading) int { return strings.Compare(string(a.Role), string(b.Role)) })
-	if err := l.read(list); err != nil {
+	lists.Sort(tables, func(a, b *eventTable) int { return strings.Compare(string(a.Role), string(b.Role)) })
+	if err := l.read(tables); err != nil {
 		return err
 	}
 	short := &shortTables{common: l.common}
@@ -158,8 +158,7 @@ func (l *loader) run() error {
 			return err
 		}
 	}
-	l.settle(list)
-	tables := lists.Map(list, func(r *reading) *eventTable { return r.eventTable })
+	l.settle(tables)
 	dropStray(tables)
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
@@ -172,26 +171,19 @@ func (l *loader) run() error {
 	return errors.Join(d.loadMeta(), short.loadCounters(), d.loadNames(), d.loadGPUs(), d.separateDevices(), d.loadRanks(short))
 }
 
-// reading is an event table that is about to be read.
-type reading struct {
-	*eventTable
-	info  source.Table
-	found []string // columns, empty if the table lacks one
-}
-
 // read reads the event tables: those that can be read by pages together, in the order of the file, the others through
 // SQLite.
-func (l *loader) read(list []*reading) error {
+func (l *loader) read(list []*eventTable) error {
 	var g errgroup.Group
 	g.SetLimit(4)
-	var plain []*reading
+	var plain []*eventTable
 	src, ok := l.src.(*source.Paged)
-	for _, r := range list {
-		if ok && r.info.Plain != nil {
-			plain = append(plain, r)
+	for _, e := range list {
+		if ok && e.info.Plain != nil {
+			plain = append(plain, e)
 			continue
 		}
-		g.Go(func() error { return l.readSQL(r) })
+		g.Go(func() error { return l.readSQL(e) })
 	}
 	if len(plain) > 0 {
 		g.Go(func() error { return l.readPages(src, plain) })
@@ -202,41 +194,41 @@ func (l *loader) read(list []*reading) error {
 // readRows is how many rows SQLite reads into one piece.
 const readRows = 256
 
-func (l *loader) readSQL(r *reading) error {
-	sink := r.sink()
-	piece := func(int) (leaf, slot int) { return r.grow(readRows) }
+func (l *loader) readSQL(e *eventTable) error {
+	sink := e.sink()
+	piece := func(int) (leaf, slot int) { return e.grow(readRows) }
 	held, known := l.src.(*kineto.Source)
 	if known {
-		leaves := (held.Rows(r.info.Name) + readRows - 1) / readRows
-		r.reserve(leaves, leaves*readRows)
+		leaves := (held.Rows(e.info.Name) + readRows - 1) / readRows
+		e.reserve(leaves, leaves*readRows)
 		piece = func(n int) (leaf, slot int) { return n / readRows, n }
 	}
 	n := 0
-	err := l.scan(r.info, r.found, func(row []cell) error {
+	err := l.scan(e.info, e.found, func(row []cell) error {
 		if n%readRows == 0 {
 			sink.Leaf(piece(n))
 		}
 		n++
 		return sink.Row(row)
 	})
-	if known && r.Role != RoleNVTX { // the names of some ranges are read again
-		held.Release(r.info.Name)
+	if known && e.Role != RoleNVTX { // the names of some ranges are read again
+		held.Release(e.info.Name)
 	}
 	return err
 }
 
-func (l *loader) readPages(src *source.Paged, list []*reading) error {
-	parts := lists.Map(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.found} })
+func (l *loader) readPages(src *source.Paged, list []*eventTable) error {
+	parts := lists.Map(list, func(e *eventTable) *pages.Part { return &pages.Part{Table: e.info.Plain, Columns: e.found} })
 	scan, err := src.Pages.Prepare(parts)
 	if err != nil {
 		return err
 	}
 	workers := max(1, min(runtime.GOMAXPROCS(0), maxWorkers, int(scan.Bytes()>>20)))
 	sinks := make([][]pages.Sink, len(list))
-	for i, r := range list {
-		r.reserve(parts[i].Leaves(), parts[i].Slots())
+	for i, e := range list {
+		e.reserve(parts[i].Leaves(), parts[i].Slots())
 		for range workers {
-			sinks[i] = append(sinks[i], r.sink())
+			sinks[i] = append(sinks[i], e.sink())
 		}
 	}
 	l.opt.Report("read", 0)
@@ -252,14 +244,14 @@ func (l *loader) readPages(src *source.Paged, list []*reading) error {
 const maxWorkers = 8
 
 // settle makes the final columns, the tables side by side, the longest first.
-func (l *loader) settle(list []*reading) {
+func (l *loader) settle(list []*eventTable) {
 	order := slices.Clone(list)
-	lists.Sort(order, func(a, b *reading) int { return cmp.Compare(len(b.off), len(a.off)) })
+	lists.Sort(order, func(a, b *eventTable) int { return cmp.Compare(len(b.off), len(a.off)) })
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, r := range order {
+	for _, e := range order {
 		g.Go(func() error {
-			r.settle()
+			e.settle()
 			return nil
 		})
 	}

@@ -61,6 +61,9 @@ type eventTable struct {
 	beside   bool    // its rows do not tell when the capture was or which threads it is about
 	timeless bool    // its rows have no times
 
+	info  source.Table
+	found []string // the columns to read, empty if the table lacks one
+
 	// names are the columns to read, in the order of the cells of a row; one that the table lacks reads as NULL.
 	names   func(info source.Table) []string
 	row     func(s *sink, row []cell)
