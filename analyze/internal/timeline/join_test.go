@@ -387,8 +387,8 @@ func TestAttribute(t *testing.T) {
 	}
 	calls, contexts := timeline.Join(x), timeline.NewContexts(x)
 	n := timeline.Attribute(x, calls, contexts, span)
-	if n.Total != 755*us || n.Attributed != 705*us || n.TotalCount != 13 || n.AttributedCount != 12 || n.Pairs != 15 {
-		t.Errorf("total %d of %d, attributed %d of %d, %d pairs", n.Total, n.TotalCount, n.Attributed, n.AttributedCount, n.Pairs)
+	if n.Total != 755*us || n.Attributed != 705*us || n.TotalCount != 13 || n.AttributedCount != 12 || pairsOf(n) != 15 {
+		t.Errorf("total %d of %d, attributed %d of %d, %d pairs", n.Total, n.TotalCount, n.Attributed, n.AttributedCount, pairsOf(n))
 	}
 	want := map[string][4]int64{"step": {705 * us, 465 * us, 12, 9}, "attention": {200 * us, 200 * us, 2, 2}, "mlp": {40 * us, 40 * us, 1, 1}}
 	got := map[string][4]int64{}

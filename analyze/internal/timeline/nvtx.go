@@ -17,7 +17,6 @@ type NVTX struct {
 
 	Total, Attributed           int64 // kernel time in the window, and the part that some range encloses
 	TotalCount, AttributedCount int64
-	Pairs                       int64 // (kernel, enclosing range) pairs
 }
 
 // RangeTime is the GPU time of the ranges of one name in one process.
@@ -76,7 +75,6 @@ func Attribute(t *trace.Trace, calls *Calls, contexts *Contexts, window interval
 	for i := range x.Ranges {
 		x.Attributed += x.Ranges[i].Self
 		x.AttributedCount += x.Ranges[i].SelfCount
-		x.Pairs += x.Ranges[i].Pairs
 	}
 	return x
 }

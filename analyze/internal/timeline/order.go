@@ -29,7 +29,6 @@ type Work struct {
 	Row        int32 // row in the table of its kind
 	Call       int32 // the API call that launched it, or trace.None
 	Kind       Kind
-	Class      Class
 }
 
 // compare orders the work of a device: by start, then the lowest correlation id, then kind, then row.
@@ -91,7 +90,7 @@ func (s *sources) at(r ref) Work {
 	k, i := r.sort(), r.row()
 	w := s.work[k]
 	return Work{Start: w.Start(i), End: w.End(i), Corr: w.Corr(i), Row: int32(i), Call: s.calls[k][i],
-		Kind: sortKind[k], Class: sortClass[k]}
+		Kind: sortKind[k]}
 }
 
 // devices numbers the devices by id, and tells the number of a row's.

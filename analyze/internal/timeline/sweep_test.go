@@ -47,11 +47,11 @@ func TestSweepAgainstLooking(t *testing.T) {
 			var kernels [end]bool
 			for k := range d.Len() {
 				w := d.Work(k)
-				if k > 0 && w.Start < d.Start(k-1) || w.Start != d.Start(k) || w.End != d.End(k) || w.Kind != d.Kind(k) || w.Class != d.Class(k) || int(w.Row) != d.Row(k) || w.Call != d.Call(k) {
+				if k > 0 && w.Start < d.Start(k-1) || w.Start != d.Start(k) || w.End != d.End(k) || w.Kind != d.Kind(k) || int(w.Row) != d.Row(k) || w.Call != d.Call(k) {
 					t.Fatalf("seed %d: work %d is %+v", seed, k, w)
 				}
 				for at := max(w.Start, window.Start); at < min(w.End, window.End); at++ {
-					runs[w.Class][at] = true
+					runs[d.Class(k)][at] = true
 					kernels[at] = kernels[at] || w.Kind == timeline.KernelWork
 					all[at] = true
 				}
