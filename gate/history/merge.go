@@ -171,21 +171,19 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 		return err
 	}
 	for _, r := range runs {
-		x, pins, err := whole(ctx, s, &r)
+		list, err := s.entries(ctx, Filter{}, [2]string{"r.run_key = ?", r.Key})
 		if err != nil {
 			return err
 		}
-		lists.Sort(x.points, func(a, b point) int {
+		lists.Sort(list, func(a, b entry) int {
 			return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.labels, b.labels),
-				strings.Compare(a.kind, b.kind))
+				strings.Compare(a.kind, b.kind), strings.Compare(a.ref.String, b.ref.String))
 		})
-		for _, p := range x.points {
-			out := Point{Origin: r.Origin, Metric: p.metric, Labels: labelsOf(p.labels), Kind: p.kind, Unit: p.unit,
-				Value: p.value}
-			for k := range pins {
-				if pins[k].metricKey == p.metricKey && (out.PinnedCommit == nil || pins[k].commit < *out.PinnedCommit) {
-					out.PinnedCommit, out.Pinned = &pins[k].commit, &pins[k].value
-				}
+		for _, e := range slices.CompactFunc(list, func(a, b entry) bool { return a.metricKey == b.metricKey }) {
+			out := Point{Origin: r.Origin, Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit,
+				Value: e.value}
+			if e.ref.Valid {
+				out.PinnedCommit, out.Pinned = &e.ref.String, &e.at.Float64
 			}
 			if err := fn(&out); err != nil {
 				return err

@@ -67,17 +67,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	if f.Branch == "" {
 		more = append(more, [2]string{"r.branch <> ?", BisectBranch})
 	}
-	where, args := f.where(more...)
-	type entry struct {
-		run Run
-		point
-		ref sql.NullString  // the reference commit that was captured beside the run
-		at  sql.NullFloat64 // its number
-	}
-	fields := func(e *entry) []any { return append(append(e.run.fields(), e.fields()...), &e.ref, &e.at) }
-	list, err := all(ctx, s, fields, "SELECT "+runColumns+", "+pointColumns+", b.commit_id, b.value FROM points p "+
-		"JOIN runs r ON r.id = p.run JOIN metrics m ON m.id = p.metric "+
-		"LEFT JOIN pinned b ON b.metric = p.metric AND b.run = p.run"+where, args...)
+	list, err := s.entries(ctx, f, more...)
 	if err != nil {
 		return nil, err
 	}
@@ -97,15 +87,7 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		e := of[0]
 		x := Series{Better: e.better, Number: Number{Repository: e.run.Repository, Branch: e.run.Branch,
 			Workload: e.run.Workload, Metric: e.metric, Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit}}
-		fill(&x, lists.Map(lists.Groups(of, func(e entry) int64 { return e.run.id }), func(same []entry) reading {
-			r := reading{same[0].run, same[0].value, map[string]float64{}}
-			for _, e := range same {
-				if e.ref.Valid {
-					r.pinned[e.ref.String] = e.at.Float64
-				}
-			}
-			return r
-		}))
+		fill(&x, of)
 		for i := range x.Nights {
 			n := &x.Nights[i]
 			n.about, n.software = epochs[n.Epoch], software[n.Epoch]
@@ -120,15 +102,26 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	return out, nil
 }
 
+// entry is a number of a run, with one of a reference commit that was captured beside it.
+type entry struct {
+	run Run
+	point
+	ref sql.NullString  // the reference commit; null: none was
+	at  sql.NullFloat64 // its number
+}
+
+// entries are the numbers of the runs that a filter selects, in any order, under more conditions: see [Filter.where].
+func (s *Store) entries(ctx context.Context, f Filter, more ...[2]string) ([]entry, error) {
+	where, args := f.where(more...)
+	fields := func(e *entry) []any { return append(append(e.run.fields(), e.fields()...), &e.ref, &e.at) }
+	return all(ctx, s, fields, "SELECT "+runColumns+", "+pointColumns+", b.commit_id, b.value FROM points p "+
+		"JOIN runs r ON r.id = p.run JOIN metrics m ON m.id = p.metric "+
+		"LEFT JOIN pinned b ON b.metric = p.metric AND b.run = p.run"+where, args...)
+}
+
 // MetricsOf are the ids of all numbers that a store holds, sorted.
 func MetricsOf(ctx context.Context, s *Store) ([]string, error) {
 	return all(ctx, s, one[string], "SELECT DISTINCT metric FROM metrics ORDER BY metric")
-}
-
-type reading struct {
-	run    Run
-	value  float64
-	pinned map[string]float64 // of reference commits
 }
 
 // Ratios are used if at least sharePinned of the newest nights were captured beside one reference commit.
@@ -137,24 +130,25 @@ const (
 	newestToCheck = 30
 )
 
-// fill groups the readings into nights, and decides whether to use ratios.
-func fill(s *Series, all []reading) {
-	lists.Sort(all, func(a, b reading) int {
+// fill groups the numbers into nights, and decides whether to use ratios.
+func fill(s *Series, all []entry) {
+	lists.Sort(all, func(a, b entry) int {
 		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit),
 			strings.Compare(a.run.Epoch, b.run.Epoch), strings.Compare(a.run.Key, b.run.Key))
 	})
-	nights := groups(all, func(a, b *reading) bool {
+	nights := groups(all, func(a, b *entry) bool {
 		return a.run.Time.Equal(b.run.Time) && a.run.Commit == b.run.Commit && a.run.Epoch == b.run.Epoch
 	})
 	ref := reference(nights)
 	for _, night := range nights {
 		n := Night{Commit: night[0].run.Commit, Time: night[0].run.Time, Epoch: night[0].run.Epoch}
 		var values, ratios []float64
-		for _, r := range night {
-			values = append(values, r.value)
-			n.Runs = append(n.Runs, r.run)
-			if v, ok := r.pinned[ref]; ok && v > 0 {
-				ratios = append(ratios, r.value/v)
+		for i, e := range night {
+			if i == 0 || e.run.id != night[i-1].run.id {
+				values, n.Runs = append(values, e.value), append(n.Runs, e.run)
+			}
+			if e.ref.Valid && e.ref.String == ref && e.at.Float64 > 0 {
+				ratios = append(ratios, e.value/e.at.Float64)
 			}
 		}
 		n.Value = order.Median(values)
@@ -184,12 +178,14 @@ func groups[T any](list []T, alike func(a, b *T) bool) [][]T {
 }
 
 // reference returns the reference commit of most of the newest nights; empty if those are fewer than sharePinned.
-func reference(nights [][]reading) string {
+func reference(nights [][]entry) string {
 	newest := nights[max(0, len(nights)-newestToCheck):]
 	count := map[string]int{}
 	for _, n := range newest {
-		for commit := range n[0].pinned {
-			count[commit]++
+		for _, e := range n {
+			if e.ref.Valid && e.run.id == n[0].run.id {
+				count[e.ref.String]++
+			}
 		}
 	}
 	best := ""

@@ -203,8 +203,7 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 			Spans: doc.Spans(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", ", doc.Name(r.Name))})
 		t := doc.Table{ID: "points", Columns: doc.Cols("Metric", "Of", ">Value", ">Reference")}
 		for _, p := range points {
-			if p.Capture != r.Capture || p.Commit != r.Commit || p.Workload != r.Workload || p.Epoch != r.Epoch ||
-				p.Branch != r.Branch {
+			if p.Origin != r.Origin {
 				continue
 			}
 			of, beside := cmp.Or(p.Kind, strings.ReplaceAll(p.Labels.String(), ",", ", ")), "" // phase=decode, batch=32
