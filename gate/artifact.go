@@ -52,13 +52,13 @@ func (c *client) headArtifact(ctx context.Context, pull *Pull, name string) (int
 		return 0, nil, fmt.Errorf("%w: there is no pull request whose head could have been measured", ErrNotFound)
 	}
 	list, _, err := c.api.Actions.ListRepositoryWorkflowRuns(ctx, c.owner, c.repo, &github.ListWorkflowRunsOptions{
-		HeadSHA: pull.HeadSHA, Event: "pull_request", ListOptions: github.ListOptions{PerPage: perPage}})
+		HeadSHA: pull.Head.SHA, Event: "pull_request", ListOptions: github.ListOptions{PerPage: perPage}})
 	if err != nil {
-		return 0, nil, c.trouble("list the runs of "+ShortRef(pull.HeadSHA), needArtifacts, err)
+		return 0, nil, c.trouble("list the runs of "+ShortRef(pull.Head.SHA), needArtifacts, err)
 	}
 	for _, run := range list.WorkflowRuns { // the newest first
-		if run.GetHeadSHA() != pull.HeadSHA || run.GetID() == c.run.ID ||
-			run.GetHeadRepository().GetID() != pull.HeadRepo.ID {
+		if run.GetHeadSHA() != pull.Head.SHA || run.GetID() == c.run.ID ||
+			run.GetHeadRepository().GetID() != pull.Head.Repo.ID {
 			continue
 		}
 		files, err := c.runArtifact(ctx, run.GetID(), name)
@@ -66,7 +66,7 @@ func (c *client) headArtifact(ctx context.Context, pull *Pull, name string) (int
 			return run.GetID(), files, err
 		}
 	}
-	return 0, nil, fmt.Errorf("%w: %s has not been measured yet", ErrNotFound, ShortRef(pull.HeadSHA))
+	return 0, nil, fmt.Errorf("%w: %s has not been measured yet", ErrNotFound, ShortRef(pull.Head.SHA))
 }
 
 // download fetches an artifact. GitHub answers with a signed address of a storage host. That host must not see the

@@ -311,7 +311,7 @@ func (s *search) next(ctx context.Context) (atMergeBase []*github.Artifact, err 
 		case a.GetName() != s.q.Artifact || !ofRepository(run):
 		case run.GetHeadBranch() != s.q.Branch:
 			b := oneLine(run.GetHeadBranch(), 80)
-			own := s.c.run.Pull != nil && run.GetHeadBranch() == s.c.run.Pull.HeadRef
+			own := s.c.run.Pull != nil && run.GetHeadBranch() == s.c.run.Pull.Head.Ref
 			if !own && len(s.elsewhere) < maxNames && !slices.Contains(s.elsewhere, b) {
 				s.elsewhere = append(s.elsewhere, b)
 			}

@@ -20,12 +20,12 @@ const maxPayload = 32 << 20
 // payload whose shape differs anywhere (the repository of a push has other types than that of a pull request), which
 // would stop a gate for a field that it does not need.
 type payload struct {
-	Action      string       `json:"action"`
-	Number      int          `json:"number"`
-	Ref         string       `json:"ref"`
-	Before      string       `json:"before"`
-	After       string       `json:"after"`
-	PullRequest *pullPayload `json:"pull_request"`
+	Action      string `json:"action"`
+	Number      int    `json:"number"`
+	Ref         string `json:"ref"`
+	Before      string `json:"before"`
+	After       string `json:"after"`
+	PullRequest *Pull  `json:"pull_request"`
 	Repository  struct {
 		Repo
 		DefaultBranch string `json:"default_branch"`
@@ -41,19 +41,6 @@ type payload struct {
 		BaseRef string `json:"base_ref"`
 	} `json:"merge_group"`
 	WorkflowRun *Trigger `json:"workflow_run"`
-}
-
-type pullPayload struct {
-	Number         int           `json:"number"`
-	MergeCommitSHA string        `json:"merge_commit_sha"`
-	Head           branchPayload `json:"head"`
-	Base           branchPayload `json:"base"`
-}
-
-type branchPayload struct {
-	SHA  string `json:"sha"`
-	Ref  string `json:"ref"`
-	Repo Repo   `json:"repo"`
 }
 
 // readEvent fills in what the payload of the event says. Missing fields stay empty; the others must be what GitHub
@@ -77,12 +64,10 @@ func (r *Run) readEvent(from io.Reader) error {
 		return errors.Join(validCommits("workflow_run.head_sha", t.HeadSHA),
 			validRepo("workflow_run.head_repository", t.HeadRepo.Name))
 	}
-	if p.PullRequest != nil {
-		if r.Pull, err = p.PullRequest.pull(p.Number, p.Repository.Repo); err != nil {
-			return err
-		}
+	if r.Pull = p.PullRequest; r.Pull != nil {
+		err := r.Pull.complete(p.Number, p.Repository.Repo)
 		r.Number = r.Pull.Number
-		return nil
+		return err
 	}
 	if i := p.Issue; i != nil && i.PullRequest != nil {
 		if r.Number = i.Number; i.Number < 1 {
@@ -110,16 +95,14 @@ func (r *Run) readEvent(from io.Reader) error {
 // queueRef is the branch of a merge queue; the number is that of the last pull request in the group.
 var queueRef = pattern.New(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]+$`)
 
-// pull is the pull request of a payload. number and repo come from the event and stand in for fields that it lacks.
-func (p *pullPayload) pull(number int, repo Repo) (*Pull, error) {
-	out := &Pull{Number: cmp.Or(p.Number, number), HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo,
-		BaseSHA: p.Base.SHA, BaseRef: p.Base.Ref, MergeSHA: p.MergeCommitSHA,
-		Fork: !p.Head.Repo.is(cmp.Or(p.Base.Repo, repo))}
-	if out.Number < 1 {
-		return nil, errors.New("pull_request has no number")
+// complete fills in what a payload leaves out, by the number and the repository of the event, and checks the rest.
+func (p *Pull) complete(number int, repo Repo) error {
+	p.Number, p.Fork = cmp.Or(p.Number, number), !p.Head.Repo.is(cmp.Or(p.Base.Repo, repo))
+	if p.Number < 1 {
+		return errors.New("pull_request has no number")
 	}
-	return out, errors.Join(validCommits("pull_request", out.HeadSHA, out.BaseSHA, out.MergeSHA),
-		validRepo("pull_request.head.repo", out.HeadRepo.Name))
+	return errors.Join(validCommits("pull_request", p.Head.SHA, p.Base.SHA, p.MergeSHA),
+		validRepo("pull_request.head.repo", p.Head.Repo.Name))
 }
 
 // is compares two repositories by id if both have one, else by name. Unknown repositories are never the same.

@@ -31,12 +31,14 @@ func (c *client) pull(ctx context.Context, number int) (*Pull, error) {
 
 // livePull checks a pull request from the API as a payload is checked.
 func livePull(p *github.PullRequest) (*Pull, error) {
-	branch := func(b *github.PullRequestBranch) branchPayload {
-		return branchPayload{b.GetSHA(), b.GetRef(), Repo{b.GetRepo().GetID(), b.GetRepo().GetFullName()}}
+	branch := func(b *github.PullRequestBranch) Branch {
+		return Branch{b.GetSHA(), b.GetRef(), Repo{b.GetRepo().GetID(), b.GetRepo().GetFullName()}}
 	}
-	in := pullPayload{Number: p.GetNumber(), MergeCommitSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()),
-		Base: branch(p.GetBase())}
-	return in.pull(p.GetNumber(), Repo{})
+	pull := &Pull{Number: p.GetNumber(), MergeSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()), Base: branch(p.GetBase())}
+	if err := pull.complete(0, Repo{}); err != nil {
+		return nil, err
+	}
+	return pull, nil
 }
 
 // findPulls finds the open pull requests that a run was for, by head repository, branch and commit: the payload of
@@ -58,12 +60,12 @@ func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull,
 		}
 		for _, p := range list {
 			pull, err := livePull(p)
-			if err != nil || pull.HeadRef != t.HeadRef || !pull.HeadRepo.is(t.HeadRepo) {
+			if err != nil || pull.Head.Ref != t.HeadRef || !pull.Head.Repo.is(t.HeadRepo) {
 				continue
 			}
 			switch {
 			case number != 0 && number != pull.Number:
-			case pull.HeadSHA == t.HeadSHA:
+			case pull.Head.SHA == t.HeadSHA:
 				match = append(match, pull)
 			default:
 				moved = pull.Number

@@ -49,7 +49,8 @@ func TestFindPull(t *testing.T) {
 				s.say("error: %v", err)
 			}
 			for _, p := range pulls {
-				s.say("%+v", *p)
+				s.say("{Number:%d HeadSHA:%s HeadRef:%s HeadRepo:%+v BaseSHA:%s BaseRef:%s MergeSHA:%s Fork:%t}",
+					p.Number, p.Head.SHA, p.Head.Ref, p.Head.Repo, p.Base.SHA, p.Base.Ref, p.MergeSHA, p.Fork)
 			}
 			s.golden()
 		})
@@ -60,7 +61,7 @@ func TestFindPull(t *testing.T) {
 func TestPull(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a"), HeadRef: "x", HeadRepo: "mallory/llm", HeadRepoID: 666, BaseSHA: sha("b"), MergeSHA: sha("c")}, {Number: 8, HeadSHA: "not a commit"}}})
 	p, err := s.client.pull(context.Background(), 7)
-	if want := (Pull{7, sha("a"), "x", Repo{666, "mallory/llm"}, sha("b"), "main", sha("c"), true}); err != nil || *p != want {
+	if want := (Pull{7, Branch{sha("a"), "x", Repo{666, "mallory/llm"}}, Branch{sha("b"), "main", Repo{1, "octo/llm"}}, sha("c"), true}); err != nil || *p != want {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, number := range []int{8, 9} {

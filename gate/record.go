@@ -159,15 +159,15 @@ func (c *client) writeRecord(ctx context.Context, r *record) error {
 
 // seen is the newest record of a pull request and key that existed at a time; nil if there is none.
 func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time) (*record, error) {
-	heads := []string{pull.HeadSHA}
+	heads := []string{pull.Head.SHA}
 	runs, _, err := c.api.Actions.ListRepositoryWorkflowRuns(ctx, c.owner, c.repo, &github.ListWorkflowRunsOptions{
-		Branch: pull.HeadRef, Event: "pull_request", ListOptions: github.ListOptions{PerPage: perPage}})
+		Branch: pull.Head.Ref, Event: "pull_request", ListOptions: github.ListOptions{PerPage: perPage}})
 	if err != nil {
 		c.tries.notice(c.trouble("list the heads that were judged before", needArtifacts, err).Error())
 	} else {
 		for _, run := range runs.WorkflowRuns {
 			sha := run.GetHeadSHA()
-			if id := run.GetHeadRepository().GetID(); id != 0 && id == pull.HeadRepo.ID &&
+			if id := run.GetHeadRepository().GetID(); id != 0 && id == pull.Head.Repo.ID &&
 				IsCommit(sha) && !slices.Contains(heads, sha) && len(heads) < maxHeads {
 				heads = append(heads, sha)
 			}

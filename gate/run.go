@@ -49,14 +49,18 @@ type Run struct {
 
 // Pull is a pull request at one moment.
 type Pull struct {
-	Number   int
-	HeadSHA  string
-	HeadRef  string // branch name: free text of its author
-	HeadRepo Repo   // empty when the fork was deleted
-	BaseSHA  string // tip of the base branch at that moment, not the merge base
-	BaseRef  string
-	MergeSHA string // test merge commit; empty while GitHub has not made one
-	Fork     bool   // the head is another repository, or one that was deleted
+	Number   int    `json:"number"`
+	Head     Branch `json:"head"`
+	Base     Branch `json:"base"`             // as it was at that moment, not the merge base
+	MergeSHA string `json:"merge_commit_sha"` // test merge commit; empty while GitHub has not made one
+	Fork     bool   `json:"-"`                // the head is another repository, or one that was deleted
+}
+
+// Branch is one side of a pull request.
+type Branch struct {
+	SHA  string `json:"sha"`  // of its newest commit
+	Ref  string `json:"ref"`  // its name; of a head free text of its author
+	Repo Repo   `json:"repo"` // empty when the fork was deleted
 }
 
 // Repo is a repository; the zero value is an unknown one.
@@ -197,7 +201,7 @@ func (r *Run) stamp() stamp {
 func (r *Run) HeadSHA() string {
 	switch {
 	case r.Pull != nil:
-		return r.Pull.HeadSHA
+		return r.Pull.Head.SHA
 	case r.Trigger != nil:
 		return r.Trigger.HeadSHA
 	case r.Number != 0:

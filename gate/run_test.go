@@ -40,21 +40,25 @@ func TestReadRun(t *testing.T) {
 			payload: `{"action":"labeled","number":7,"pull_request":{"number":7,"merge_commit_sha":"` + c + `","head":{"sha":"` + a + `","ref":"x","repo":{"id":1,"full_name":"octo/llm"}},
 				"base":{"sha":"` + b + `","ref":"main","repo":{"id":1,"full_name":"octo/llm"}}},"repository":{"id":1,"full_name":"octo/llm"}}`,
 			want: func(r *Run) {
-				r.Action, r.Number, r.Pull = "labeled", 7, &Pull{7, a, "x", Repo{1, "octo/llm"}, b, "main", c, false}
+				r.Action, r.Number, r.Pull = "labeled", 7, &Pull{7, Branch{a, "x", Repo{1, "octo/llm"}}, Branch{b, "main", Repo{1, "octo/llm"}}, c, false}
 			},
 			head: a, stamp: stamp{a, 500, 2},
 		},
 		"of_a_fork": {
 			event:   "pull_request",
 			payload: `{"pull_request":{"number":7,"head":{"sha":"` + a + `","ref":"main","repo":{"id":2,"full_name":"mallory/llm"}},"base":{"sha":"` + b + `","ref":"main","repo":{"id":1,"full_name":"octo/llm"}}}}`,
-			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", Repo{2, "mallory/llm"}, b, "main", "", true} },
-			head:    a, stamp: stamp{a, 500, 2},
+			want: func(r *Run) {
+				r.Number, r.Pull = 7, &Pull{7, Branch{a, "main", Repo{2, "mallory/llm"}}, Branch{b, "main", Repo{1, "octo/llm"}}, "", true}
+			},
+			head: a, stamp: stamp{a, 500, 2},
 		},
 		"of_a_deleted_fork": {
 			event:   "pull_request_target",
 			payload: `{"number":7,"pull_request":{"head":{"sha":"` + a + `","ref":"main","repo":null},"base":{"sha":"` + b + `","ref":"main"}},"repository":{"id":1,"full_name":"octo/llm"}}`,
-			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", Repo{}, b, "main", "", true} },
-			head:    a, stamp: stamp{a, 500, 2},
+			want: func(r *Run) {
+				r.Number, r.Pull = 7, &Pull{7, Branch{a, "main", Repo{}}, Branch{b, "main", Repo{}}, "", true}
+			},
+			head: a, stamp: stamp{a, 500, 2},
 		},
 		"workflow_run": {
 			event:   "workflow_run",
@@ -197,7 +201,7 @@ func FuzzEvent(f *testing.F) {
 		if h := r.HeadSHA(); h != "" && !IsCommit(h) {
 			t.Errorf("head %q", h)
 		}
-		if r.Number < 0 || r.Pull != nil && (r.Pull.Number != r.Number || r.Pull.HeadRepo.Name != "" && !isRepository(r.Pull.HeadRepo.Name)) {
+		if r.Number < 0 || r.Pull != nil && (r.Pull.Number != r.Number || r.Pull.Head.Repo.Name != "" && !isRepository(r.Pull.Head.Repo.Name)) {
 			t.Errorf("%+v", r)
 		}
 		if m := (marker{key: "k", stamp: r.stamp()}).String(); strings.ContainsAny(m, "\r\n") {

@@ -40,13 +40,13 @@ type stage struct {
 // pullRun is a run of pull request 7 of the repository itself.
 func pullRun() *Run {
 	return &Run{Repository: "octo/llm", Event: "pull_request", ID: 500, Attempt: 1, Number: 7, WorkflowFile: "gate.yml", SHA: sha("d"), ServerURL: "https://github.example",
-		Pull: &Pull{Number: 7, HeadSHA: sha("a"), HeadRef: "faster", HeadRepo: Repo{1, "octo/llm"}, BaseSHA: sha("b"), BaseRef: "main"}}
+		Pull: &Pull{Number: 7, Head: Branch{sha("a"), "faster", Repo{1, "octo/llm"}}, Base: Branch{SHA: sha("b"), Ref: "main"}}}
 }
 
 // forkRun is the same of a fork.
 func forkRun() *Run {
 	r := pullRun()
-	r.Pull.HeadRepo, r.Pull.Fork = Repo{666, "mallory/llm"}, true
+	r.Pull.Head.Repo, r.Pull.Fork = Repo{666, "mallory/llm"}, true
 	return r
 }
 

@@ -155,10 +155,10 @@ func (s *Session) Moved(ctx context.Context) string {
 		return ""
 	}
 	now, err := s.client.pull(ctx, s.Of.Number)
-	if err != nil || now.HeadSHA == s.Of.HeadSHA() {
+	if err != nil || now.Head.SHA == s.Of.HeadSHA() {
 		return ""
 	}
-	return now.HeadSHA
+	return now.Head.SHA
 }
 
 // NeverRan reports whether a branch has never run this workflow to its end, so that nobody can expect a baseline.

@@ -19,7 +19,7 @@ func (s *Subject) HeadSHA() string {
 	if sha := s.Run.HeadSHA(); sha != "" || s.Pull == nil {
 		return sha
 	}
-	return s.Pull.HeadSHA
+	return s.Pull.Head.SHA
 }
 
 // Base is the ref at which deciding files are read: the commit, or the branch, at the base of the change. If no change
@@ -31,7 +31,7 @@ func (s *Subject) Base() (ref string, change bool) {
 	aside := onBranch && r.DefaultBranch != "" && branch != r.DefaultBranch
 	switch {
 	case s.Pull != nil:
-		return s.Pull.BaseSHA, true
+		return s.Pull.Base.SHA, true
 	case s.Number != 0 || r.Trigger != nil:
 		return "", true
 	case r.Event == "merge_group":
@@ -52,7 +52,7 @@ func (s *Subject) Base() (ref string, change bool) {
 func (s *Subject) BaseBranch() string {
 	switch {
 	case s.Pull != nil:
-		return s.Pull.BaseRef
+		return s.Pull.Base.Ref
 	case s.Run.Push != nil:
 		return s.Run.Push.Ref
 	case s.Number != 0 || s.Run.Trigger != nil:
@@ -82,7 +82,7 @@ func (s *Subject) against() string {
 	if s.Pull == nil {
 		return ""
 	}
-	return fmt.Sprintf(" on #%d against %s at %s", s.Number, oneLine(s.Pull.BaseRef, 40), ShortRef(s.Pull.BaseSHA))
+	return fmt.Sprintf(" on #%d against %s at %s", s.Number, oneLine(s.Pull.Base.Ref, 40), ShortRef(s.Pull.Base.SHA))
 }
 
 // On switches to a pull request: one of those with the head that was measured.

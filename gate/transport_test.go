@@ -221,7 +221,7 @@ func TestRealTransport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := c.pull(context.Background(), 7); err != nil || p.HeadSHA != sha("a") {
+	if p, err := c.pull(context.Background(), 7); err != nil || p.Head.SHA != sha("a") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -28,7 +28,7 @@ func (r *Run) CheckTrusted() error {
 	var theirs []string
 	switch {
 	case r.Event == "pull_request_target" && r.Pull != nil:
-		theirs = []string{r.Pull.HeadSHA, r.Pull.MergeSHA}
+		theirs = []string{r.Pull.Head.SHA, r.Pull.MergeSHA}
 	case r.Event == "pull_request_target":
 		return errors.New("pull_request_target without a pull request in its payload: it is unknown whether the checkout " +
 			"is the base branch's")
@@ -43,7 +43,7 @@ func (r *Run) CheckTrusted() error {
 	// an unknown commit equals no other
 	theirs = slices.DeleteFunc(theirs, func(sha string) bool { return sha == "" })
 	if head, found := checkedOut(r.Workspace); found {
-		isBase := head != "" && (head == r.SHA || r.Pull != nil && head == r.Pull.BaseSHA)
+		isBase := head != "" && (head == r.SHA || r.Pull != nil && head == r.Pull.Base.SHA)
 		if r.Event == "pull_request_target" && !isBase || had(r.Workspace, theirs) {
 			return r.untrusted("the workspace")
 		}

@@ -55,7 +55,7 @@ func TestCheckTrusted(t *testing.T) {
 			if c.event == "workflow_run" {
 				r.Trigger = &Trigger{HeadSHA: head, HeadRepo: Repo{Name: "mallory/llm"}}
 			} else {
-				r.Pull = &Pull{HeadSHA: head, BaseSHA: base, MergeSHA: merge}
+				r.Pull = &Pull{Head: Branch{SHA: head}, Base: Branch{SHA: base}, MergeSHA: merge}
 			}
 			err := r.CheckTrusted()
 			if (err != nil) != c.refused {

@@ -143,7 +143,7 @@ func (u *upsert) happened(ctx context.Context, s stamp) bool {
 		return false
 	case http.StatusForbidden, http.StatusUnauthorized:
 		pull, err := u.c.pull(ctx, u.number)
-		return err != nil || pull.HeadSHA != u.want.Stamp.HeadSHA
+		return err != nil || pull.Head.SHA != u.want.Stamp.HeadSHA
 	}
 	return err != nil || run.GetRunAttempt() >= s.Attempt && (s.HeadSHA == "" || run.GetHeadSHA() == s.HeadSHA)
 }
