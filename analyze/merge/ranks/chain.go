@@ -425,7 +425,7 @@ func (x *chains) chain(p pair, u *due) Chain {
 	}
 	c.Of = int64(math.Round(of))
 	c.N, c.In = min(c.N, c.Of), m.kind(w.call)
-	lists.Sort(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
+	largestFirst(c.Causes)
 	for len(c.Hops) < back { // back to the first wait
 		c.At = x.m.Members[w.peer].Calls[w.other].Start
 		at := slices.IndexFunc(x.of(w), func(s share) bool { return s.member == p.first })

@@ -62,7 +62,7 @@ func Study(a *Aligned, sets []Set) *Result {
 	st := &study{Aligned: a, Result: r}
 	for i := range a.Members {
 		st.actOf = append(st.actOf, lists.Map(a.Members[i].Acts, st.act))
-		r.Next, st.excess = append(r.Next, map[int]int64{}), append(st.excess, map[int]float64{})
+		r.Next = append(r.Next, map[int]int64{})
 	}
 	st.layOut(sets)
 	st.waits = st.follow(sets)
@@ -82,8 +82,7 @@ type study struct {
 	*Aligned
 	*Result
 	acts    lists.Numbering[string]
-	actOf   [][]int           // by member and index into its Acts
-	excess  []map[int]float64 // by member and act
+	actOf   [][]int // by member and index into its Acts
 	waits   *chains
 	spreads []int64
 	first   int64     // start of the first collective, on the first clock
@@ -180,11 +179,10 @@ func (st *study) set(s *Set) {
 	}
 	st.Collectives += scaled(int64(studied), st.weightOf(s, 0, own[0].N))
 	for k := range own {
-		m, weight := s.Members[k], st.weightOf(s, k, own[k].N)
-		st.Ranks[m].Add(&own[k], weight)
 		for act, ns := range more[k] {
-			st.excess[m][act] += ns * weight
+			own[k].Causes = append(own[k].Causes, Cause{st.acts.Keys[act], ns})
 		}
+		st.Ranks[s.Members[k]].Add(&own[k], st.weightOf(s, k, own[k].N))
 	}
 }
 
@@ -219,7 +217,11 @@ func (r *Rank) Add(x *Rank, weight float64) {
 	for _, c := range x.Causes {
 		addCause(&r.Causes, c.Act, c.Time*weight)
 	}
-	lists.Sort(r.Causes, func(a, b Cause) int { return cmp.Compare(b.Time, a.Time) })
+	largestFirst(r.Causes)
+}
+
+func largestFirst(list []Cause) {
+	lists.Sort(list, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
 }
 
 func addCause(list *[]Cause, act string, ns float64) {
@@ -283,14 +285,6 @@ func (st *study) since(m int, call int32, add func(act int, ns int64)) (known bo
 }
 
 func (st *study) finish() {
-	for m, acts := range st.excess {
-		for act, ns := range acts {
-			st.Ranks[m].Causes = append(st.Ranks[m].Causes, Cause{st.acts.Keys[act], ns})
-		}
-		lists.Sort(st.Ranks[m].Causes, func(a, b Cause) int {
-			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act))
-		})
-	}
 	slices.Sort(st.spreads)
 	if n := len(st.spreads); n > 0 {
 		st.Compared = int64(n)
