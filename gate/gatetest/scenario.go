@@ -1,6 +1,6 @@
 // Package gatetest is a server that behaves like GitHub's API where it hurts: small pages, missing permissions, rate
 // limits, 422 for long comments, answers that get lost, other jobs that write between two requests, planted markers and
-// artifacts. Tests of package gate use it in-process; a small program can serve it to whole workflows.
+// artifacts. Tests of package gate use it in-process; others serve it to whole workflows.
 package gatetest
 
 import (

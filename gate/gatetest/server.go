@@ -15,8 +15,7 @@ import (
 	"sync"
 )
 
-// Server is the API of one repository, as an [http.Handler]. Under /_gatetest it answers tests of other processes:
-// GET transcript, GET comments (JSON), GET statuses (JSON), POST scenario (begins again with another one).
+// Server is the API of one repository, as an [http.Handler].
 type Server struct {
 	mu       sync.Mutex
 	state    Scenario
@@ -46,32 +45,22 @@ type CommitStatus struct {
 }
 
 // New makes a server with that state.
-func New(s Scenario) *Server {
-	srv := &Server{}
-	srv.begin(s)
-	return srv
-}
-
-func (s *Server) begin(sc Scenario) {
+func New(sc Scenario) *Server {
 	sc.fill()
-	s.state, s.seen, s.requests, s.statuses, s.nextID = sc, make([]int, len(sc.Steps)), nil, nil, 1000
-	comments := s.state.Comments
+	s := &Server{state: sc, seen: make([]int, len(sc.Steps)), nextID: 1000}
 	s.state.Comments = nil
-	for _, c := range comments {
+	for _, c := range sc.Comments {
 		s.addComment(c)
 	}
 	s.state.Checks = slices.Clone(sc.Checks)
 	s.routes = s.api()
+	return s
 }
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if rest, ok := strings.CutPrefix(r.URL.Path, "/_gatetest/"); ok {
-		s.control(w, r, rest)
-		return
-	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
 		return
@@ -144,26 +133,6 @@ func (s *Server) addComment(c Comment) Comment {
 	return c
 }
 
-func (s *Server) control(w http.ResponseWriter, r *http.Request, what string) {
-	switch r.Method + " " + what {
-	case "GET transcript":
-		io.WriteString(w, transcript(s.requests))
-	case "GET comments":
-		write(w, http.StatusOK, s.state.Comments)
-	case "GET statuses":
-		write(w, http.StatusOK, s.statuses)
-	case "POST scenario":
-		sc, err := ReadScenario(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.begin(sc)
-	default:
-		http.NotFound(w, r)
-	}
-}
-
 // Requests are the requests so far.
 func (s *Server) Requests() []Request { return copyOf(s, &s.requests) }
 
@@ -194,12 +163,8 @@ func (s *Server) Change(what func(*Scenario)) {
 // Transcript is what was asked, one request a line, with the text of comments below: to compare with a file. A token is
 // not in it, only where one was sent to the storage.
 func (s *Server) Transcript() string {
-	return transcript(s.Requests())
-}
-
-func transcript(requests []Request) string {
 	var b strings.Builder
-	for _, r := range requests {
+	for _, r := range s.Requests() {
 		b.WriteString(r.Method + " " + r.Target + " → " + strconv.Itoa(r.Status))
 		if strings.HasPrefix(r.Target, "/_storage/") && r.Token {
 			b.WriteString(" WITH A TOKEN")

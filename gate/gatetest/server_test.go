@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,27 +59,18 @@ func TestHurts(t *testing.T) {
 	}
 }
 
-// TestControl: tests of other processes read what was asked, and begin again.
-func TestControl(t *testing.T) {
+// TestHeld: a test reads what was asked, and what the server holds then.
+func TestHeld(t *testing.T) {
 	s := New(Scenario{})
 	ask(t, s, "POST", "/repos/octo/llm/issues/1/comments", "t", `{"body":"hello"}`)
 	ask(t, s, "POST", "/repos/octo/llm/statuses/abc", "t", `{"state":"success","context":"explain"}`)
-	for what, want := range map[string]string{
-		"transcript": "POST /repos/octo/llm/issues/1/comments → 201\n    hello\nPOST /repos/octo/llm/statuses/abc → 201\n    success explain\n",
-		"comments":   `[{"id":1000,"number":1,"author":{"login":"github-actions[bot]","type":"Bot"},"body":"hello"}]`,
-		"statuses":   `[{"sha":"abc","state":"success","context":"explain","description":"","target_url":""}]`,
-	} {
-		if _, got, _ := ask(t, s, "GET", "/_gatetest/"+what, "", ""); got != want {
-			t.Errorf("%s: %q, want %q", what, got, want)
-		}
+	if got, want := s.Transcript(), "POST /repos/octo/llm/issues/1/comments → 201\n    hello\nPOST /repos/octo/llm/statuses/abc → 201\n    success explain\n"; got != want {
+		t.Errorf("transcript %q, want %q", got, want)
 	}
-	if code, _, _ := ask(t, s, "POST", "/_gatetest/scenario", "", `{"nonsense":1}`); code != 400 {
-		t.Errorf("a bad scenario is answered with %d", code)
+	if got := s.Comments(); !slices.Equal(got, []Comment{{1000, 1, User{"github-actions[bot]", "Bot"}, "hello"}}) {
+		t.Errorf("comments %+v", got)
 	}
-	if code, _, _ := ask(t, s, "POST", "/_gatetest/scenario", "", `{"repository":"a/b"}`); code != 200 || len(s.Requests()) != 0 || len(s.Comments()) != 0 {
-		t.Errorf("a new scenario is answered with %d, and keeps %d requests", code, len(s.Requests()))
-	}
-	if code, _, _ := ask(t, s, "GET", "/_gatetest/other", "", ""); code != 404 {
-		t.Errorf("answered with %d", code)
+	if got := s.Statuses(); !slices.Equal(got, []CommitStatus{{"abc", "success", "explain", "", ""}}) {
+		t.Errorf("statuses %+v", got)
 	}
 }
