@@ -27,7 +27,7 @@ func TestReportAndPartialAsTwoPartials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file, b bytes.Buffer
+	var file bytes.Buffer
 	if err := report.Write(&file, res.Report); err != nil {
 		t.Fatal(err)
 	}
@@ -39,16 +39,13 @@ func TestReportAndPartialAsTwoPartials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := merge.NewWriter(&b)
-	if err := w.Capture(c); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
+	b, err := c.Partial()
+	if err != nil {
 		t.Fatal(err)
 	}
 	of0, of1 := partialOf(t, paths[0]), partialOf(t, paths[1])
 	want := mergeReport(t, merge.Options{}, of0, of1)
-	got := mergeReport(t, merge.Options{}, b.Bytes(), of1)
+	got := mergeReport(t, merge.Options{}, b, of1)
 	known := 0
 	for i := range want.Metrics {
 		w := &want.Metrics[i]
@@ -87,13 +84,13 @@ func TestReportAndPartialAsTwoPartials(t *testing.T) {
 		t.Errorf("%d tables compared", tables)
 	}
 	// The trace itself says all of that: its report beside it changes nothing.
-	both := mergeReport(t, merge.Options{}, b.Bytes(), of1, of0)
+	both := mergeReport(t, merge.Options{}, b, of1, of0)
 	var x, y bytes.Buffer
 	if report.Write(&x, both) != nil || report.Write(&y, want) != nil || !bytes.Equal(x.Bytes(), y.Bytes()) {
 		t.Error("a report beside its own partial changes the merged report")
 	}
 	// A report alone is merged too, and has no rank.
-	alone := mergeReport(t, merge.Options{}, b.Bytes())
+	alone := mergeReport(t, merge.Options{}, b)
 	if m := alone.Find("kernel.total_time", nil); m == nil || *m.Value != *res.Report.Find("kernel.total_time", nil).Value {
 		t.Errorf("%+v", m)
 	}

@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"flag"
@@ -95,19 +94,15 @@ func manyPartials(t *testing.T) (list []merge.Source, kernels float64) {
 		for _, tr := range c.Tracks {
 			tr.Rank, tr.World, tr.From = int64(n), int64(*partials), "flag"
 		}
-		var b bytes.Buffer
-		w := merge.NewWriter(&b)
-		if err := w.Capture(&c); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
+		b, err := c.Partial()
+		if err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, c.Name+".partial")
-		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		size += b.Len()
+		size += len(b)
 		list = append(list, merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 	}
 	t.Logf("%d bytes a partial", size/max(1, *partials))

@@ -26,15 +26,11 @@ func partialOf(t testing.TB, path string) []byte {
 	if err != nil {
 		t.Fatalf("%s: %v", filepath.Base(path), err)
 	}
-	var b bytes.Buffer
-	w := merge.NewWriter(&b)
-	if err := w.Capture(c); err != nil {
+	b, err := c.Partial()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return b
 }
 
 // jacobiReports are the captures of one run that are here.

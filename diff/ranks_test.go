@@ -34,16 +34,12 @@ func mergedRun(t *testing.T, f tracetest.Fleet, opt merge.Options) *report.Repor
 		if err != nil {
 			t.Fatal(err)
 		}
-		var b bytes.Buffer
-		w := merge.NewWriter(&b)
-		if err := w.Capture(c); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
+		b, err := c.Partial()
+		if err != nil {
 			t.Fatal(err)
 		}
 		sources = append(sources, merge.Source{Name: path,
-			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }})
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }})
 	}
 	opt.Rules = analyze.MergeRules()
 	r, err := merge.Report(t.Context(), sources, opt)

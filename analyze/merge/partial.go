@@ -12,6 +12,7 @@ package merge
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -151,35 +152,31 @@ type fileHead struct {
 	Heads  []Head `json:"heads,omitempty"` // of all captures
 }
 
-// Writer writes a partial.
-type Writer struct {
-	to    io.Writer
-	zip   io.WriteCloser
-	heads []Head
-	parts [][2][]byte // sample and body of captures not yet written
-	n     int
-	err   error
+// writer writes a partial.
+type writer struct {
+	zip io.WriteCloser
+	n   int
+	err error
 }
-
-// NewWriter begins a partial; closing it writes the file.
-func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
 // begin writes what precedes the captures. Samples of many captures are alike, but too far apart for gzip to use that,
 // so they are compressed with zstd.
-func (p *Writer) begin(heads []Head, samples bool) {
+func begin(to io.Writer, heads []Head, samples bool) *writer {
+	p := &writer{}
 	if samples {
-		p.zip, p.err = zstd.NewWriter(p.to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+		p.zip, p.err = zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression),
 			zstd.WithWindowSize(window))
 	} else {
-		p.zip, p.err = gzip.NewWriterLevel(p.to, gzip.BestCompression)
+		p.zip, p.err = gzip.NewWriterLevel(to, gzip.BestCompression)
 	}
 	p.line(fileHead{schemaID, heads})
+	return p
 }
 
 // window is the window size of zstd, in bytes.
 const window = 4 << 20
 
-func (p *Writer) line(v any) {
+func (p *writer) line(v any) {
 	if p.err != nil {
 		return
 	}
@@ -188,21 +185,21 @@ func (p *Writer) line(v any) {
 	p.err = e.Encode(v)
 }
 
-// Capture adds a capture. Captures must come in the order of their keys.
-func (p *Writer) Capture(c *Capture) error {
-	if n := len(p.heads); n > 0 && c.Key <= p.heads[n-1].Key {
-		return fmt.Errorf("capture %s comes after %s", c.Key, p.heads[n-1].Key)
-	}
+// Partial returns the partial that holds this capture alone.
+func (c *Capture) Partial() ([]byte, error) {
 	sample, err := c.sample().encode()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body, err := c.encode()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.heads, p.parts = append(p.heads, c.head()), append(p.parts, [2][]byte{sample, body})
-	return nil
+	var b bytes.Buffer
+	h := c.head()
+	p := begin(&b, []Head{h}, false)
+	err = cmp.Or(p.raw(h, sample, body), p.close())
+	return b.Bytes(), err
 }
 
 func (c *Capture) encode() ([]byte, error) {
@@ -213,7 +210,7 @@ func (c *Capture) encode() ([]byte, error) {
 }
 
 // raw writes an encoded capture. If body is nil, the body is left out.
-func (p *Writer) raw(h Head, sample, body []byte) error {
+func (p *writer) raw(h Head, sample, body []byte) error {
 	h.Sampled, h.Left = sample != nil, body == nil
 	p.n++
 	p.line(h)
@@ -230,16 +227,8 @@ type fileEnd struct {
 	Captures int `json:"captures"`
 }
 
-// Close finishes the partial; it does not close the underlying writer.
-func (p *Writer) Close() error {
-	if p.zip == nil {
-		p.begin(p.heads, false)
-		for i, h := range p.heads {
-			if err := p.raw(h, p.parts[i][0], p.parts[i][1]); err != nil {
-				return err
-			}
-		}
-	}
+// close finishes the partial; it does not close the underlying writer.
+func (p *writer) close() error {
 	p.line(fileEnd{p.n})
 	if p.err != nil {
 		return p.err

@@ -41,15 +41,11 @@ func many() [][]byte {
 			end = done
 		}
 		r.Window = report.Window{End: end, Length: end, Mode: "capture"}
-		var b bytes.Buffer
-		w := NewWriter(&b)
-		if err := w.Capture(c); err != nil {
+		b, err := c.Partial()
+		if err != nil {
 			panic(err)
 		}
-		if err := w.Close(); err != nil {
-			panic(err)
-		}
-		parts = append(parts, b.Bytes())
+		parts = append(parts, b)
 	}
 	return parts
 }

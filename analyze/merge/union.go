@@ -40,12 +40,11 @@ func Union(ctx context.Context, w io.Writer, sources []Source) error {
 	if err != nil {
 		return err
 	}
-	out := &Writer{to: w}
-	out.begin(l.heads(), l.sampled)
+	out := begin(w, l.heads(), l.sampled)
 	if err := l.each(ctx, func(s *stored) error { return out.raw(s.head, s.sample, s.body) }); err != nil {
 		return err
 	}
-	return out.Close()
+	return out.close()
 }
 
 // listing records which captures there are, and in which sources.

@@ -47,15 +47,11 @@ func tiny(n int) *Capture {
 }
 
 func written(t interface{ Fatal(...any) }, c *Capture) []byte {
-	var b bytes.Buffer
-	w := NewWriter(&b)
-	if err := w.Capture(c); err != nil {
+	b, err := c.Partial()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return b
 }
 
 func from(list ...[]byte) []Source {

@@ -101,16 +101,11 @@ func makePartial(ctx context.Context, line string, emit func(run string, partial
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	w := merge.NewWriter(&b)
-	if err := w.Capture(c); err != nil {
-		return err
+	partial, err := c.Partial()
+	if err == nil {
+		emit(run, partial)
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	emit(run, b.Bytes())
-	return nil
+	return err
 }
 
 // fetched is a local file of the capture, under its own name: the name is part of what the report says.

@@ -222,7 +222,7 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 			}
 		}
 		known = append(known, ranks)
-		b, err := partialOf(c)
+		b, err := c.Partial()
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package mergecmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +100,7 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 	if f.name != "" {
 		c.Name = f.name
 	}
-	b, err := partialOf(c)
+	b, err := c.Partial()
 	if err != nil {
 		return err
 	}
@@ -114,16 +113,6 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 			render.Visible(out), float64(len(b))/1000)
 	}
 	return err
-}
-
-func partialOf(c *merge.Capture) ([]byte, error) {
-	var b bytes.Buffer
-	p := merge.NewWriter(&b)
-	if err := p.Capture(c); err != nil {
-		return nil, err
-	}
-	err := p.Close()
-	return b.Bytes(), err
 }
 
 // digest analyses a trace, and fetches it first if needed.
