@@ -183,6 +183,7 @@ func familyWork(in *Input, names *symbols, ofName []int32, families []family) (a
 	depth, hash := make([]uint16, len(list)), spill.Make[uint64](memory, len(list))
 	defer spill.Free(memory, hash)
 	for k, i := range list {
+		hash[k] = 0
 		x := &families[ofName[r.Name(int(i))]]
 		if up := around[k]; up >= 0 {
 			depth[k] = min(depth[up], maxDepth-1) + 1
