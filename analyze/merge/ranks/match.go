@@ -43,7 +43,7 @@ const (
 func Match(members []Member) (sets []Set, alone []int) {
 	var clocks lists.Numbering[string] // by host; a member of an unknown host has its own
 	for i := range members {
-		members[i].Clock = int(clocks.Of(cmp.Or(members[i].Host, "member "+strconv.Itoa(i))))
+		members[i].Clock = int(clocks.Of(cmp.Or(members[i].Host, "\x00"+strconv.Itoa(i))))
 	}
 	matched := make([]bool, len(members))
 	list := buckets(members)
