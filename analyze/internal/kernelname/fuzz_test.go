@@ -51,7 +51,10 @@ func FuzzParseMarker(f *testing.F) {
 	f.Add("step[MIXED bs=2 c=1 g=1 c_sq=5]")
 	f.Add("[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3 gen reqs")
 	f.Add("decode[bs=117/128 tok=117]")
+	f.Add("BatchDecode a=b")
+	f.Add("decode_step_3 bs=x")
 	f.Fuzz(func(t *testing.T, text string) {
+		ParseStep(text)
 		m, ok := ParseMarker(text)
 		if !ok {
 			if m != (Marker{}) {

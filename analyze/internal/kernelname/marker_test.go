@@ -130,6 +130,19 @@ func TestStepsWithoutSizes(t *testing.T) {
 			t.Errorf("%q, canonical %q: %+v, %v", text, rangeCanonical(text), m, ok)
 		}
 	}
+	for _, text := range []string{"decode_step_3 bs=x tokens=9", "decode_step_3 bs= tokens=9", "decode_step_3 =, tokens=9"} { // the field without a number is left out
+		if m, ok := ParseStep(text); !ok || m.Batch != Unknown || m.PrefillTokens != 9 {
+			t.Errorf("%q: %+v, %v", text, m, ok)
+		}
+	}
+	for _, text := range []string{"decode_step_3 bs=", "decode_step_3 bs=x"} {
+		if m, ok := ParseStep(text); !ok || m.Batch != Unknown {
+			t.Errorf("%q: %+v, %v", text, m, ok)
+		}
+	}
+	if m, ok := ParseMarker("BatchDecode a=b"); !ok || m.Phase != PhaseDecode || m.Batch != Unknown {
+		t.Errorf("%+v, %v", m, ok)
+	}
 	if got := rangeCanonical("decode_step_3 bs=8"); got != "decode_step_# bs=8" {
 		t.Errorf("canonical %q", got)
 	}

@@ -117,9 +117,7 @@ func sizes(fields string) (batch, tokens int64) {
 		key := lower(fields[:i])
 		key = key[strings.LastIndexAny(key, " ,;([")+1:]
 		n, rest, ok := leadingNumber(fields[i+1:])
-		fields = rest
-		if !ok {
-			fields = fields[i+1:]
+		if fields = rest; !ok {
 			continue
 		}
 		switch key {
