@@ -80,14 +80,14 @@ var rooms = []room{
 	{"analyze/internal/spill", "memory stands alone", "", noSQL},
 	{"analyze/internal/parallel", "side by side stands alone", "", noSQL},
 	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
-	{"analyze/internal/trace/pages", "the file format stands alone", "", noSQL},
+	{"analyze/internal/trace/pages", "the file format stands alone", "analyze/internal/parallel", noSQL},
 	{"analyze/internal/trace/source", "rows of a file, whatever they mean",
 		"analyze/limit analyze/internal/trace/pages analyze/report/wording", nil},
 	{"analyze/internal/trace/payload", "what libraries write into single events, without tables", "", noSQL},
 	{"analyze/internal/trace/span", "times of events, whatever they are of", "analyze/internal/spill", noSQL},
 	{"analyze/internal/trace/kineto", "the PyTorch profiler's JSON as the tables of an export",
 		"analyze/internal/spill analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source", noSQL},
-	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname analyze/internal/spill " +
+	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
 		"analyze/internal/trace/kineto analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source analyze/internal/trace/span", nil},
 	{"analyze/internal/timeline", "attribution",
 		"analyze/internal/trace analyze/internal/trace/span analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},

@@ -10,8 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace/kineto"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
@@ -174,8 +173,7 @@ func (l *loader) run() error {
 // read reads the event tables: those that can be read by pages together, in the order of the file, the others through
 // SQLite.
 func (l *loader) read(list []*eventTable) error {
-	var g errgroup.Group
-	g.SetLimit(4)
+	var tasks []func() error
 	var plain []*eventTable
 	src, ok := l.src.(*source.Paged)
 	for _, e := range list {
@@ -183,12 +181,14 @@ func (l *loader) read(list []*eventTable) error {
 			plain = append(plain, e)
 			continue
 		}
-		g.Go(func() error { return l.readSQL(e) })
+		tasks = append(tasks, func() error { return l.readSQL(e) })
 	}
 	if len(plain) > 0 {
-		g.Go(func() error { return l.readPages(src, plain) })
+		tasks = append(tasks, func() error { return l.readPages(src, plain) })
 	}
-	return g.Wait()
+	failed := make([]error, len(tasks))
+	parallel.Each(len(tasks), func(i int) { failed[i] = tasks[i]() })
+	return cmp.Or(failed...)
 }
 
 // readRows is how many rows SQLite reads into one piece.
@@ -247,15 +247,7 @@ const maxWorkers = 8
 func (l *loader) settle(list []*eventTable) {
 	order := slices.Clone(list)
 	lists.Sort(order, func(a, b *eventTable) int { return cmp.Compare(len(b.off), len(a.off)) })
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, e := range order {
-		g.Go(func() error {
-			e.settle()
-			return nil
-		})
-	}
-	_ = g.Wait() // none fails
+	parallel.Each(len(order), func(i int) { order[i].settle() })
 }
 
 // tooManyRows is the error of a table with more rows than the file has bytes.

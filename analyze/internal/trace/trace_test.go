@@ -309,3 +309,18 @@ func TestEventsAndWhoWaitsForThem(t *testing.T) {
 		}
 	}
 }
+
+// A defect that shows while rows are read is a panic of the caller, which can make an error of it, and not the end of
+// the program.
+func TestPanicsWhileReadingReachTheCaller(t *testing.T) {
+	b := threeKernels()
+	b.Process(7, "python").Thread(7, "worker").Range("forward", 10, 20)
+	path := b.WriteTB(t)
+	defer func() {
+		if p := recover(); p != "of the tag" {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	tr, err := Open(context.Background(), path, Options{Tag: func(string) uint32 { panic("of the tag") }})
+	t.Errorf("%v, %v", tr, err)
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 )
 
 // Sink receives the rows of one table from one goroutine.
@@ -169,35 +171,31 @@ func (s *Scan) Run(ctx context.Context, workers int, sink func(part, worker int)
 	var mu sync.Mutex
 	var failed error
 	failedAt := int64(len(s.blocks))
-	var wg sync.WaitGroup
-	for worker := range workers {
-		wg.Go(func() {
-			w := &reader{s: s, worker: worker, sink: sink, parts: make([]*partReader, len(s.parts))}
-			w.buf = make([]byte, max(blockBytes, s.f.page)+slack)
-			for {
-				i := next.Add(1) - 1
-				if i >= int64(len(s.blocks)) {
-					return
-				}
-				b := s.blocks[i]
-				err := ctx.Err()
-				if err == nil {
-					err = w.block(b)
-				}
-				if err != nil {
-					next.Store(int64(len(s.blocks)))
-					mu.Lock()
-					if i < failedAt {
-						failed, failedAt = err, i
-					}
-					mu.Unlock()
-					return
-				}
-				progress(done.Add(int64(b.last-b.first+1) * int64(s.f.page)))
+	parallel.Each(workers, func(worker int) {
+		w := &reader{s: s, worker: worker, sink: sink, parts: make([]*partReader, len(s.parts))}
+		w.buf = make([]byte, max(blockBytes, s.f.page)+slack)
+		for {
+			i := next.Add(1) - 1
+			if i >= int64(len(s.blocks)) {
+				return
 			}
-		})
-	}
-	wg.Wait()
+			b := s.blocks[i]
+			err := ctx.Err()
+			if err == nil {
+				err = w.block(b)
+			}
+			if err != nil {
+				next.Store(int64(len(s.blocks)))
+				mu.Lock()
+				if i < failedAt {
+					failed, failedAt = err, i
+				}
+				mu.Unlock()
+				return
+			}
+			progress(done.Add(int64(b.last-b.first+1) * int64(s.f.page)))
+		}
+	})
 	return failed
 }
 
