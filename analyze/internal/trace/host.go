@@ -69,15 +69,3 @@ func (l texts) apiName(d *dict[string], c *cell) uint32 {
 	}
 	return code
 }
-
-// newSyncTable reads CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
-func newSyncTable(l *loader) *eventTable {
-	y := &l.trace.Syncs
-	var event, epoch *numberColumn
-	t := newWork(l, &y.Work, func(s *sink, own []cell) {
-		event.put(s, orNobody(&own[0]))
-		epoch.put(s, orNobody(&own[1]))
-	}, "eventId", "eventSyncId")
-	event, epoch = t.number(&y.event), t.number(&y.epoch)
-	return t
-}

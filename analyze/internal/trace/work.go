@@ -149,11 +149,22 @@ func newSetTable(l *loader) *eventTable {
 // newGraphTable reads CUPTI_ACTIVITY_KIND_GRAPH_TRACE.
 func newGraphTable(l *loader) *eventTable {
 	g := &l.trace.Graphs
-	var graph, exec *numberColumn
-	t := newWork(l, &g.Work, func(s *sink, own []cell) {
-		graph.put(s, orNone(&own[0]))
-		exec.put(s, orNone(&own[1]))
-	}, "graphId", "graphExecId")
-	graph, exec = t.number(&g.graph), t.number(&g.exec)
+	return newNumbered(l, &g.Work, &g.graph, &g.exec, orNone, "graphId", "graphExecId")
+}
+
+// newSyncTable reads CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
+func newSyncTable(l *loader) *eventTable {
+	y := &l.trace.Syncs
+	return newNumbered(l, &y.Work, &y.event, &y.epoch, orNobody, "eventId", "eventSyncId")
+}
+
+// newNumbered is a table of GPU activities that has two columns of ids, which id reads.
+func newNumbered(l *loader, w *Work, first, second *numbers, id func(*cell) int64, names ...string) *eventTable {
+	var a, b *numberColumn
+	t := newWork(l, w, func(s *sink, own []cell) {
+		a.put(s, id(&own[0]))
+		b.put(s, id(&own[1]))
+	}, names...)
+	a, b = t.number(first), t.number(second)
 	return t
 }
