@@ -243,7 +243,8 @@ func unitCoverage(s *side.Side) *float64 {
 	return &mean
 }
 
-// unsettle withdraws all classes if the sides turn out not to be comparable: it keeps the numbers, without a conclusion.
+// unsettle withdraws all classes if the sides turn out not to be comparable: it keeps the numbers, without a
+// conclusion.
 func (x *comparer) unsettle() {
 	why := "not comparable: " + string(x.C.Reasons[0].Code)
 	withdraw(x.C, why, func(string) bool { return true })

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// CombinedComment returns several comparisons, at least one, in one comment of at most limit bytes: the worst verdict, a
-// row for each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does.
+// CombinedComment returns several comparisons, at least one, in one comment of at most limit bytes: the worst verdict,
+// a row for each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does.
 func CombinedComment(legs []comparison.Leg, o CommentOptions, limit int) string {
 	legs = slices.Clone(legs)
 	lists.Sort(legs, func(a, b comparison.Leg) int {

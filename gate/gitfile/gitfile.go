@@ -67,7 +67,9 @@ func Resolve(ctx context.Context, dir, name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return "", fmt.Errorf("%q is not a valid name of a commit", name)
 	}
-	return commitOf(ctx, dir, name, fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name))
+	return commitOf(ctx, dir, name, fmt.Errorf(
+		"neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag",
+		name))
 }
 
 // commitOf is the commit that a name stands for; missing is the error if there is none.

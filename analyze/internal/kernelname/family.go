@@ -122,7 +122,8 @@ var libraries = []named{
 	{"deepep", parsePatterns("deep_ep:: deepep")},
 	{"nvshmem", parsePatterns("nvshmem")},
 	{"flashinfer", parsePatterns("flashinfer")},
-	{"tensorrt-llm", parsePatterns("tensorrt_llm trtllm fmhasm fmha_v2_ ^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx moe::dev:: xqa mmha userbuffers")},
+	{"tensorrt-llm", parsePatterns(`tensorrt_llm trtllm fmhasm fmha_v2_ ^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx moe::dev::
+		xqa mmha userbuffers`)},
 	{"vllm", parsePatterns("~vllm")},
 	{"marlin", parsePatterns("marlin")},
 	{"deepgemm", parsePatterns("deep_gemm deepgemm")},
@@ -130,7 +131,8 @@ var libraries = []named{
 	{"flash-attention", parsePatterns("~flash:: ~flash_fwd flash_bwd flashattn flashattention flash_attn")},
 	{"sglang", parsePatterns("~sgl ~sglang")},
 	{"cudnn", parsePatterns("cudnn xmma_fprop implicit_convolve xmma_dgrad xmma_wgrad")},
-	{"cublas", parsePatterns("nvjet cublas gemvx:: gemv2 gemvnsp gemvt ~gemmsn_ ^ampere_ ^volta_ ^turing_ ^maxwell_ ^hopper_ xmma_gemm splitkreduce_kernel dot_kernel reduce_1block_kernel")},
+	{"cublas", parsePatterns(`nvjet cublas gemvx:: gemv2 gemvnsp gemvt ~gemmsn_ ^ampere_ ^volta_ ^turing_ ^maxwell_ ^hopper_ xmma_gemm
+		splitkreduce_kernel dot_kernel reduce_1block_kernel`)},
 	{libATen, parsePatterns("at::native at_cuda_detail at::cuda ~aten cunn_ vectorized_elementwise_kernel unrolled_elementwise_kernel elementwise_kernel ^reduce_kernel catarraybatchedcopy softmax_warp_ distribution_elementwise multi_tensor_apply indexing_backward")},
 	{"cutlass", parsePatterns("cutlass cute::")},
 	{"cub", parsePatterns("~cub:: thrust:: deviceradixsort devicescan devicereduce")},

@@ -83,8 +83,8 @@ type Skip struct {
 	Reason string        `json:"reason"`
 }
 
-// Find returns the noise of a metric, nil if it was not calibrated, and for a nil Noise. The value of a metric per unit of
-// work is its p50; for a single kernel's kernel.time_per_unit only the mean is known, under either name.
+// Find returns the noise of a metric, nil if it was not calibrated, and for a nil Noise. The value of a metric per unit
+// of work is its p50; for a single kernel's kernel.time_per_unit only the mean is known, under either name.
 func (n *Noise) Find(metric string, labels report.Labels) *Metric {
 	if n == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package significance decides what few captures prove about a change: pure statistics over float64 slices, in the words
-// of comparisons; every result depends on its arguments alone.
+// Package significance decides what few captures prove about a change: pure statistics over float64 slices, in the
+// words of comparisons; every result depends on its arguments alone.
 //
 // [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its
 // clocks, other load on the machine, and chance. With several captures a side it tests the change between them against a
@@ -29,8 +29,8 @@ type History struct {
 	DF float64 // degrees of freedom behind it: captures - 1
 }
 
-// Result is one test over captures, whose Tau is left to the caller. DF is 0 if the variance between captures is unknown:
-// then SE is 0 and Low = High = Effect, and no conclusion may be drawn.
+// Result is one test over captures, whose Tau is left to the caller. DF is 0 if the variance between captures is
+// unknown: then SE is 0 and Low = High = Effect, and no conclusion may be drawn.
 type Result struct {
 	comparison.Test
 	Low, High float64 // two-sided confidence interval of Effect

@@ -75,9 +75,9 @@ func New(path, name string) (Input, error) {
 	return Input{Name: filepath.ToSlash(name), Path: path, Bytes: info.Size(), Tally: &Tally{}}, nil
 }
 
-// Open opens the file for reading from its start, and unpacks gzip and zstd. The unpacked size is bounded. Text in UTF-16
-// with a byte order mark, as PowerShell writes it, is read as UTF-8, and the mark of UTF-8 is dropped; text without a
-// mark passes through unchanged, valid UTF-8 or not.
+// Open opens the file for reading from its start, and unpacks gzip and zstd. The unpacked size is bounded. Text in
+// UTF-16 with a byte order mark, as PowerShell writes it, is read as UTF-8, and the mark of UTF-8 is dropped; text
+// without a mark passes through unchanged, valid UTF-8 or not.
 func (in *Input) Open() (io.ReadCloser, error) {
 	f, err := os.Open(in.Path)
 	if err != nil {

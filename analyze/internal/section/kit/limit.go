@@ -140,8 +140,8 @@ func runEach(in *Input, list []*Section) []*Output {
 	return outs
 }
 
-// limitMetrics leaves out metrics of single devices and processes beyond the limits. It keeps those first in order, others
-// as far as there is room, and the subjects of findings.
+// limitMetrics leaves out metrics of single devices and processes beyond the limits. It keeps those first in order,
+// others as far as there is room, and the subjects of findings.
 func limitMetrics(r *report.Report, chosen leftOut) {
 	for _, limit := range []struct {
 		label, kept string

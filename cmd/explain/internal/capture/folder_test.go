@@ -324,7 +324,8 @@ func TestRescueMeetsAClaim(t *testing.T) {
 	}
 }
 
-// TestFolderWithBrackets: the name of a folder is no pattern. What nsys recorded of several ranks is found in it, and kept.
+// TestFolderWithBrackets: the name of a folder is no pattern. What nsys recorded of several ranks is found in it, and
+// kept.
 func TestFolderWithBrackets(t *testing.T) {
 	f := claim(t, filepath.Join(t.TempDir(), "run[1]"), false)
 	put(t, f.Stage, "trace.1.nsys-rep", "recorded")

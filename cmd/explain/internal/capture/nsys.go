@@ -60,7 +60,9 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	n.year, _ = strconv.Atoi(m[2])
 	minor, _ := strconv.Atoi(m[3])
 	if n.year < oldestYear || n.year == oldestYear && minor < oldestMinor {
-		return nil, fmt.Errorf("nsys %s is too old: explain capture needs %d.%d or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS", n.Version, oldestYear, oldestMinor)
+		return nil, fmt.Errorf(
+			"nsys %s is too old: explain capture needs %d.%d or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS",
+			n.Version, oldestYear, oldestMinor)
 	}
 	for _, command := range []string{"profile", "launch", "start", "export"} {
 		text, err := ask(ctx, full, command, "--help")

@@ -268,7 +268,8 @@ func Shell(argv []string) string {
 	return strings.Join(lists.Map(redact(argv), wording.ShellWord), " ")
 }
 
-// Parts of a command line: a word, what of it is quoted or behind a backslash, and what a backslash means in double quotes.
+// Parts of a command line: a word, what of it is quoted or behind a backslash, and what a backslash means in double
+// quotes.
 var (
 	shellWord  = pattern.New(`(?s)([^ \t\n'"\\]|\\.|'[^']*'|"([^"\\]|\\.)*")+`)
 	quotedPart = pattern.New(`(?s)'[^']*'|"([^"\\]|\\.)*"|\\.`)

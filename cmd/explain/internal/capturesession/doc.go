@@ -7,6 +7,6 @@
 //	          --dry-run prints
 //	resume    the rest of a capture that failed after the recording
 //
-// Package capture, beneath it, runs the programs. What a command line says is in Options; the session parses no flags and
-// knows no exit codes.
+// Package capture, beneath it, runs the programs. What a command line says is in Options; the session parses no flags
+// and knows no exit codes.
 package capturesession

@@ -93,7 +93,9 @@ func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 			return fmt.Errorf("some of the reports name this run and others name none: empty the folder that they are in before measuring")
 		case by == nil:
 		case s.Of.Pull != nil && by.Base != "" && by.Base != s.Of.Pull.Base.Ref:
-			return fmt.Errorf("the report of %s was measured for the base %s, and the base is %s now", render.Visible(r.Trace.Name), render.Visible(by.Base), render.Visible(s.Of.Pull.Base.Ref))
+			return fmt.Errorf(
+				"the report of %s was measured for the base %s, and the base is %s now",
+				render.Visible(r.Trace.Name), render.Visible(by.Base), render.Visible(s.Of.Pull.Base.Ref))
 		case by.ID != want:
 			return fmt.Errorf("the report of %s was made by run %d, and run %d is judged: measuring failed, or left reports of an "+
 				"earlier run where its own should be. What another run measured is a baseline-artifact", render.Visible(r.Trace.Name), by.ID, want)

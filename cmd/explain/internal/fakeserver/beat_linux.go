@@ -12,8 +12,8 @@ const beatEvery = 100 * time.Microsecond
 // core. It is for scripts whose times are taken at their word.
 //
 // Why: on Linux an idle Go program waits for its next timer in epoll_wait, which takes whole milliseconds, so that each
-// timer fires up to 1 ms late (netpoll in runtime/netpoll_epoll.go). A goroutine that is woken makes the program look at
-// its timers, and the kernel's own sleep is exact.
+// timer fires up to 1 ms late (netpoll in runtime/netpoll_epoll.go). A goroutine that is woken makes the program look
+// at its timers, and the kernel's own sleep is exact.
 func Beat() {
 	beats := make(chan bool)
 	go func() {

@@ -74,7 +74,8 @@ func TestReportFilesAreAll(t *testing.T) {
 	}
 }
 
-// TestFolderWithBrackets: the name of a folder is no pattern. What ncu measured lies beside the trace, whatever the name is.
+// TestFolderWithBrackets: the name of a folder is no pattern. What ncu measured lies beside the trace, whatever the
+// name is.
 func TestFolderWithBrackets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run[1]")
 	for from, to := range map[string]string{"head.sqlite": "trace.sqlite", "evidence/ncu/raw.csv": "ncu/raw.csv"} {
