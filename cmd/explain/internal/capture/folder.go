@@ -184,14 +184,15 @@ func (f *Folder) Done() error {
 // Fail releases the claim after an error. If something was recorded, it keeps the scratch folder as OUT.failed, with
 // the error in status.json, and resumable is true; else it keeps only the logs of the children, if any. Captures that
 // completed before stay in OUT; if there are none, OUT gets back what --force was to replace. kept is empty if nothing
-// was kept.
+// was kept. A folder that cannot be listed may hold a recording, and is kept.
 func (f *Folder) Fail(why error) (kept string, resumable bool) {
 	if f.old != "" && !there(f.out) {
 		_ = os.Rename(f.old, f.out)
 	} else if f.old != "" {
 		defer os.RemoveAll(f.old)
 	}
-	resumable = len(Recordings(f.Stage)) > 0
+	_, err := os.ReadDir(f.Stage)
+	resumable = err != nil && !errors.Is(err, fs.ErrNotExist) || len(Recordings(f.Stage)) > 0
 	if !resumable && !onlyLogs(f.Stage) {
 		os.RemoveAll(f.Stage)
 		return "", false

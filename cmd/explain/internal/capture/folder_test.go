@@ -335,3 +335,15 @@ func TestFolderWithBrackets(t *testing.T) {
 	}
 	wantFiles(t, kept, "status.json", "trace.1.nsys-rep")
 }
+
+// What cannot be listed may hold a recording: here a file in the folder's place, as a disk that fails answers.
+func TestFoldersThatCannotBeListedAreKept(t *testing.T) {
+	f := claim(t, filepath.Join(t.TempDir(), "run"), false)
+	if err := errors.Join(os.RemoveAll(f.Stage), os.WriteFile(f.Stage, []byte("recorded"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	kept, resumable := f.Fail(errors.New("the disk fails"))
+	if b, err := os.ReadFile(kept); !resumable || err != nil || string(b) != "recorded" {
+		t.Errorf("kept %q, %v: %q, %v", kept, resumable, b, err)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,8 +190,11 @@ func captured(dir string) (report, stream string) {
 		return "", base(dir) + ".qdstrm"
 	}
 	// With several ranges or processes, nsys numbers the reports: trace.1.nsys-rep.
-	if found, err := fs.Glob(os.DirFS(dir), "trace.*.nsys-rep"); err == nil && len(found) > 0 {
-		return filepath.Join(dir, found[0]), ""
+	entries, _ := os.ReadDir(dir) // what can be read of it: a recording must not be overlooked
+	for _, e := range entries {
+		if numbered, _ := filepath.Match("trace.*.nsys-rep", e.Name()); numbered {
+			return filepath.Join(dir, e.Name()), ""
+		}
 	}
 	return "", ""
 }
