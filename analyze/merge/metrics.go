@@ -149,7 +149,7 @@ func (f *metricsFold) merged(captures int, counts *countsFold, sampled bool) (li
 				m.Value, m.N = &m.Summary.P50, m.Summary.N
 			}
 			if all.Coarse {
-				if m.Value != nil && m.Scale == report.Total && m.Summary.N == m.N {
+				if m.Value != nil && m.Summary != nil && m.Scale == report.Total && m.Summary.N == m.N {
 					m.Summary.Mean = *m.Value / float64(m.N) // exact
 				}
 				m.Source.Query = "percentiles from log-spaced counts: within 1 %"

@@ -307,3 +307,18 @@ func TestMissingRanksOfARunWithoutEnd(t *testing.T) {
 		t.Errorf("%+v, want %q", r.Warnings, want)
 	}
 }
+
+// Counts that say nothing, as a damaged or hostile partial holds them, give no summary and end nothing.
+func TestCoarseCountsOfNothing(t *testing.T) {
+	c := tiny(1)
+	c.Counts = []Counts{{Family: "kernel", Key: "gemm", Coarse: true}}
+	r, err := Report(context.Background(), from(written(t, c)), Options{Rules: testRules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range r.Metrics {
+		if m.ID == "kernel.total_time" && (m.Summary != nil || *m.Value != 101) {
+			t.Errorf("%v: %v, %+v", m.Labels, *m.Value, m.Summary)
+		}
+	}
+}

@@ -185,20 +185,20 @@ func OrNull(text string) Cell {
 	return S(text)
 }
 
-// Plus is the sum of two numbers, an integer if both are; what is unknown adds nothing.
+// Plus is the sum of two numbers, an integer if both are; what is no number adds nothing.
 func (c Cell) Plus(d Cell) Cell {
 	x, whole := c.Int()
 	y, too := d.Int()
+	a, known := c.Num()
+	b, other := d.Num()
 	switch {
-	case c.IsNull():
+	case !known:
 		return d
-	case d.IsNull():
+	case !other:
 		return c
 	case whole && too:
 		return I(x + y)
 	}
-	a, _ := c.Num()
-	b, _ := d.Num()
 	return F(a + b)
 }
 

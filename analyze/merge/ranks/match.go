@@ -41,9 +41,13 @@ const (
 // communicator, or, if none is known, among all calls of hosts and all of devices, if kinds are equal and 95 % overlap
 // in time. A capture may begin or end some collectives before others. alone are the tracks without any match.
 func Match(members []Member) (sets []Set, alone []int) {
-	var clocks lists.Numbering[string] // by host; a member of an unknown host has its own
+	var clocks lists.Numbering[any] // by host; a member of an unknown host has its own
 	for i := range members {
-		members[i].Clock = int(clocks.Of(cmp.Or(members[i].Host, "\x00"+strconv.Itoa(i))))
+		var of any = members[i].Host
+		if of == "" {
+			of = i
+		}
+		members[i].Clock = int(clocks.Of(of))
 	}
 	matched := make([]bool, len(members))
 	list := buckets(members)
