@@ -32,6 +32,6 @@ func Reads(opt Options) func(m *report.Metric) bool {
 	}
 	return func(m *report.Metric) bool {
 		return m.Scale != report.Total || len(m.Labels) == 0 || slices.Contains(named, m.ID) ||
-			comparison.Begins(m.ID, "serve.", "load.", "ncu.")
+			comparison.Beside(m.ID)
 	}
 }

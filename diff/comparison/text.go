@@ -30,7 +30,10 @@ func ExactPercent(v float64) string {
 
 // CountsEvents reports whether a metric counts events of the capture or adds them up, so that lost ones change it. The
 // time of a unit and what servers, clients and Nsight Compute measured do not.
-func CountsEvents(metric string) bool { return !Begins(metric, "unit.time", "serve.", "load.", "ncu.") }
+func CountsEvents(metric string) bool { return !Begins(metric, "unit.time") && !Beside(metric) }
+
+// Beside reports whether a metric is of what servers, clients and Nsight Compute measured, beside the capture.
+func Beside(metric string) bool { return Begins(metric, "serve.", "load.", "ncu.") }
 
 // IsLatency reports whether a metric is a latency of requests as clients saw it.
 func IsLatency(metric string) bool {

@@ -72,7 +72,7 @@ func (x *Decider) Measured(beside bool, before int) (rows []comparison.Row) {
 			stat = "mean"
 		}
 		if len(m.Labels) == 0 && !known[m.ID] && m.Better != report.None &&
-			(!beside || comparison.Begins(m.ID, "serve.", "load.", "ncu.")) && compares(m, stat) {
+			(!beside || comparison.Beside(m.ID)) && compares(m, stat) {
 			add(number{m.ID, stat, ""}, report.Labels{})
 		}
 	}

@@ -160,8 +160,8 @@ func (s *subject) ignored(p *policy.Policy) bool {
 // key identifies a number, however rules spell it.
 func (s *subject) key(kind string) string {
 	id, stat := policy.SplitStat(s.row.Metric)
-	if stat != "" && !(stat == "p50" && strings.HasPrefix(id, "unit.")) { // the value is the median
-		id += "." + stat
+	if stat != "p50" || !strings.HasPrefix(id, "unit.") { // the value is the median
+		id = policy.JoinStat(id, stat)
 	}
 	return kind + " " + id + "{" + s.row.Labels.String() + "}"
 }

@@ -30,10 +30,11 @@ var unitNumbers = []struct {
 // UnitValues returns a metric of each unit; nil if reports do not list it by unit.
 func UnitValues(units []UnitRow, metric string) (list []float64) {
 	for _, n := range unitNumbers {
+		if n.metric != metric {
+			continue
+		}
 		for i := range units {
-			if n.metric == metric {
-				list = append(list, *n.of(&units[i]))
-			}
+			list = append(list, *n.of(&units[i]))
 		}
 	}
 	return list
@@ -170,7 +171,7 @@ func tableUnits(t *report.Table, kinds []Group) []unit {
 			at, ok = places[k]
 		}
 		u := unit{at: at, device: t.Whole(i, "device_id"), start: t.Whole(i, "start")}
-		if s := t.Str(i, "state"); !ok || s != "kept" && s != "" {
+		if s := t.Str(i, "state"); !ok || s != Kept && s != "" {
 			continue
 		}
 		for _, n := range unitNumbers {

@@ -107,8 +107,8 @@ const classTau = 0.03
 // Judge judges the numbers of one family. It returns, in the order of the numbers, how each changed and the outcome of
 // its rule. Only Judge separates noise from change:
 //
-//   - with several captures on both sides, it runs [TREAT] over captures at the rule's own tolerance, with a least
-//     standard error from timer and units;
+//   - with several captures on both sides, it tests the effect of [TREAT] over captures against the rule's own
+//     tolerance, with a least standard error from timer and units;
 //   - otherwise the change must exceed the floor, and be certain at the rule's own tolerance by the units inside the
 //     captures, as pairs if they are tied, else as two samples; and also by the noise between captures, if a
 //     calibration or the captures of one side show it;

@@ -13,8 +13,8 @@ const (
 )
 
 // Plan is a future comparison, with what is known of the noise. Its power is that of the test that [Judge] will run:
-// TREAT against Tau with a variance estimated from the captures, pooled with a calibration if there is one, and the
-// floor if the change must exceed one.
+// the effect of [TREAT] against Tau, with a variance estimated from the captures, pooled with a calibration if there is
+// one, and the floor if the change must exceed one.
 type Plan struct {
 	Captures int     // a side, at least 1
 	SD       float64 // between captures of one commit, ln

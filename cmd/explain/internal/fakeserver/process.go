@@ -135,7 +135,7 @@ func parseScript(text string) (*process, error) {
 		var err error
 		switch to := places[key].(type) {
 		case *time.Duration:
-			if *to = -1; value != "never" {
+			if *to = -1; key != "healthy_after" || value != "never" {
 				*to, err = time.ParseDuration(value)
 			}
 		case *int:
@@ -143,7 +143,9 @@ func parseScript(text string) (*process, error) {
 		case *string:
 			*to = value
 		case *bool:
-			*to = true
+			if *to = true; value != "" && (key != "stop" || value != "ignore") {
+				err = errors.New("unknown value " + strconv.Quote(value))
+			}
 		default:
 			if key != "" {
 				err = errors.New("unknown key")
