@@ -87,7 +87,7 @@ var rooms = []room{
 	{"analyze/internal/trace/span", "times of events, whatever they are of", "analyze/internal/spill", noSQL},
 	{"analyze/internal/trace/kineto", "the PyTorch profiler's JSON as the tables of an export",
 		"analyze/internal/spill analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source", noSQL},
-	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
+	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/report/pattern analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
 		"analyze/internal/trace/kineto analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source analyze/internal/trace/span", nil},
 	{"analyze/internal/timeline", "attribution",
 		"analyze/internal/trace analyze/internal/trace/span analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
@@ -157,7 +157,7 @@ var rooms = []room{
 	{"cmd/explain/internal/browser", "tests alone", "", nil},
 	{"cmd/explain/internal/exampletest", "tests alone", "", nil},
 	{"cmd/explain/internal/bisect", "a search stands alone", "analyze/report/order", stdOnly},
-	{"cmd/explain/internal/help", "lays out help; knows no command", "analyze/report/wording cmd/explain/internal/usage", noSQL},
+	{"cmd/explain/internal/help", "lays out help; knows no command", "analyze/report/pattern analyze/report/wording cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
 		"analyze/report analyze/report/render cmd/explain/internal/atomicfile cmd/explain/internal/crash " +
 			"cmd/explain/internal/docs diff/comparison diff/diffdoc", nil},

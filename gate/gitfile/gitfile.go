@@ -31,12 +31,12 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 		}
 		name = filepath.Join(filepath.Base(dir), name)
 	}
-	_, err := commitOf(ctx, dir, ref, fmt.Errorf(
+	commit, err := commitOf(ctx, dir, ref, fmt.Errorf(
 		"the checkout has no commit %[1]s: fetch it first (git fetch origin %[1]s); a shallow checkout holds only the newest", ref))
 	if err != nil {
 		return nil, err
 	}
-	object := ref + ":./" + filepath.ToSlash(name)
+	object := commit + ":./" + filepath.ToSlash(name)
 	size, err := run(ctx, dir, "cat-file", "-s", object)
 	if limit.IsLate(err) {
 		return nil, err

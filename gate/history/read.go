@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Filter selects runs. Empty fields select all.
@@ -20,16 +21,14 @@ type Filter struct {
 
 // where returns the filter as SQL, with more conditions: each has one parameter, whose value follows it.
 func (f *Filter) where(more ...[2]string) (query string, args []any) {
-	list := append([][2]string{{"r.repository = ?", f.Repository}, {"r.branch = ?", f.Branch},
-		{"r.workload = ?", f.Workload}}, more...)
+	asked := lists.Filter([][2]string{{"r.repository = ?", f.Repository}, {"r.branch = ?", f.Branch}, {"r.workload = ?", f.Workload}},
+		func(c [2]string) bool { return c[1] != "" })
 	if f.Commit != "" {
-		list = append(list, [2]string{"r.commit_id >= ?", f.Commit}, [2]string{"r.commit_id <= ?", f.Commit + "g"})
+		asked = append(asked, [2]string{"r.commit_id >= ?", f.Commit}, [2]string{"r.commit_id <= ?", f.Commit + "g"})
 	}
 	joined := " WHERE "
-	for _, c := range list {
-		if c[1] != "" {
-			query, args, joined = query+joined+c[0], append(args, c[1]), " AND "
-		}
+	for _, c := range append(asked, more...) {
+		query, args, joined = query+joined+c[0], append(args, c[1]), " AND "
 	}
 	return query, args
 }

@@ -173,7 +173,7 @@ func (l *loader) run() error {
 // read reads the event tables: those that can be read by pages together, in the order of the file, the others through
 // SQLite.
 func (l *loader) read(list []*eventTable) error {
-	var tasks []func() error
+	tasks := make([]func() error, 1) // the pages first: they take longest, and their error says where a file is damaged
 	var plain []*eventTable
 	src, ok := l.src.(*source.Paged)
 	for _, e := range list {
@@ -183,8 +183,9 @@ func (l *loader) read(list []*eventTable) error {
 		}
 		tasks = append(tasks, func() error { return l.readSQL(e) })
 	}
-	if len(plain) > 0 {
-		tasks = append(tasks, func() error { return l.readPages(src, plain) })
+	tasks[0] = func() error { return l.readPages(src, plain) }
+	if len(plain) == 0 {
+		tasks = tasks[1:]
 	}
 	failed := make([]error, len(tasks))
 	parallel.Each(len(tasks), func(i int) { failed[i] = tasks[i]() })

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"maps"
-	"regexp"
+
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Rank is which part of a run of many processes one of them is.
@@ -161,7 +162,10 @@ func (l *descriptions) environmentRank() (*Rank, error) {
 		name, value := textOf(&row[0]), textOf(&row[1])
 		for _, pair := range rankKeys {
 			for _, key := range pair {
-				if v, ok := rankIn(name, value, key); ok && key != "" {
+				if key == "" {
+					continue
+				}
+				if v, ok := rankIn(name, value, key); ok {
 					found[key] = v
 				}
 			}
@@ -188,6 +192,9 @@ func (l *descriptions) environmentRank() (*Rank, error) {
 	return nil, nil
 }
 
+// variable is a number in the words of Python, JSON or a shell.
+var variable = pattern.New(`\b([A-Z_]+)["' ]*[=:]["' ]*([0-9]+)\b`)
+
 // rankIn is the number of a variable in a row of the environment.
 func rankIn(name, value, key string) (int64, bool) {
 	if name == key {
@@ -197,9 +204,8 @@ func rankIn(name, value, key string) (int64, bool) {
 	if name != "DeviceEnvironment" {
 		return 0, false
 	}
-	form := regexp.MustCompile(`\b` + key + `["' ]*[=:]["' ]*([0-9]+)\b`) // in Python's, JSON's or a shell's words
-	for _, m := range form.FindAllStringSubmatch(value, -1) {
-		if v, err := strconv.ParseInt(m[1], 10, 64); err == nil && validRank(v) {
+	for _, m := range variable().FindAllStringSubmatch(value, -1) {
+		if v, err := strconv.ParseInt(m[2], 10, 64); m[1] == key && err == nil && validRank(v) {
 			return v, true
 		}
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -245,7 +244,7 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 		if l.Count == 0 && kd.Count == 0 {
 			continue
 		}
-		pid := kit.Labels("pid", pidText(in, int32(p)))
+		pid := kit.Labels("pid", kit.PIDText(in, int32(p)))
 		row := []kit.Field{kit.Int("pid", in.Trace.Procs[p].PID)}
 		var rate *float64
 		// else its calls may belong to an unknown process
@@ -385,24 +384,4 @@ func tinyKernels(in *kit.Input, out *kit.Output) {
 			kit.Float("mean", float64(e.Total)/float64(e.Count)))
 	}
 	t.Cut(tinyRows, "count", "total").Add()
-}
-
-// pidText is the label of a process: its pid, and its full identity if another process of the capture has the same pid
-// (two machines or virtual machines in one capture).
-func pidText(in *kit.Input, p int32) string {
-	if p == trace.None {
-		return "unknown"
-	}
-	own := in.Trace.Procs[p]
-	sharing := kit.Once(in, "processes of a pid", func() map[int64]int {
-		count := map[int64]int{}
-		for _, other := range in.Trace.Procs {
-			count[other.PID]++
-		}
-		return count
-	})
-	if sharing[own.PID] > 1 {
-		return strconv.FormatInt(own.PID, 10) + "@" + strconv.FormatInt(own.Global>>48, 16)
-	}
-	return strconv.FormatInt(own.PID, 10)
 }

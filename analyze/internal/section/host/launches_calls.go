@@ -75,7 +75,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 		return m
 	}
 	for p := range in.Trace.Procs {
-		emit(kit.Labels("pid", pidText(in, int32(p))), queued.Together(byProc[p]))
+		emit(kit.Labels("pid", kit.PIDText(in, int32(p))), queued.Together(byProc[p]))
 	}
 	if m := emit(nil, queued.Everything()); m != nil {
 		m.Coverage = stat.Ratio(int64(launched), int64(eligible))

@@ -406,7 +406,7 @@ func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 		}
 		if known++; known <= kit.MaxProcMetrics {
 			out.Source.Rows = coverageOf(in, p).kernels
-			out.Metric("nvtx.coverage", kit.Labels("pid", pidText(in, p)), c)
+			out.Metric("nvtx.coverage", kit.Labels("pid", kit.PIDText(in, p)), c)
 		}
 		if worst == trace.None || *c < lowest {
 			worst, lowest = p, *c
@@ -422,7 +422,7 @@ func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 			": read GPU time by range and by phase with care. Kernels launched outside any range, and kernels whose launch call is not in the capture, are not attributed.")
 	}
 	if known > 1 && lowest < warnBelow {
-		out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+pidText(in, worst)+
+		out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+kit.PIDText(in, worst)+
 			" has "+percent(lowest)+", below the threshold of "+percent(warnBelow)+".")
 	}
 	return true

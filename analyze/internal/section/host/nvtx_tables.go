@@ -104,7 +104,7 @@ func rangePidMetrics(in *kit.Input, out *kit.Output, names *rangeNames, parts []
 		if !room.Take(text) {
 			return
 		}
-		l := kit.Labels("pid", pidText(in, e.proc), "range", text)
+		l := kit.Labels("pid", kit.PIDText(in, e.proc), "range", text)
 		if mapped && e.pairs > 0 {
 			fromAttribution(out, e.pairs)
 			out.Int("nvtx.gpu_time", l, e.gpu)

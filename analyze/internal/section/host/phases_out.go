@@ -193,7 +193,7 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 		if shown++; shown > maxPhaseMetrics {
 			return
 		}
-		l := kit.Labels("pid", pidText(x.in, s.proc), "phase", x.name(s.phase))
+		l := kit.Labels("pid", kit.PIDText(x.in, s.proc), "phase", x.name(s.phase))
 		if mapped {
 			fromAttribution(out, s.kernels+s.graphs)
 			out.Int("phase.gpu_time", l, s.gpu)

@@ -112,7 +112,7 @@ func processes(in *kit.Input, out *kit.Output) {
 		if s.proc == trace.None || i >= kit.MaxProcMetrics {
 			continue
 		}
-		l := kit.Labels("pid", pidText(in, s.proc))
+		l := kit.Labels("pid", kit.PIDText(in, s.proc))
 		if s.kernels > 0 {
 			out.From(trace.RoleKernel, int(s.kernels), "start", "end", "globalPid")
 			out.Int("kernel.total_time", l, s.kernelNs)
@@ -230,8 +230,8 @@ func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 			continue
 		}
 		if first != nil && first.B == p.B {
-			out.Find("shared_device", []report.MetricRef{kit.Ref("kernel.total_time", "pid", pidText(in, first.A)),
-				kit.Ref("kernel.total_time", "pid", pidText(in, p.A))},
+			out.Find("shared_device", []report.MetricRef{kit.Ref("kernel.total_time", "pid", kit.PIDText(in, first.A)),
+				kit.Ref("kernel.total_time", "pid", kit.PIDText(in, p.A))},
 				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",
 				"If they do share it: without MPS the GPU switches between processes and runs one at a time, whatever is free. Start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process its own; look for a leftover server with nvidia-smi.")
 			return

@@ -189,7 +189,7 @@ func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
 	for p, ns := range procs {
 		if procRows[p] > 0 {
 			out.Source.Rows = int64(procRows[p])
-			out.Int("sync.blocked_time", kit.Labels("pid", pidText(in, int32(p))), ns)
+			out.Int("sync.blocked_time", kit.Labels("pid", kit.PIDText(in, int32(p))), ns)
 		}
 	}
 	return total

@@ -153,7 +153,7 @@ func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
 		if h.count == 0 {
 			continue
 		}
-		l := kit.Labels("pid", pidText(in, int32(p)))
+		l := kit.Labels("pid", kit.PIDText(in, int32(p)))
 		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
 		out.Int("sync.total_time", l, h.total).Summary = byProc.Of(p).Summary()
 		out.Int("sync.count", l, h.count)

@@ -93,12 +93,32 @@ func newLeftOut(in *Input) leftOut {
 		return cmp.Or(cmp.Compare(ran.Procs[b].Total, ran.Procs[a].Total),
 			cmp.Compare(calls.Procs[b].Count, calls.Procs[a].Count))
 	})
-	pid := func(p int32) string { return strconv.FormatInt(procs[p].PID, 10) }
+	pid := func(p int32) string { return PIDText(in, p) }
 	n := min(len(order), MaxProcMetrics)
 	of := chosen{lists.Set(order[:n], pid), lists.Set(order[n:], pid)}
 	maps.DeleteFunc(of.left, func(pid string, _ bool) bool { return of.first[pid] }) // two with one number
 	x["pid"] = of
 	return x
+}
+
+// PIDText is the label of a process: its pid, and its full identity if another process of the capture has the same pid
+// (two machines or virtual machines in one capture).
+func PIDText(in *Input, p int32) string {
+	if p == trace.None {
+		return "unknown"
+	}
+	own := in.Trace.Procs[p]
+	sharing := Once(in, "processes of a pid", func() map[int64]int {
+		count := map[int64]int{}
+		for _, other := range in.Trace.Procs {
+			count[other.PID]++
+		}
+		return count
+	})
+	if sharing[own.PID] > 1 {
+		return strconv.FormatInt(own.PID, 10) + "@" + strconv.FormatInt(own.Global>>48, 16)
+	}
+	return strconv.FormatInt(own.PID, 10)
 }
 
 // runEach runs sections, several at a time, and returns their outputs in the order of the list. If a finding quotes a

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Man writes the manual page of a command, in the macros of man(7), from what --help prints.
@@ -48,5 +49,8 @@ func Man(w io.Writer, cmd *cobra.Command, version string) error {
 // roff is text that means itself: no line of it is a request, and no character an escape.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
-	return regexp.MustCompile(`(?m)^[.']`).ReplaceAllString(text, `\&$0`)
+	return request().ReplaceAllString(text, `\&$0`)
 }
+
+// request is the beginning of a line that roff would take for a request.
+var request = pattern.New(`(?m)^[.']`)
