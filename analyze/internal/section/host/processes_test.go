@@ -135,3 +135,21 @@ func TestProcessNameWithoutArguments(t *testing.T) {
 		}
 	}
 }
+
+// 120 processes, two of each pid: metrics of their own have the 100 with most kernel time, which are the last ones.
+func TestProcessesThatShareAPIDKeepMetricsByTime(t *testing.T) {
+	b := tt.New()
+	for i := range int64(120) {
+		th := b.Process(1+i%60, "rank", tt.OnMachine(0, 1+i/60)).Thread(1+i%60, "t")
+		th.Launch("k", i*10*micro, i*10*micro+100, tt.Kernel{Start: (i*10 + 1) * micro, End: (i*10+1)*micro + 100 + i*10})
+	}
+	has := map[string]bool{}
+	for _, m := range sectiontest.Analyse(t, b, analyze.Options{}).Report.Metrics {
+		if m.ID == "launch.count" {
+			has[m.Labels["pid"]] = true
+		}
+	}
+	if !has["60@2"] || !has["21@1"] || has["20@1"] || has["1@1"] {
+		t.Errorf("60@2 %v, 21@1 %v, 20@1 %v, 1@1 %v; want the first two", has["60@2"], has["21@1"], has["20@1"], has["1@1"])
+	}
+}
