@@ -64,13 +64,13 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 	top := map[string][]regionKernel{}
 	for i := range k.Entries() {
 		region := k.Str(i, "region")
-		kernel := regionKernel{k.Str(i, "kernel"), shifted(k.Cell(i, "total"), -6), k.Whole(i, "count")}
+		kernel := regionKernel{k.Str(i, "kernel"), shifted(k.Cell(i, "total"), -6), max(k.Whole(i, "count"), 0)}
 		top[region] = append(top[region], kernel)
 	}
 	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}}
 	for i := range t.Entries() {
 		e := regionEntry{Name: t.Str(i, "region"), TotalMs: shifted(t.Cell(i, "total"), -6),
-			Depth: t.Whole(i, "depth"), Kernels: t.Whole(i, "kernels")}
+			Depth: max(t.Whole(i, "depth"), 0), Kernels: max(t.Whole(i, "kernels"), 0)}
 		e.Metrics.SharePct = shifted(t.Cell(i, "share"), 2)
 		if s, ok := t.Cell(i, "parent").Str(); ok {
 			e.Parent = &s

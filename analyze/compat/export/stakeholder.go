@@ -366,7 +366,7 @@ func ms(t *report.Table, row int, column string, decimals int) string {
 }
 
 func digits(t *report.Table, row int, column string) string {
-	return strconv.FormatInt(t.Whole(row, column), 10)
+	return strconv.FormatInt(max(t.Whole(row, column), 0), 10)
 }
 
 // kernelDevices lists the devices on which each kernel ran.

@@ -244,6 +244,8 @@ var (
 		"tokenization", "detokenization", "output_processing", other}
 	modes = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
 	types = []string{"encoder_decoder", "decoder_only", "unknown"}
+
+	stated = Components[:len(Components)-1] // that a summary can hold
 )
 
 func word(list []string, s string) string {

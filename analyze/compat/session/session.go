@@ -158,7 +158,7 @@ func (d *Data) disagreements() []string {
 		o := Operation{Name: name}
 		differ("CPU operations ("+name+")", d.Operations[o], s.Operations[o])
 	}
-	for _, name := range Components {
+	for _, name := range stated {
 		differ("parts of the model ("+name+")", d.Components[name], s.Components[name])
 	}
 	if n, stated := d.Batches.Steps, s.Batches.Steps; n > 0 && stated > 0 && n != stated {

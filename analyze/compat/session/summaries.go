@@ -171,7 +171,7 @@ func (d *Data) takeSummary(k string, top map[string]json.RawMessage) (understood
 			}
 		}
 	case componentSummary:
-		for _, name := range Components {
+		for _, name := range stated {
 			c, _ := parse(top[name])
 			if count, total := number(c, "count"), number(c, "total_ms"); count != nil && total != nil {
 				entry(&s.Components, name).state(int64(*count), *total*nsPerMs)

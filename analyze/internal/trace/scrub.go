@@ -33,7 +33,7 @@ var kept = map[Role][]string{
 	RoleGraphMade: {"start", "graphExecId"},
 	RoleHostFunc:  keptWork,
 	RoleHostCall:  {"globalTid", "correlationId", "nameId"},
-	RoleSync:      slices.Concat(keptWork, []string{"syncType", "eventId", "eventSyncId"}),
+	RoleSync:      slices.Concat(keptWork, []string{"eventId", "eventSyncId"}),
 	RoleEvent:     slices.Concat(keptWork, []string{"eventId", "eventSyncId"}),
 	RoleOverhead:  {"start", "end", "globalTid", "nameId"},
 	RoleAlloc: {"start", "globalPid", "deviceId", "contextId", "address", "bytes", "memKind", "memoryOperationType",

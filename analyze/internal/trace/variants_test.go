@@ -76,7 +76,7 @@ func TestImportedAnnotations(t *testing.T) {
 	tr := open(t, b, Options{})
 	r := &tr.Ranges
 	if r.Len() != 2 || r.Start(0) != 20 || r.Start(1) != 30 {
-		t.Errorf("%d ranges; want a push/pop range at 20 and a start/end range at 30", r.Len())
+		t.Errorf("%d ranges; want two, at 20 and at 30", r.Len())
 	}
 }
 

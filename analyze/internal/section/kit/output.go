@@ -242,10 +242,10 @@ type Table struct {
 	whole [][]report.Cell // every row, if the report has only some
 }
 
-// Cut keeps the first n rows, and sums those left out in an "others" row.
+// Cut keeps the first n rows, all if n is negative, and sums those left out in an "others" row.
 func (t *Table) Cut(n int, sum ...string) *Table {
 	t.TotalRows = int64(len(t.Rows))
-	if len(t.Rows) <= n {
+	if n < 0 || len(t.Rows) <= n {
 		return t
 	}
 	if t.File != "" {
