@@ -53,7 +53,7 @@ func TestWrittenCausesAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := runReport(t, m.WriteTB(t), Options{})
-		for _, cause := range mutant.Causes() {
+		for _, cause := range longtest.Some(mutant.Causes(), 6) {
 			for _, share := range shares {
 				m, _, err := cause.Sized(c, share)
 				if err != nil {

@@ -90,7 +90,7 @@ func TestOtherSizesOfRealCaptures(t *testing.T) {
 		judged := func(edit mutant.Edit) *comparison.Comparison {
 			return ofReports(t, base, mutantReport(t, c, []mutant.Edit{edit, mutant.Noise(0.002, 12)}))
 		}
-		for _, size := range []float64{1.25, 2, 4} {
+		for _, size := range longtest.Some([]float64{1.25, 2, 4}, 2) {
 			for _, power := range longtest.Some([]float64{0.5, 1, 2}, 2) {
 				n++
 				x := judged(mutant.Resize(mutant.On{}, "", size, math.Pow(size, power)))
@@ -101,7 +101,7 @@ func TestOtherSizesOfRealCaptures(t *testing.T) {
 				}
 			}
 		}
-		for _, factor := range []float64{1.05, 1.1, 1.2} {
+		for _, factor := range longtest.Some([]float64{1.05, 1.1, 1.2}, 2) {
 			slower := judged(mutant.ScaleKernels(mutant.On{}, "", factor))
 			for _, size := range []float64{0.5, 1.02} {
 				x := judged(mutant.Resize(mutant.On{}, "", size, factor))

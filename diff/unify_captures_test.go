@@ -43,11 +43,11 @@ func toEdit(t *testing.T, shared ...string) (list []edited) {
 func TestKernelOnAnotherStream(t *testing.T) {
 	t.Parallel()
 	list := toEdit(t,
-		"nsysai_h100_2gpu_1s",
+		"cs336_tianshi_a",
+		"cs336_hoponga_exp2024_2",
 		"cs336zx_2_7B_clean",
 		"nsysai_mfu_2gpu_before",
-		"cs336_hoponga_exp2024_2",
-		"cs336_tianshi_a",
+		"nsysai_h100_2gpu_1s",
 	)
 	for _, s := range longtest.Some(list, 2) {
 		base := mutantReport(t, s.capture, nil)

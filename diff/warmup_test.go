@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -100,7 +101,7 @@ func TestNothingButWarmup(t *testing.T) {
 // TestWarmupInRealCaptures: the same in captures of 9 to 46 steps: the first three steps take twice as long.
 func TestWarmupInRealCaptures(t *testing.T) {
 	t.Parallel()
-	for _, name := range append(slices.Clone(steadyCaptures), "nsightful_power_iter") {
+	for _, name := range longtest.Some(append(slices.Clone(steadyCaptures), "nsightful_power_iter"), 3) {
 		if name == "nsysai_h100_2gpu_1s" {
 			continue // copies take its time
 		}

@@ -15,14 +15,13 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// windows of a capture, as shares of the time from its first CUDA call or kernel to its last.
+// windows of a capture, as shares of the time from its first CUDA call or kernel to its last. The last are for -long.
 var windows = []struct {
 	name     string
 	from, to float64
 }{
-	{"whole", 0, 1}, {"first half", 0, 0.5}, {"second half", 0.5, 1},
-	{"middle", 0.2, 0.8}, {"tail", 0.1, 1}, {"head", 0, 0.9},
-	{"second quarter", 0.25, 0.5}, {"third quarter", 0.5, 0.75}, {"uneven", 0.37, 0.91},
+	{"whole", 0, 1}, {"first half", 0, 0.5}, {"second half", 0.5, 1}, {"middle", 0.2, 0.8}, {"uneven", 0.37, 0.91},
+	{"tail", 0.1, 1}, {"head", 0, 0.9}, {"second quarter", 0.25, 0.5}, {"third quarter", 0.5, 0.75},
 }
 
 // windowed are the real captures, and those of ranks, which work on a large and a small problem by turns.
@@ -36,7 +35,7 @@ func TestWindowsOfARunNeverFail(t *testing.T) {
 	compared, decided := 0, 0
 	for _, path := range paths {
 		reports := map[string]*report.Report{}
-		for _, w := range windows {
+		for _, w := range windows[:longtest.N(5, len(windows))] {
 			to := filepath.Join(t.TempDir(), w.name+".sqlite")
 			if tracetest.Window(t, path, to, w.from, w.to) {
 				reports[w.name] = reportOfFile(t, to, analyze.Options{})
@@ -50,6 +49,9 @@ func TestWindowsOfARunNeverFail(t *testing.T) {
 			pairs = append(pairs, [2]string{"whole", w.name})
 		}
 		for _, pair := range pairs {
+			if reports[pair[0]] == nil || reports[pair[1]] == nil {
+				continue
+			}
 			for _, p := range [][2]string{pair, {pair[1], pair[0]}} {
 				c := compareReports(t, one(reports[p[0]]), one(reports[p[1]]), diff.Options{})
 				compared++
@@ -63,7 +65,9 @@ func TestWindowsOfARunNeverFail(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d comparisons, %d passed", compared, decided)
+	if t.Logf("%d comparisons, %d passed", compared, decided); decided == 0 {
+		t.Error("none passed")
+	}
 }
 
 // phases are the captures of programs whose steps change along the run, so that windows of it differ.

@@ -207,7 +207,7 @@ func TestCeilingsOfMutants(t *testing.T) {
 	if longtest.On() {
 		kernels = 40
 	}
-	few := []string{"hoponga_exp2023_4", "nsightful", "mfu_2gpu_after", "2_7B_clean"}
+	few := []string{"hoponga_exp2023_4", "nsightful", "2_7B_clean"}
 	var n tally
 	for _, path := range shared(t) {
 		among := longtest.On() || slices.ContainsFunc(few, func(name string) bool { return strings.Contains(path, name) })

@@ -36,13 +36,13 @@ func TestTracesAndReportsAgree(t *testing.T) {
 				}
 			}
 		}
-		for _, p := range longtest.Some(pairs, 24) {
+		for _, p := range longtest.Some(pairs, 14) {
 			d.agree(filepath.Base(p[0])+" → "+filepath.Base(p[1]), p[0], p[1])
 		}
 	})
 	t.Run("windows", func(t *testing.T) {
 		d := newDoors(t)
-		for _, path := range longtest.Some(traces, 5) {
+		for _, path := range longtest.Some(traces, 4) {
 			var cut []string
 			for i, w := range [][2]float64{{0, 0.5}, {0.37, 0.91}, {0.25, 0.5}, {0.5, 0.75}, {0.1, 1}}[:longtest.N(2, 5)] {
 				to := filepath.Join(t.TempDir(), fmt.Sprint("window", i, ".sqlite"))
@@ -55,7 +55,7 @@ func TestTracesAndReportsAgree(t *testing.T) {
 	})
 	t.Run("edits", func(t *testing.T) {
 		d := newDoors(t)
-		for _, path := range longtest.Some(traces, 5) {
+		for _, path := range longtest.Some(traces, 4) {
 			c, err := mutant.Read(path)
 			if err != nil {
 				t.Fatal(err)
