@@ -3,7 +3,6 @@ package pages
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -267,86 +266,27 @@ func (s pageSet) add(page uint32) bool {
 
 // Rows calls each for every row of a table, in order of rowid.
 func (f *File) Rows(t *Table, columns []string, each func(row []Cell) error) error {
-	w := &fetcher{all: true, each: func(_ int64, row []Cell) error { return each(row) }}
-	return w.fetch(f, t, columns, nil)
-}
-
-// Fetch calls each for the rows with the given rowids that exist, in order of rowid. It reads each page on the way to
-// them once.
-func (f *File) Fetch(t *Table, columns []string, rowids []int64, each func(rowid int64, row []Cell) error) error {
-	w := &fetcher{each: each}
-	return w.fetch(f, t, columns, slices.Compact(slices.Sorted(slices.Values(rowids))))
-}
-
-// fetcher descends to single rows, or to all of them.
-type fetcher struct {
-	walker
-	d      *decoder
-	leaf   []byte
-	levels int // of interior pages
-	all    bool
-	each   func(rowid int64, row []Cell) error
-}
-
-// fetch fetches rows of a table; ids are sorted.
-func (w *fetcher) fetch(f *File, t *Table, columns []string, ids []int64) error {
 	wanted, err := t.find(columns)
 	if err != nil {
 		return err
 	}
 	seen := newPageSet(f.pages)
-	w.walker = walker{f: f, claim: seen.add, buf: make([]byte, f.page)}
-	w.d, w.leaf = newDecoder(f, t, append(wanted, rowidColumn), seen.add), make([]byte, f.page+slack)
-	if err := w.take(t.Root, 1); err != nil {
-		return err
-	}
-	if w.levels, err = w.depth(t.Root); err != nil {
-		return err
-	}
-	return w.below(node{page: t.Root, high: 1<<64 - 1}, w.levels, ids)
-}
-
-// below fetches rows below a page that is levels above the leaves. ids are sorted.
-func (w *fetcher) below(p node, levels int, ids []int64) error {
-	if levels == 0 {
-		return w.rows(p, ids)
-	}
-	children, err := w.children(p, nil)
+	leaves, err := f.leaves(t.Root, seen.add)
 	if err != nil {
 		return err
 	}
-	for _, c := range children {
-		n := slices.IndexFunc(ids, func(id int64) bool { return ordered(uint64(id)) > c.high })
-		if n < 0 {
-			n = len(ids)
+	d, b := newDecoder(f, t, wanted, seen.add), make([]byte, f.page+slack)
+	for _, l := range leaves {
+		if err := f.read(l.page, b[:f.page]); err != nil {
+			return err
 		}
-		if n > 0 || w.all {
-			if err := w.below(c, levels-1, ids[:n]); err != nil {
-				return err
-			}
+		n, err := f.cells(l.page, b, len(leaves) == 1)
+		if err != nil {
+			return err
 		}
-		ids = ids[n:]
+		if err := d.rows(l, b, n, each); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-func (w *fetcher) rows(l node, ids []int64) error {
-	if err := w.f.read(l.page, w.leaf[:w.f.page]); err != nil {
-		return err
-	}
-	n, err := w.f.cells(l.page, w.leaf, w.levels == 0)
-	if err != nil {
-		return err
-	}
-	return w.d.rows(l, w.leaf, n, func(row []Cell) error {
-		last := len(row) - 1
-		rowid := row[last].Bits
-		for len(ids) > 0 && ids[0] < rowid {
-			ids = ids[1:]
-		}
-		if !w.all && (len(ids) == 0 || ids[0] != rowid) {
-			return nil
-		}
-		return w.each(rowid, row[:last])
-	})
 }

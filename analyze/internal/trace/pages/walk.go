@@ -38,11 +38,14 @@ func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error)
 	if err := w.take(root, 1); err != nil {
 		return nil, err
 	}
-	depth, err := w.depth(root)
-	if err != nil {
-		return nil, err
-	}
-	for range depth {
+	for range maxDepth {
+		err := f.read(level[0].page, w.buf) // which all pages of its level resemble
+		if err != nil {
+			return nil, err
+		}
+		if w.buf[0] != interiorTable {
+			return level, nil
+		}
 		var next []node
 		for i, p := range level {
 			if next, err = w.children(p, next); err != nil {
@@ -54,7 +57,7 @@ func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error)
 		}
 		level = next
 	}
-	return level, nil
+	return nil, bad(root, "begins a tree that is too deep")
 }
 
 type walker struct {
@@ -72,29 +75,6 @@ func (w *walker) take(page, from uint32) error {
 		return bad(page, "is used twice")
 	}
 	return nil
-}
-
-// depth is how many interior pages are above a leaf, along the leftmost path.
-func (w *walker) depth(root uint32) (int, error) {
-	page, from := root, root
-	for depth := range maxDepth {
-		if page < 2 || page > w.f.pages {
-			return 0, bad(from, "points outside of the file")
-		}
-		if err := w.f.read(page, w.buf); err != nil {
-			return 0, err
-		}
-		if w.buf[0] != interiorTable {
-			return depth, nil
-		}
-		from = page
-		at := int(binary.BigEndian.Uint16(w.buf[interiorHeader:]))
-		if at+4 > w.f.usable {
-			return 0, bad(from, "has a cell outside of the page")
-		}
-		page = binary.BigEndian.Uint32(w.buf[at:])
-	}
-	return 0, bad(root, "begins a tree that is too deep")
 }
 
 // children appends the pages below an interior page (section 1.6): for each cell a left child, which holds rowids up to

@@ -54,29 +54,18 @@ func (s *Paged) Tables() ([]Table, error) {
 	return list, err
 }
 
-// Scan reads a plain table from its pages.
+// Scan reads a plain table from its pages, and copies a row's texts, which are views of a page.
 func (s *Paged) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
-	if t := s.plain[table]; t != nil {
-		return s.Pages.Rows(t, columns, func(row []pages.Cell) error { return each(own(row)) })
+	t := s.plain[table]
+	if t == nil {
+		return s.SQL.Scan(table, columns, each)
 	}
-	return s.SQL.Scan(table, columns, each)
-}
-
-// Fetch reads rows of a plain table from its pages.
-func (s *Paged) Fetch(table string, columns []string, rows []int64,
-	each func(row int64, cells []pages.Cell) error) error {
-	if t := s.plain[table]; t != nil {
-		return s.Pages.Fetch(t, columns, rows, func(id int64, row []pages.Cell) error { return each(id, own(row)) })
-	}
-	return s.SQL.Fetch(table, columns, rows, each)
-}
-
-// own copies a row's texts, which are views of a page.
-func own(row []pages.Cell) []pages.Cell {
-	for i := range row {
-		row[i].S = strings.Clone(row[i].S)
-	}
-	return row
+	return s.Pages.Rows(t, columns, func(row []pages.Cell) error {
+		for i := range row {
+			row[i].S = strings.Clone(row[i].S)
+		}
+		return each(row)
+	})
 }
 
 // shape is what SQLite says of how a table is made.
