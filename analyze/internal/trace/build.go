@@ -151,14 +151,20 @@ func (s *sink) keep() {
 
 // dict numbers the distinct values a sink meets, in the order in which it meets them.
 type dict[K comparable] struct {
+	codesOf[K]
+	far []far             // codes too large for their column, by slot
+	ids codesOf[[2]int64] // that rows name values by, so that the text behind them is not read again
+	of  []uint32          // by the code of the ids: that of their value
+}
+
+// codesOf numbers distinct values.
+type codesOf[K comparable] struct {
 	keys   []K
 	index  map[K]uint32
 	recent [1 << recentBits]struct {
 		key  K
 		code uint32 // plus 1
 	}
-	far  []far   // codes too large for their column, by slot
-	byID idCodes // of values that rows name by ids
 }
 
 const recentBits = 8
@@ -177,7 +183,7 @@ func (d *dict[K]) put(column []uint16, at, code uint32) {
 }
 
 // find returns the number of a value that was met before. hint is any hash of it, which may be poor.
-func (d *dict[K]) find(hint uint64, key K) (code uint32, ok bool) {
+func (d *codesOf[K]) find(hint uint64, key K) (code uint32, ok bool) {
 	r := &d.recent[hint*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if r.code > 0 && r.key == key {
 		return r.code - 1, true
@@ -189,7 +195,7 @@ func (d *dict[K]) find(hint uint64, key K) (code uint32, ok bool) {
 }
 
 // add numbers a value that find did not know. The dictionary keeps it.
-func (d *dict[K]) add(key K) uint32 {
+func (d *codesOf[K]) add(key K) uint32 {
 	code := uint32(len(d.keys))
 	if d.index == nil {
 		d.index = map[K]uint32{}
@@ -200,40 +206,26 @@ func (d *dict[K]) add(key K) uint32 {
 }
 
 // code returns the number of a value that holds no text of a row.
-func (d *dict[K]) code(hint uint64, key K) uint32 {
+func (d *codesOf[K]) code(hint uint64, key K) uint32 {
 	if code, ok := d.find(hint, key); ok {
 		return code
 	}
 	return d.add(key)
 }
 
-// idCodes remembers which code a pair of ids got, so that the text behind them is not read again.
-type idCodes struct {
-	index  map[[2]int64]uint32
-	recent [1 << idBits]struct {
-		ids  [2]int64
-		code uint32 // plus 1
-	}
-}
-
-const idBits = 7
-
-func (c *idCodes) get(a, b int64) (code uint32, ok bool) {
-	r := &c.recent[uint64(a)&(1<<idBits-1)]
-	if r.code > 0 && r.ids == [2]int64{a, b} {
-		return r.code - 1, true
-	}
-	if code, ok = c.index[[2]int64{a, b}]; ok {
-		r.ids, r.code = [2]int64{a, b}, code+1
+// byIDs is the code of the value that a pair of ids stands for, if that is known.
+func (d *dict[K]) byIDs(a, b int64) (code uint32, ok bool) {
+	i, ok := d.ids.find(uint64(a), [2]int64{a, b})
+	if ok {
+		code = d.of[i]
 	}
 	return code, ok
 }
 
-func (c *idCodes) put(a, b int64, code uint32) {
-	if c.index == nil {
-		c.index = map[[2]int64]uint32{}
-	}
-	c.index[[2]int64{a, b}] = code
+// stand notes the code of the value that a pair of ids stands for, which byIDs did not know.
+func (d *dict[K]) stand(a, b int64, code uint32) {
+	d.ids.add([2]int64{a, b})
+	d.of = append(d.of, code)
 }
 
 // eachPiece calls f for each piece that holds rows, in order of row: to is the row its first slot becomes.

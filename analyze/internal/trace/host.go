@@ -48,7 +48,7 @@ func newAPITable(l *loader) *eventTable {
 
 func (l texts) apiName(d *dict[string], c *cell) uint32 {
 	if c.Kind == pages.Int {
-		if code, ok := d.byID.get(c.Bits, 0); ok {
+		if code, ok := d.byIDs(c.Bits, 0); ok {
 			return code
 		}
 	}
@@ -65,7 +65,7 @@ func (l texts) apiName(d *dict[string], c *cell) uint32 {
 		code = d.add(strings.Clone(name))
 	}
 	if c.Kind == pages.Int {
-		d.byID.put(c.Bits, 0, code)
+		d.stand(c.Bits, 0, code)
 	}
 	return code
 }

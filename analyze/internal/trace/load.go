@@ -251,11 +251,6 @@ func (l *loader) settle(list []*eventTable) {
 	parallel.Each(len(order), func(i int) { order[i].settle() })
 }
 
-// tooManyRows is the error of a table with more rows than the file has bytes.
-func tooManyRows(bytes int64) error {
-	return fmt.Errorf("more rows than a file of %d bytes can hold", bytes)
-}
-
 // scan reads a table's columns by name; a column without a name reads as NULL. It watches the context and reports
 // progress.
 func (l *scanner) scan(table source.Table, names []string, each func(row []cell) error) error {
@@ -271,7 +266,7 @@ func (l *scanner) scan(table source.Table, names []string, each func(row []cell)
 			l.opt.Report("read "+table.Name, rows)
 		}
 		if rows++; rows > l.maxRows {
-			return tooManyRows(l.maxRows)
+			return fmt.Errorf("more rows than a file of %d bytes can hold", l.maxRows)
 		}
 		return each(row)
 	})

@@ -86,15 +86,8 @@ func (l *descriptions) loadMeta() error {
 // safeValue refuses values that do not look like a version, a model or the name of a distribution, so that no key of
 // the allow-list can carry anything else.
 func safeValue(v string) bool {
-	if len(v) == 0 || len(v) > 120 {
-		return false
-	}
-	for _, r := range v {
-		if r < ' ' || r > '~' {
-			return false
-		}
-	}
-	return true
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	return len(v) > 0 && len(v) <= 120 && !strings.ContainsFunc(v, odd)
 }
 
 // safe is a value that safeValue does not refuse, else empty.

@@ -82,7 +82,8 @@ type Trace struct {
 
 	source source.Source
 	temp   string
-	raw    rangeText
+	ranges source.Table // of ranges, where the few raw names that are shown are read again
+	texts  texts
 	names  map[int64]string // of functions of the operating system, by id
 	arena  *spill.Arena
 }

@@ -17,6 +17,7 @@ type NCCLCall struct {
 	Thread     int64  // globalTid
 	Op         string // which of the functions that one kernel runs: send, recv or alltoall; empty: another
 	payload.NCCL
+	row int64 // its rowid
 }
 
 // ncclOps are the functions of NCCL that kernels of one name run.
@@ -55,7 +56,7 @@ func payloadOf(own []cell) []byte {
 }
 
 // ncclCall is the range of a row of NVTX_EVENTS as its payload describes it, if that is one of NCCL's.
-func (l texts) ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok bool) {
+func (l texts) ncclCall(fields payload.Fields, row, own []cell, id int64) (c NCCLCall, ok bool) {
 	start, ok1 := row[0].Whole()
 	end, ok2 := row[1].Whole()
 	tid, ok3 := row[3].Whole()
@@ -67,23 +68,16 @@ func (l texts) ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok 
 	if !ok {
 		return c, false
 	}
-	return NCCLCall{start, end, tid, ncclOps[strings.ToLower(textOfRange(l, row))], said}, true
-}
-
-// ncclRow is a call with the row that says so.
-type ncclRow struct {
-	call NCCLCall
-	row  int64 // its rowid
+	return NCCLCall{start, end, tid, ncclOps[strings.ToLower(textOfRange(l, row))], said, id}, true
 }
 
 // inOrder are the calls of all sinks by start, outer ones first, equal ones in the order of their rows.
-func inOrder(parts ...[]ncclRow) []NCCLCall {
+func inOrder(parts ...[]NCCLCall) []NCCLCall {
 	all := slices.Concat(parts...)
-	lists.Sort(all, func(a, b ncclRow) int {
-		return cmp.Or(cmp.Compare(a.call.Start, b.call.Start), cmp.Compare(b.call.End, a.call.End),
-			cmp.Compare(a.row, b.row))
+	lists.Sort(all, func(a, b NCCLCall) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.row, b.row))
 	})
-	return lists.Map(all, func(r ncclRow) NCCLCall { return r.call })
+	return all
 }
 
 // ncclRanks are the ranks of processes in the largest communicator that each created, where it created that once: a

@@ -48,7 +48,7 @@ type rangeSink struct {
 	t     *rangeTable
 	name  rangeNames
 	next  int64 // the rowid that would follow that of the slot before
-	calls []ncclRow
+	calls []NCCLCall
 
 	python        []rawPython
 	pythonFrames  dict[payload.PythonFrame]
@@ -75,7 +75,7 @@ func newRangeTable(l *loader) *eventTable {
 }
 
 func (t *rangeTable) asks(info source.Table) []string {
-	t.l.trace.raw = rangeText{info, t.l.texts}
+	t.l.trace.ranges, t.l.trace.texts = info, t.l.texts
 	rowid := "rowid"
 	if info.Rowless {
 		rowid = ""
@@ -118,8 +118,8 @@ func (s *rangeSink) Row(row []cell) error {
 	}
 	own := row[rangeColumns:]
 	if len(own) > 0 && own[1].Kind != pages.Null { // few ranges have a payload
-		if c, ok := s.t.l.ncclCall(s.t.l.payloads, row, own); ok {
-			s.calls = append(s.calls, ncclRow{c, id})
+		if c, ok := s.t.l.ncclCall(s.t.l.payloads, row, own, id); ok {
+			s.calls = append(s.calls, c)
 		}
 	}
 	kind := int64(nvtxPushPop)
@@ -201,7 +201,7 @@ func textID(text, id *cell) (int64, bool) {
 // after settles what is not in columns.
 func (t *rangeTable) after() {
 	t.settlePython()
-	t.l.trace.NCCL = inOrder(lists.Map(t.sinks, func(s *rangeSink) []ncclRow { return s.calls })...)
+	t.l.trace.NCCL = inOrder(lists.Map(t.sinks, func(s *rangeSink) []NCCLCall { return s.calls })...)
 	r := &t.l.trace.Ranges
 	var sizes lists.Numbering[int64] // by id
 	for i := range r.places {
@@ -302,12 +302,6 @@ func (n *rangeNames) id(id int64, texts texts) uint32 {
 	return code
 }
 
-// rangeText remembers where raw range names are, to read again the few that are shown.
-type rangeText struct {
-	table source.Table
-	texts texts
-}
-
 // WaitsForGIL recognises the ranges that --trace=python-gil writes while a thread waits for Python's lock.
 func WaitsForGIL(name string) bool { return strings.EqualFold(name, "Waiting for GIL") }
 
@@ -319,15 +313,15 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 		rows[i] = t.Ranges.row.get(r)
 	}
 	found := make(map[int64]string, len(rows))
-	if !t.raw.table.Rowless {
-		err := t.source.Fetch(t.raw.table.Name, []string{t.raw.table.Column("text"), t.raw.table.Column("textId")},
+	if !t.ranges.Rowless {
+		err := t.source.Fetch(t.ranges.Name, []string{t.ranges.Column("text"), t.ranges.Column("textId")},
 			slices.Sorted(slices.Values(rows)), // so that a source goes forward only
 			func(row int64, cells []cell) error {
 				text, id := &cells[0], &cells[1]
 				if s := textOf(text); s != "" {
 					found[row] = public(s)
 				} else if v, ok := textID(text, id); ok {
-					found[row] = t.raw.texts.label(v)
+					found[row] = t.texts.label(v)
 				} else if text.Kind != pages.Null || id.Kind != pages.Null {
 					found[row] = public(textOf(id))
 				}

@@ -116,14 +116,14 @@ func Scrub(ctx context.Context, path, out string, shown Shown, opt FileOptions) 
 	if err != nil {
 		return done, in.Damaged(err)
 	}
-	found := probe(all)
-	if ok, _ := isNsys(all, found); !ok {
+	scan := &scanner{ctx: ctx, src: src, opt: &Options{}, tables: probe(all), maxRows: max(in.Size, 1)}
+	s := &scrubber{scanner: scan, strings: map[int64]use{}, shown: shown,
+		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
+	if ok, _ := isNsys(all, s.tables); !ok {
 		return done, in.Fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
 	}
-	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.Size, 1), shown: shown,
-		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
 	s.done.LeftColumns, s.done.LeftRows = map[string][]string{}, map[string]int64{}
-	if err := s.write(out, found); err != nil {
+	if err := s.write(out); err != nil {
 		if w, ok := errors.AsType[*writeError](err); ok {
 			return done, w.error
 		}
@@ -174,13 +174,11 @@ func scrubProfile(in *source.Input, out string, shown Shown) (done Scrubbed, err
 type writeError struct{ error }
 
 type scrubber struct {
-	ctx     context.Context
-	src     source.Source
+	*scanner
 	tx      *sql.Tx
 	strings map[int64]use // ids that something kept refers to
 	done    Scrubbed
 	copied  []string // tables
-	maxRows int64    // of a table, as in loader
 	shown   Shown
 	// Threads are named where their blocking calls are listed and beside the step that they launch, and nowhere else.
 	naming map[int64]bool         // strings that are names of calls that block or launch
@@ -200,8 +198,8 @@ const (
 )
 
 // namingCalls finds the strings that are names of calls whose threads a report names: of those that block or launch.
-func (s *scrubber) namingCalls(t source.Table) error {
-	return s.scan(t.Name, []string{t.Column("id"), t.Column("value")}, func(row []cell) error {
+func (s *scrubber) namingCalls() error {
+	return s.scanRole(RoleStrings, []string{"id", "value"}, func(row []cell) error {
 		if id, ok := row[0].Whole(); ok && namingCall(textOf(&row[1])) {
 			s.naming[id] = true
 		}
@@ -259,7 +257,7 @@ func (s *scrubber) work(name string) string {
 	return name
 }
 
-func (s *scrubber) write(name string, found map[Role]source.Table) (err error) {
+func (s *scrubber) write(name string) (err error) {
 	defer func() { // database/sql rolls back by itself then, and says that instead
 		if err != nil && s.ctx.Err() != nil {
 			err = s.ctx.Err()
@@ -281,13 +279,11 @@ func (s *scrubber) write(name string, found map[Role]source.Table) (err error) {
 		return &writeError{err}
 	}
 	defer s.tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
-	if t, ok := found[RoleStrings]; ok {
-		if err := s.namingCalls(t); err != nil {
-			return err
-		}
+	if err := s.namingCalls(); err != nil {
+		return err
 	}
 	for _, spec := range slices.Concat(roles[1:], roles[:1]) { // strings last, when it is known which are needed
-		if t, ok := found[spec.role]; ok {
+		if t, ok := s.tables[spec.role]; ok {
 			if err := s.copy(spec.role, t, kept[spec.role]); err != nil {
 				return err
 			}
@@ -314,7 +310,7 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 		return nil
 	}
 	if t.View { // one without end is found sooner if nothing is written
-		if err := s.scan(t.Name, names[:1], func([]cell) error { return nil }); err != nil {
+		if err := s.scan(t, names[:1], func([]cell) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -336,7 +332,7 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	}
 	s.copied = append(s.copied, t.Name)
 	values := make([]any, len(names))
-	return s.scan(t.Name, names, func(row []cell) error {
+	return s.scan(t, names, func(row []cell) error {
 		if !s.keeps(role, names, row) {
 			s.done.LeftRows[t.Name]++
 			return nil
@@ -349,19 +345,5 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 			return &writeError{err}
 		}
 		return nil
-	})
-}
-
-// scan reads a table, and refuses one of more rows than the file can hold.
-func (s *scrubber) scan(table string, columns []string, each func(row []cell) error) error {
-	var rows int64
-	return s.src.Scan(table, columns, func(row []cell) error {
-		if err := s.ctx.Err(); err != nil {
-			return err
-		}
-		if rows++; rows > s.maxRows {
-			return tooManyRows(s.maxRows)
-		}
-		return each(row)
 	})
 }

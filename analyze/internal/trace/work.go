@@ -77,7 +77,7 @@ func (l texts) kernelName(d *dict[KernelName], cells []cell) uint32 {
 	first, second := &cells[0], &cells[1]
 	ids := first.Kind == pages.Int && second.Kind == pages.Int // as in every export of nsys
 	if ids {
-		if code, ok := d.byID.get(first.Bits, second.Bits); ok {
+		if code, ok := d.byIDs(first.Bits, second.Bits); ok {
 			return code
 		}
 	}
@@ -98,7 +98,7 @@ func (l texts) kernelName(d *dict[KernelName], cells []cell) uint32 {
 		code = d.add(KernelName{strings.Clone(key.Name), strings.Clone(key.Short)})
 	}
 	if ids && direct {
-		d.byID.put(first.Bits, second.Bits, code)
+		d.stand(first.Bits, second.Bits, code)
 	}
 	return code
 }
