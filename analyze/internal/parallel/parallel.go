@@ -4,6 +4,7 @@ package parallel
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // Each runs f(0) to f(n-1), as many at a time as there are processors, and returns when all are done. They are started
@@ -19,29 +20,20 @@ func Each(n int, f func(i int)) {
 	}
 	var (
 		wg     sync.WaitGroup
-		mu     sync.Mutex
-		next   int
-		failed interface{} // the value of a panic
+		next   atomic.Int64
+		once   sync.Once
+		failed any // the value of the first panic
 	)
-	take := func() (i int, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		next++
-		return next - 1, next <= n && failed == nil
-	}
 	for range workers {
 		wg.Go(func() {
 			defer func() {
 				if p := recover(); p != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					if failed == nil {
-						failed = p
-					}
+					once.Do(func() { failed = p })
+					next.Store(int64(n)) // the others take no more
 				}
 			}()
-			for i, ok := take(); ok; i, ok = take() {
-				f(i)
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(int(i))
 			}
 		})
 	}

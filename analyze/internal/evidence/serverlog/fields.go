@@ -2,6 +2,7 @@ package serverlog
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 )
@@ -62,10 +63,7 @@ func numberOf(m []byte, keys ...string) float64 {
 
 // setFirst keeps the first value that is stated.
 func setFirst[T comparable](p *T, v T) {
-	var none T
-	if *p == none {
-		*p = v
-	}
+	*p = cmp.Or(*p, v)
 }
 
 // setLeast keeps the smallest: each engine or rank states its own number, and the smallest counts.

@@ -1,6 +1,10 @@
 package serverlog
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
+)
 
 // header is the part of a log record before its message.
 type header struct {
@@ -230,20 +234,15 @@ func process(prefix []byte) []byte {
 	return prefix[open+1 : at+end]
 }
 
-// appendPlain appends a message without its control sequences.
-func appendPlain(out, msg []byte) []byte {
-	for i := 0; i < len(msg); i++ {
-		if msg[i] != 0x1b {
-			out = append(out, msg[i])
-			continue
-		}
-		if i++; i < len(msg) && msg[i] == '[' {
-			for i++; i < len(msg) && (msg[i] < 0x40 || msg[i] > 0x7e); i++ {
-			}
-		}
+// plain is a message without its control sequences.
+func plain(msg []byte) []byte {
+	if bytes.IndexByte(msg, 0x1b) < 0 {
+		return msg
 	}
-	return out
+	return control().ReplaceAll(msg, nil)
 }
+
+var control = pattern.New(`\x1b(?:\[[^@-~]*[@-~]?|(?s:.)?)`)
 
 // progress reports whether a line is a progress bar, and returns the text after its last state on the same line.
 func progress(line []byte) (rest []byte, ok bool) {

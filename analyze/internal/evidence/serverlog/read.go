@@ -29,7 +29,6 @@ type reader struct {
 	table bool  // inside a table of CUDA graph statistics
 	steps int64 // iterations that generated so far
 	vllm  bool  // a line was written by vLLM's own formatter
-	msg   []byte
 
 	raw     []byte // the line, as it stands in the log
 	source  []byte // what stands before the line's header; nil unknown
@@ -122,18 +121,9 @@ func (r *reader) read(line []byte) verdict {
 func (r *reader) tableLines(more []byte) {
 	for line := range bytes.Lines(more) {
 		if r.table {
-			r.d.Graphs.graphLine(r.plain(bytes.TrimSpace(line)))
+			r.d.Graphs.graphLine(plain(bytes.TrimSpace(line)))
 		}
 	}
-}
-
-// plain is a message without colours.
-func (r *reader) plain(msg []byte) []byte {
-	if bytes.IndexByte(msg, 0x1b) < 0 {
-		return msg
-	}
-	r.msg = appendPlain(r.msg[:0], msg)
-	return r.msg
 }
 
 // record takes a log record: its header, its message, and the text before them.
@@ -141,7 +131,7 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 	clock := r.at(h.clock, h.year)
 	r.vllm = r.vllm || h.vllm
 	r.start.rank = h.tags
-	m := r.plain(msg)
+	m := plain(msg)
 	if h.level == 'E' || h.level == 'C' || h.level == 0 && alarming(m) {
 		r.d.Events.record(m, process(prefix), clock)
 		return understood
@@ -222,7 +212,7 @@ func (r *reader) ready() bool {
 // bare takes a line without a header: a continuation, a line of another library, or a message whose formatter is not
 // vLLM's.
 func (r *reader) bare(line []byte) verdict {
-	m := r.plain(line)
+	m := plain(line)
 	if r.table {
 		if r.d.Graphs.graphLine(m) {
 			return understood

@@ -90,8 +90,8 @@ func isLine(line []byte) bool {
 		return true
 	}
 	if !ok {
-		plain := appendPlain(nil, line)
-		if tgiLine(plain, plain[:min(len(plain), headReach)]) {
+		bare := plain(line)
+		if tgiLine(bare, bare[:min(len(bare), headReach)]) {
 			return true
 		}
 	}
