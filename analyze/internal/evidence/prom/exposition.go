@@ -24,11 +24,10 @@ type label struct{ name, value string }
 // parseSample reads a line; ok is false if it is not a sample.
 func parseSample(line []byte) (s sample, ok bool) {
 	text := string(line)
-	end := strings.IndexAny(text, "{ \t")
-	if end < 1 || !isName(text[:end]) {
+	s.name = nameForm.FindString(text)
+	if text = text[len(s.name):]; s.name == "" || text == "" || strings.IndexByte("{ \t", text[0]) < 0 {
 		return s, false
 	}
-	s.name, text = text[:end], text[end:]
 	if text[0] == '{' {
 		if s.labels, text, ok = parseLabels(text[1:]); !ok {
 			return s, false
@@ -55,48 +54,27 @@ func parseSample(line []byte) (s sample, ok bool) {
 var unprefixed = regexp.MustCompile(`^(request_success_total|kv_cache_(hit_rate|utilization)|(e2e_request_latency|` +
 	`time_to_first_token|time_per_output_token|request_queue_time)_seconds_(bucket|sum|count))$`)
 
-// isName reports whether text is a name of the format: letters, digits, underscores and colons, and no digit first.
-func isName(text string) bool {
-	for i, c := range []byte(text) {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == ':' || i > 0 && c >= '0' && c <= '9') {
-			return false
-		}
-	}
-	return text != ""
-}
+// Forms of a name, and of a label with the comma behind it.
+var (
+	nameForm  = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*`)
+	labelForm = regexp.MustCompile(`^[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)="((?:[^"\\]|\\.)*)"[ \t]*(,?)`)
+)
 
 // unescape resolves the escapes in the value of a label.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
 // parseLabels reads name="value",… up to the closing brace; rest is the text after it.
 func parseLabels(text string) (list []label, rest string, ok bool) {
-	for {
-		text = strings.TrimLeft(text, " \t")
-		if rest, ok := strings.CutPrefix(text, "}"); ok {
-			return list, rest, true
+	for more := true; more; {
+		m := labelForm.FindStringSubmatch(text)
+		if m == nil {
+			break
 		}
-		name, after, found := strings.Cut(text, `="`)
-		if !found || !isName(name) {
-			return nil, "", false
-		}
-		end := 0
-		for end < len(after) && after[end] != '"' {
-			if after[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		if end >= len(after) {
-			return nil, "", false
-		}
-		list = append(list, label{name, unescape.Replace(after[:end])})
-		text = strings.TrimLeft(after[end+1:], " \t")
-		if !strings.HasPrefix(text, "}") {
-			if text, ok = strings.CutPrefix(text, ","); !ok {
-				return nil, "", false
-			}
-		}
+		list = append(list, label{m[1], unescape.Replace(m[2])})
+		text, more = text[len(m[0]):], m[3] != ""
 	}
+	rest, ok = strings.CutPrefix(strings.TrimLeft(text, " \t"), "}")
+	return list, rest, ok
 }
 
 // get is the value of a label; empty if the sample has none of that name.
