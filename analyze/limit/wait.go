@@ -19,20 +19,17 @@ func Wait(usual time.Duration) time.Duration {
 }
 
 // lateError is of one that took longer than Wait.
-type lateError struct {
-	who    string
-	waited time.Duration
-}
+type lateError string
 
-func (e *lateError) Error() string {
-	return fmt.Sprintf("%s did not end within %s; %s=%s in the environment allows more", e.who, e.waited, waitVariable, 2*e.waited)
-}
+func (e lateError) Error() string { return string(e) }
 
 // Late is the error of one that took longer than Wait.
-func Late(who string, waited time.Duration) error { return &lateError{who, waited} }
+func Late(who string, waited time.Duration) error {
+	return lateError(fmt.Sprintf("%s did not end within %s; %s=%s in the environment allows more", who, waited, waitVariable, 2*waited))
+}
 
 // IsLate reports whether an error is from [Late]. Nothing follows from it about what was asked.
 func IsLate(err error) bool {
-	_, late := errors.AsType[*lateError](err)
+	_, late := errors.AsType[lateError](err)
 	return late
 }

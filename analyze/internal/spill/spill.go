@@ -106,14 +106,12 @@ const small = 256 << 10
 func Make[T any](a *Arena, n int) []T {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))
-	if a == nil || int64(n)*size < small {
-		return make([]T, n)
+	if a != nil && int64(n)*size >= small {
+		if b := a.take(int64(n) * size); b != nil {
+			return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+		}
 	}
-	b := a.take(int64(n) * size)
-	if b == nil {
-		return make([]T, n)
-	}
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+	return make([]T, n)
 }
 
 // Free releases an array that Make returned, whole or cut at its end. No other reference to it may be used afterwards.

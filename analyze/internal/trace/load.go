@@ -162,7 +162,6 @@ func (l *loader) run() error {
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
 	}
-	lists.Sort(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
 	l.settleIdents(tables, short)
 	l.closeRanges(tables)
 	l.countNodes()

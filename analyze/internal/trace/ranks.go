@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"maps"
-
 	"slices"
 	"strconv"
 	"strings"
@@ -159,17 +158,7 @@ var rankKeys = [][2]string{
 func (l *descriptions) environmentRank() (*Rank, error) {
 	found := map[string]int64{}
 	err := l.scanRole(RoleSystem, []string{"name", "value"}, func(row []cell) error {
-		name, value := textOf(&row[0]), textOf(&row[1])
-		for _, pair := range rankKeys {
-			for _, key := range pair {
-				if key == "" {
-					continue
-				}
-				if v, ok := rankIn(name, value, key); ok {
-					found[key] = v
-				}
-			}
-		}
+		numbersIn(textOf(&row[0]), textOf(&row[1]), found)
 		return nil
 	})
 	if err != nil {
@@ -195,21 +184,17 @@ func (l *descriptions) environmentRank() (*Rank, error) {
 // variable is a number in the words of Python, JSON or a shell.
 var variable = pattern.New(`\b([A-Z_]+)["' ]*[=:]["' ]*([0-9]+)\b`)
 
-// rankIn is the number of a variable in a row of the environment.
-func rankIn(name, value, key string) (int64, bool) {
-	if name == key {
-		v, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-		return v, err == nil && validRank(v)
+// numbersIn notes the numbers that a row of the environment gives to variables.
+func numbersIn(name, value string, found map[string]int64) {
+	list := [][]string{{"", name, value}}
+	if name == "DeviceEnvironment" {
+		list = variable().FindAllStringSubmatch(value, -1)
 	}
-	if name != "DeviceEnvironment" {
-		return 0, false
-	}
-	for _, m := range variable().FindAllStringSubmatch(value, -1) {
-		if v, err := strconv.ParseInt(m[2], 10, 64); m[1] == key && err == nil && validRank(v) {
-			return v, true
+	for _, m := range slices.Backward(list) { // the first of a name counts
+		if v, err := strconv.ParseInt(strings.TrimSpace(m[2]), 10, 64); err == nil && validRank(v) && m[1] != "" {
+			found[strings.Clone(m[1])] = v
 		}
 	}
-	return 0, false
 }
 
 // namedRank is the rank in the name that an MPI library gives its thread: MPI Rank 3.

@@ -25,7 +25,9 @@ func TestRankInEnvironment(t *testing.T) {
 		{"DeviceEnvironment", "RANK=-1", "RANK", -1},
 		{"OsDescription", "RANK=1", "RANK", -1},
 	} {
-		got, ok := rankIn(c.name, c.value, c.key)
+		found := map[string]int64{}
+		numbersIn(c.name, c.value, found)
+		got, ok := found[c.key]
 		if !ok {
 			got = -1
 		}
