@@ -2,6 +2,7 @@ package serverlog
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
@@ -50,19 +51,8 @@ func isWord(c byte) bool {
 
 // endsANSI reports whether b ends with a colour: …[0;36m.
 func endsANSI(b []byte) bool {
-	n := len(b)
-	if n < 3 || b[n-1] != 'm' {
-		return false
-	}
-	for i := n - 2; i >= 0 && i > n-12; i-- {
-		if b[i] == '[' {
-			return true
-		}
-		if !isDigit(b[i]) && b[i] != ';' {
-			return false
-		}
-	}
-	return false
+	rest, ok := bytes.CutSuffix(b, []byte("m"))
+	return ok && bytes.HasSuffix(bytes.TrimRight(rest, "0123456789;"), []byte("["))
 }
 
 var levels = []string{"INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "WARN"}
@@ -156,12 +146,11 @@ func levelSource(msg []byte) (level byte, rest []byte, ok bool) {
 
 // timeOfDay reports whether b is a time like 23:37:40.
 func timeOfDay(b []byte) bool {
-	for i, c := range b {
-		if i%3 == 2 && c != ':' || i%3 != 2 && !isDigit(c) {
-			return false
-		}
+	if b[2] != ':' { // parsing is slow
+		return false
 	}
-	return true
+	_, err := time.Parse(time.TimeOnly, string(b))
+	return err == nil
 }
 
 // sourceFile skips [core.py:348] or metrics.py:349] and reports whether it was there.
@@ -171,11 +160,8 @@ func sourceFile(b []byte) ([]byte, bool) {
 	if end < 1 {
 		return b, false
 	}
-	i := end
-	for i > 0 && isDigit(b[i-1]) {
-		i--
-	}
-	if i == end || i < 2 || b[i-1] != ':' || bytes.IndexByte(b[:i], ' ') >= 0 {
+	name := bytes.TrimRight(b[:end], "0123456789")
+	if n := len(name); n == end || n < 2 || name[n-1] != ':' || bytes.IndexByte(name, ' ') >= 0 {
 		return b, false
 	}
 	return skipGap(b[end+1:]), true
@@ -184,21 +170,14 @@ func sourceFile(b []byte) ([]byte, bool) {
 // skipANSI skips colours, also those that lost their escape character.
 func skipANSI(b []byte) []byte {
 	for {
-		rest := b
-		if len(rest) > 0 && rest[0] == 0x1b {
-			rest = rest[1:]
+		rest, ok := cutPrefix(bytes.TrimPrefix(b, []byte{0x1b}), "[")
+		if ok {
+			rest, ok = cutPrefix(bytes.TrimLeft(rest, "0123456789;"), "m")
 		}
-		if len(rest) < 2 || rest[0] != '[' {
+		if !ok {
 			return b
 		}
-		i := 1
-		for i < len(rest) && (isDigit(rest[i]) || rest[i] == ';') {
-			i++
-		}
-		if i == len(rest) || rest[i] != 'm' {
-			return b
-		}
-		b = rest[i+1:]
+		b = rest
 	}
 }
 

@@ -76,20 +76,10 @@ func anyField(line []byte, keys []string) (raw []byte, found bool) {
 
 // jsonField is the raw text of a string field, without its quotes.
 func jsonField(line []byte, quoted string) ([]byte, bool) {
-	rest, ok := after(line, quoted)
-	if !ok {
-		return nil, false
-	}
-	rest = skipSpace(rest)
-	if len(rest) == 0 || rest[0] != ':' {
-		return nil, false
-	}
-	rest = skipSpace(rest[1:])
-	if len(rest) == 0 || rest[0] != '"' {
-		return nil, false
-	}
-	rest = rest[1:]
-	for i := 0; i < len(rest); i++ {
+	rest, _ := after(line, quoted)
+	rest, colon := cutPrefix(skipSpace(rest), ":")
+	rest, quote := cutPrefix(skipSpace(rest), `"`)
+	for i := 0; colon && quote && i < len(rest); i++ {
 		switch rest[i] {
 		case '\\':
 			i++

@@ -115,20 +115,16 @@ func stats(r *reader, m message) bool {
 
 // parseMFU reads "405.0 TF/s/GPU 269.3 GB/s/GPU".
 func parseMFU(b []byte) (flops, bytes float64, ok bool) {
-	nan := math.NaN()
-	f, rest, ok := decimal(b)
-	if !ok {
-		return nan, nan, false
+	flops, bytes = math.NaN(), math.NaN()
+	f, rest, stated := decimal(b)
+	if rest, ok = cutPrefix(rest, " TF/s/GPU"); !ok || !stated {
+		return flops, bytes, false
 	}
-	rest, ok = cutPrefix(rest, " TF/s/GPU")
-	if !ok {
-		return nan, nan, false
+	flops = f * 1e12
+	if v, rest, stated := decimal(skipSpace(rest)); stated && hasPrefix(rest, " GB/s/GPU") {
+		bytes = v * 1e9
 	}
-	v, rest, ok := decimal(skipSpace(rest))
-	if !ok || !hasPrefix(rest, " GB/s/GPU") {
-		return f * 1e12, nan, true
-	}
-	return f * 1e12, v * 1e9, true
+	return flops, bytes, true
 }
 
 // batch takes what follows SGLang's "Prefill batch" or "Decode batch":
