@@ -149,26 +149,21 @@ func diagnosticCode(text string) string {
 func (l *descriptions) loadNames() error {
 	t := l.trace
 	t.Programs = map[int64]string{}
-	procs, threads := map[int64]int{}, map[int64]int{}
-	for i := range t.Procs {
-		procs[t.Procs[i].Global] = i
-	}
-	for i := range t.Threads {
-		threads[t.Threads[i].Global] = i
-	}
+	ofProc := func(p Proc, global int64) int { return cmp.Compare(p.Global, global) }
+	ofThread := func(th Thread, global int64) int { return cmp.Compare(th.Global, global) }
 	return errors.Join(l.scanRole(RoleProcesses, []string{"globalPid", "name"}, func(row []cell) error {
 		if v, ok := row[0].Whole(); ok {
 			name, _ := l.text(&row[1])
 			name = strings.Clone(baseName(name))
 			t.Programs[v>>24] = name
-			if i, ok := procs[v&^tidBits]; ok {
+			if i, ok := slices.BinarySearchFunc(t.Procs, v&^tidBits, ofProc); ok {
 				t.Procs[i].Name = name
 			}
 		}
 		return nil
 	}), l.scanRole(RoleThreads, []string{"globalTid", "nameId"}, func(row []cell) error {
 		if v, ok := row[0].Whole(); ok {
-			if i, ok := threads[v]; ok {
+			if i, ok := slices.BinarySearchFunc(t.Threads, v, ofThread); ok {
 				t.Threads[i].Name, _ = l.text(&row[1])
 			}
 		}

@@ -116,8 +116,7 @@ func newOSTable(l *loader) *eventTable {
 	if _, ok := l.tables[RoleOSStack]; !ok {
 		stack = ""
 	}
-	t := newObserved(l, &l.trace.OS, func(own []cell) (int64, bool) { return own[0].Whole() },
-		"start", "end", "globalTid", stack, "nameId")
+	t := newObserved(l, &l.trace.OS, firstNumber, "start", "end", "globalTid", stack, "nameId")
 	t.settled = func() {
 		l.trace.names = make(map[int64]string)
 		for _, x := range l.trace.OS.Subjects {
@@ -127,22 +126,14 @@ func newOSTable(l *loader) *eventTable {
 	return t
 }
 
-func newSchedTable(l *loader) *eventTable {
-	return newObserved(l, &l.trace.Sched, func(own []cell) (int64, bool) {
-		cpu, ok1 := own[0].Whole()
-		in, ok2 := own[1].Whole()
-		return cpu<<1 | min(in&math.MaxInt64, 1), ok1 && ok2 && cpu >= 0 && cpu <= maxCPU
-	}, "start", "", "globalTid", "", "cpu", "isSchedIn")
-}
+// What rows of these tables are about, see [Subject].
+func firstNumber(own []cell) (int64, bool) { return own[0].Whole() }
+func sampledCPU(own []cell) (int64, bool)  { return int64(ident(&own[0])), true }
 
-func newSampleTable(l *loader) *eventTable {
-	return newObserved(l, &l.trace.Samples, func(own []cell) (int64, bool) { return int64(ident(&own[0])), true },
-		"start", "", "globalTid", "id", "cpu")
-}
-
-func newCounterTable(l *loader) *eventTable {
-	return newObserved(l, &l.trace.Counted, func(own []cell) (int64, bool) { return own[0].Whole() },
-		"timestamp", "", "typeId", "value", "metricId")
+func switched(own []cell) (int64, bool) {
+	cpu, ok1 := own[0].Whole()
+	in, ok2 := own[1].Whole()
+	return cpu<<1 | min(in&math.MaxInt64, 1), ok1 && ok2 && cpu >= 0 && cpu <= maxCPU
 }
 
 const maxCPU = 1 << 20 // more than a machine has

@@ -268,21 +268,22 @@ func small(c *cell) int16 { return int16(upTo(c, 1<<14)) }
 
 // newEvents are the readers of the event tables, by role.
 func newEvents(l *loader) map[Role]*eventTable {
+	t := l.trace
 	return map[Role]*eventTable{
 		RoleKernel:   newKernelTable(l),
 		RoleMemcpy:   newCopyTable(l),
 		RoleMemset:   newSetTable(l),
-		RoleGraph:    newGraphTable(l),
-		RoleSync:     newSyncTable(l),
-		RoleHostFunc: newWork(l, &l.trace.HostFuncs, func(*sink, []cell) {}),
+		RoleGraph:    newNumbered(l, &t.Graphs.Work, &t.Graphs.graph, &t.Graphs.exec, orNone, "graphId", "graphExecId"),
+		RoleSync:     newNumbered(l, &t.Syncs.Work, &t.Syncs.event, &t.Syncs.epoch, orNobody, "eventId", "eventSyncId"),
+		RoleHostFunc: newWork(l, &t.HostFuncs, func(*sink, []cell) {}),
 		RoleAPI:      newAPITable(l),
 		RoleNVTX:     newRangeTable(l),
 
 		RoleOS:          newOSTable(l),
-		RoleOSStack:     newFrameTable(l, &l.trace.OSStacks),
-		RoleSched:       newSchedTable(l),
-		RoleSample:      newSampleTable(l),
-		RoleSampleStack: newFrameTable(l, &l.trace.SampleStack),
-		RoleCounter:     newCounterTable(l),
+		RoleOSStack:     newFrameTable(l, &t.OSStacks),
+		RoleSched:       newObserved(l, &t.Sched, switched, "start", "", "globalTid", "", "cpu", "isSchedIn"),
+		RoleSample:      newObserved(l, &t.Samples, sampledCPU, "start", "", "globalTid", "id", "cpu"),
+		RoleSampleStack: newFrameTable(l, &t.SampleStack),
+		RoleCounter:     newObserved(l, &t.Counted, firstNumber, "timestamp", "", "typeId", "value", "metricId"),
 	}
 }

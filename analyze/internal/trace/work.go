@@ -146,18 +146,6 @@ func newSetTable(l *loader) *eventTable {
 	return t
 }
 
-// newGraphTable reads CUPTI_ACTIVITY_KIND_GRAPH_TRACE.
-func newGraphTable(l *loader) *eventTable {
-	g := &l.trace.Graphs
-	return newNumbered(l, &g.Work, &g.graph, &g.exec, orNone, "graphId", "graphExecId")
-}
-
-// newSyncTable reads CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
-func newSyncTable(l *loader) *eventTable {
-	y := &l.trace.Syncs
-	return newNumbered(l, &y.Work, &y.event, &y.epoch, orNobody, "eventId", "eventSyncId")
-}
-
 // newNumbered is a table of GPU activities that has two columns of ids, which id reads.
 func newNumbered(l *loader, w *Work, first, second *numbers, id func(*cell) int64, names ...string) *eventTable {
 	var a, b *numberColumn

@@ -201,18 +201,11 @@ func (m *Model) StepFLOPs(decode, prompt, prompts int64) float64 {
 	return flops
 }
 
+// weightBytes are the bytes of one weight, by its type.
+var weightBytes = map[string]float64{"bfloat16": 2, "float16": 2, "float32": 4, "float8_e4m3fn": 1, "float8_e5m2": 1}
+
 // BytesOf is the size of one weight, 0 if the config does not state its type.
-func (m *Model) BytesOf() float64 {
-	switch m.TorchType {
-	case "bfloat16", "float16":
-		return 2
-	case "float32":
-		return 4
-	case "float8_e4m3fn", "float8_e5m2":
-		return 1
-	}
-	return 0
-}
+func (m *Model) BytesOf() float64 { return weightBytes[m.TorchType] }
 
 // KVPerToken is how many numbers the KV cache holds for a token.
 func (m *Model) KVPerToken() float64 {
