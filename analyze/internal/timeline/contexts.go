@@ -54,10 +54,8 @@ func (c *Contexts) Free() { c.from.Free() }
 // sweepContexts fails, and marks the threads, if ranges of a thread that is not marked do not nest.
 func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 	a := &t.API
-	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: spill.NewIndexes(t.Memory(), a.Len())}
-	for _, is := range crossed {
-		c.tangled = c.tangled || is
-	}
+	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: spill.NewIndexes(t.Memory(), a.Len()),
+		tangled: slices.Contains(crossed, true)}
 	x := newRangeSweep(c, len(t.Threads))
 	for i := range a.Len() {
 		start := a.Start(i)

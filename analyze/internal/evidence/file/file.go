@@ -3,6 +3,7 @@
 package file
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -83,20 +84,14 @@ func (in *Input) Open() (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	var magic [4]byte
-	n, err := f.ReadAt(magic[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.Close()
-		return nil, err
-	}
-	var z io.Reader = f
+	packed := bufio.NewReader(f)
+	magic, _ := packed.Peek(4) // what cannot be read, reading tells again
+	var z io.Reader = packed
 	switch {
-	case bytes.HasPrefix(magic[:n], []byte{0x1f, 0x8b}):
-		z, err = gzip.NewReader(f)
-	case bytes.Equal(magic[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
-	default:
-		err = nil // the file may be shorter than what was asked for
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err = gzip.NewReader(packed)
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	}
 	if err != nil {
 		f.Close()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Sink receives the rows of one table from one goroutine.
@@ -107,32 +108,28 @@ const samples = 16
 func (f *File) tight(leaves []node) ([]uint32, error) {
 	rooms, sum := f.rooms(leaves)
 	b := make([]byte, leafHeader)
-	count := func(l node) (int, error) {
-		if err := f.read(l.page, b); err != nil {
-			return 0, err
+	counted := func(every int) (rows []uint32, err error) {
+		for i := 0; i < len(leaves); i += every {
+			if err := f.read(leaves[i].page, b); err != nil {
+				return nil, err
+			}
+			n, err := f.cells(leaves[i].page, b, len(leaves) == 1)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, uint32(n))
 		}
-		return f.cells(l.page, b, len(leaves) == 1)
+		return rows, nil
 	}
-	var sampled, rows int64
-	for i := 0; i < len(leaves); i += len(leaves)/samples + 1 {
-		n, err := count(leaves[i])
-		if err != nil {
-			return nil, err
-		}
-		sampled++
-		rows += int64(n)
+	some, err := counted(len(leaves)/samples + 1)
+	if err != nil {
+		return nil, err
 	}
-	if sum <= 2*int64(f.most()) || sum <= int64(len(leaves))*rows/sampled*5/4+int64(f.most()) {
+	rows := lists.Sum(some, func(n uint32) int64 { return int64(n) })
+	if sum <= 2*int64(f.most()) || sum <= int64(len(leaves))*rows/int64(len(some))*5/4+int64(f.most()) {
 		return rooms, nil
 	}
-	for i, l := range leaves {
-		n, err := count(l)
-		if err != nil {
-			return nil, err
-		}
-		rooms[i] = uint32(n)
-	}
-	return rooms, nil
+	return counted(1)
 }
 
 // split divides the scan into blocks.
