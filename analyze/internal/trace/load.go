@@ -55,7 +55,7 @@ func load(ctx context.Context, src source.Source, in *source.Input, opt *Options
 	if err == nil || !ok || ctx.Err() != nil || !damaged && !errors.Is(err, pages.ErrUnusual) {
 		return t, err
 	}
-	slow := fast.GiveUp()
+	slow := fast.SQL
 	if damaged {
 		if wrong := slow.Check(ctx); wrong != nil && ctx.Err() == nil {
 			if input, ok := errors.AsType[*InputError](err); ok {
@@ -257,7 +257,7 @@ func (l *scanner) scan(table source.Table, names []string, each func(row []cell)
 		return nil
 	}
 	var rows int64
-	err := l.src.Scan(table.Name, names, func(row []cell) error {
+	err := l.src.Scan(table, names, func(row []cell) error {
 		if rows&0xffff == 0 {
 			if err := l.ctx.Err(); err != nil {
 				return err

@@ -259,7 +259,7 @@ func TestEndlessView(t *testing.T) {
 
 type endless struct{ source.Source }
 
-func (e *endless) Scan(_ string, _ []string, each func([]cell) error) error {
+func (e *endless) Scan(_ source.Table, _ []string, each func([]cell) error) error {
 	for {
 		if err := each([]cell{pages.IntCell(0)}); err != nil {
 			return err

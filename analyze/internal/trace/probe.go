@@ -221,7 +221,7 @@ func (l *scanner) leftOut(tables []source.Table) (names []string) {
 		if used[t.Name] || t.View || at == "" || len(names) == maxLeftOut {
 			continue
 		}
-		if err := src.Scan(t.Name, []string{at}, func([]cell) error { return errFound }); err != nil {
+		if err := src.Scan(t, []string{at}, func([]cell) error { return errFound }); err != nil {
 			names = append(names, t.Name)
 		}
 	}

@@ -325,10 +325,8 @@ func (x *dump) since(earlier *dump) *dump {
 		}
 		d.Hists[name] = h
 	}
-	if d.Counters = minus(x.Counters, earlier.Counters); d.Counters == nil {
-		return nil
-	}
-	if d.Finished = minus(x.Finished, earlier.Finished); d.Finished == nil {
+	d.Counters, d.Finished = minus(x.Counters, earlier.Counters), minus(x.Finished, earlier.Finished)
+	if d.Counters == nil || d.Finished == nil {
 		return nil
 	}
 	return &d

@@ -184,19 +184,12 @@ var bySignal = pattern.New(`^KeyboardInterrupt|crashed with exit code -(?:15|2)(
 // that the engine answered it.
 func (e *Events) access(m []byte) (generates, ok bool) {
 	quote := bytes.Index(m[:min(len(m), 128)], []byte(` - "`))
-	if quote < 0 {
+	end := bytes.LastIndex(m, []byte(` HTTP/`))
+	if quote < 0 || end < quote+4 {
 		return false, false
 	}
-	rest := m[quote+4:]
-	end := bytes.LastIndex(rest, []byte(` HTTP/`))
-	if end < 0 {
-		return false, false
-	}
-	request := rest[:end]
-	rest, ok = after(rest[end:], `" `)
-	if !ok {
-		return false, false
-	}
+	request := m[quote+4 : end]
+	rest, _ := after(m[end:], `" `)
 	code, _, ok := digits(rest)
 	if !ok || code < 100 || code > maxStatus {
 		return false, false

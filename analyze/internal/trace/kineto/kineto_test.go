@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 // step is one step of a program as torch.profiler writes it: a range, an operator in it, a launch in that, its kernel,
@@ -57,7 +58,7 @@ func dump(t *testing.T, s *Source) string {
 		t.Fatal(err)
 	}
 	for _, table := range tables {
-		err := s.Scan(table.Name, append([]string{"rowid"}, table.Columns...), func(row []pages.Cell) error {
+		err := s.Scan(table, append([]string{"rowid"}, table.Columns...), func(row []pages.Cell) error {
 			fmt.Fprintln(&b, table.Name, row)
 			return nil
 		})
@@ -72,7 +73,7 @@ func dump(t *testing.T, s *Source) string {
 func rowsOf(t *testing.T, s *Source, table string, columns ...string) string {
 	t.Helper()
 	var b strings.Builder
-	err := s.Scan(table, columns, func(row []pages.Cell) error {
+	err := s.Scan(source.Table{Name: table}, columns, func(row []pages.Cell) error {
 		for i := range row {
 			switch v, ok := row[i].Whole(); {
 			case ok:
@@ -128,7 +129,7 @@ func TestStep(t *testing.T) {
 func TestMessage(t *testing.T) {
 	s, _ := read(t, step)
 	var b []byte
-	err := s.Scan("NVTX_EVENTS", []string{"binaryData"}, func(row []pages.Cell) error {
+	err := s.Scan(source.Table{Name: "NVTX_EVENTS"}, []string{"binaryData"}, func(row []pages.Cell) error {
 		b = append(b, row[0].S...)
 		return nil
 	})

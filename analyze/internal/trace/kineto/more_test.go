@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 func spanOf(category, name string, pid, tid int, at, length float64, args string) string {
@@ -108,14 +109,14 @@ func TestPythonStacks(t *testing.T) {
 		t.Error("the calls are a table still")
 	}
 	texts := map[int64]string{}
-	if err := s.Scan("StringIds", plainColumns["StringIds"], func(row []pages.Cell) error {
+	if err := s.Scan(source.Table{Name: "StringIds"}, plainColumns["StringIds"], func(row []pages.Cell) error {
 		texts[row[0].Bits] = row[1].S
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	err := s.Scan(ranges, []string{"start", "globalTid", "eventType", "textId", "domainId", "binaryData"}, func(row []pages.Cell) error {
+	err := s.Scan(source.Table{Name: ranges}, []string{"start", "globalTid", "eventType", "textId", "domainId", "binaryData"}, func(row []pages.Cell) error {
 		if row[2].Bits == domain {
 			got = append(got, "domain "+texts[row[3].Bits])
 			return nil
@@ -162,7 +163,7 @@ func TestPacks(t *testing.T) {
 	}
 	names := []string{"start", "end", "correlationId", "deviceId", "rowid"}
 	seen := int64(0)
-	if err := s.Scan(copies, names, func(row []pages.Cell) error {
+	if err := s.Scan(source.Table{Name: copies}, names, func(row []pages.Cell) error {
 		seen++
 		return check(row[4].Bits, row)
 	}); err != nil || seen != n {
@@ -243,7 +244,7 @@ func TestOperatorsAndLaunches(t *testing.T) {
 		t.Errorf("facts %+v", facts)
 	}
 	var sizes []string
-	err := s.Scan("NVTX_EVENTS", []string{"sizesId"}, func(row []pages.Cell) error {
+	err := s.Scan(source.Table{Name: "NVTX_EVENTS"}, []string{"sizesId"}, func(row []pages.Cell) error {
 		if id, ok := row[0].Whole(); ok {
 			return s.Fetch("StringIds", []string{"value"}, []int64{id + 1}, func(_ int64, cells []pages.Cell) error {
 				sizes = append(sizes, cells[0].S)

@@ -129,8 +129,8 @@ func (s *Source) open(name string, columns []string) (c *cursor, row func() []ce
 }
 
 // Scan calls each for every row, in the order of the file.
-func (s *Source) Scan(name string, columns []string, each func(row []pages.Cell) error) error {
-	c, row, err := s.open(name, columns)
+func (s *Source) Scan(table source.Table, columns []string, each func(row []pages.Cell) error) error {
+	c, row, err := s.open(table.Name, columns)
 	for err == nil && c.next() {
 		err = each(row())
 	}

@@ -14,7 +14,6 @@ type Paged struct {
 	*SQL
 	Pages *pages.File
 	f     *os.File
-	plain map[string]*pages.Table
 }
 
 // openPages opens path for reading by pages, beside sql. A file that only SQLite can read gives pages.ErrUnusual.
@@ -27,17 +26,11 @@ func openPages(path string, sql *SQL) (*Paged, error) {
 	if err == nil {
 		var p *pages.File
 		if p, err = pages.Open(f, info.Size()); err == nil {
-			return &Paged{SQL: sql, Pages: p, f: f, plain: map[string]*pages.Table{}}, nil
+			return &Paged{SQL: sql, Pages: p, f: f}, nil
 		}
 	}
 	f.Close()
 	return nil, err
-}
-
-// GiveUp leaves all tables to SQLite from now on, which it returns.
-func (s *Paged) GiveUp() *SQL {
-	clear(s.plain)
-	return s.SQL
 }
 
 // Close ends reading.
@@ -45,22 +38,12 @@ func (s *Paged) Close() error {
 	return errors.Join(s.SQL.Close(), s.f.Close())
 }
 
-// Tables is that of SQLite.
-func (s *Paged) Tables() ([]Table, error) {
-	list, err := s.SQL.Tables()
-	for i := range list {
-		s.plain[list[i].Name] = list[i].Plain
-	}
-	return list, err
-}
-
 // Scan reads a plain table from its pages, and copies a row's texts, which are views of a page.
-func (s *Paged) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
-	t := s.plain[table]
-	if t == nil {
+func (s *Paged) Scan(table Table, columns []string, each func(row []pages.Cell) error) error {
+	if table.Plain == nil {
 		return s.SQL.Scan(table, columns, each)
 	}
-	return s.Pages.Rows(t, columns, func(row []pages.Cell) error {
+	return s.Pages.Rows(table.Plain, columns, func(row []pages.Cell) error {
 		for i := range row {
 			row[i].S = strings.Clone(row[i].S)
 		}

@@ -62,7 +62,7 @@ func sameRows(tb testing.TB, path string) (byPages int) {
 			}
 		}
 		sameFetched(tb, fast, t, columns, keep)
-		if err := ref.Scan(t.Name, columns, keep(&want)); err != nil {
+		if err := ref.Scan(t, columns, keep(&want)); err != nil {
 			tb.Fatalf("table %s: %v", t.Name, err)
 		}
 		err := fast.Pages.Rows(t.Plain, columns, keep(&got))
@@ -90,7 +90,7 @@ func sameFetched(tb testing.TB, fast *Paged, t Table, columns []string, keep fun
 	}
 	ids := []int64{math.MinInt64, -1, 0, math.MaxInt64}
 	n := 0
-	if err := fast.SQL.Scan(t.Name, []string{"rowid"}, func(row []pages.Cell) error {
+	if err := fast.SQL.Scan(t, []string{"rowid"}, func(row []pages.Cell) error {
 		if n++; n&(n-1) == 0 || n%101 == 0 && len(ids) < 1000 {
 			ids = append(ids, row[0].Bits, row[0].Bits+1)
 		}
@@ -308,7 +308,7 @@ func inPieces(t *testing.T, path string, src *Paged, table Table) {
 	t.Helper()
 	text := func(row []pages.Cell) string { return fmt.Sprintf("%v", row) }
 	var want []string
-	if err := src.SQL.Scan(table.Name, table.Columns, func(row []pages.Cell) error {
+	if err := src.SQL.Scan(table, table.Columns, func(row []pages.Cell) error {
 		want = append(want, text(row))
 		return nil
 	}); err != nil {
@@ -391,7 +391,7 @@ func TestViewWithoutRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	src.patience = patience / 40
-	err = src.Scan("x", []string{"i"}, func([]pages.Cell) error { return nil })
+	err = src.Scan(Table{Name: "x", View: true}, []string{"i"}, func([]pages.Cell) error { return nil })
 	if !errors.Is(err, errSlowView) {
 		t.Errorf("error = %v", err)
 	}

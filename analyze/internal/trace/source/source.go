@@ -18,7 +18,7 @@ type Source interface {
 	Tables() ([]Table, error)
 	// Scan calls each for every row, in rowid order, with one cell per column. The cells and the bytes behind them are
 	// valid during the call only. The column "rowid" is always there.
-	Scan(table string, columns []string, each func(row []pages.Cell) error) error
+	Scan(table Table, columns []string, each func(row []pages.Cell) error) error
 	// Fetch reads single rows by rowid, in any order. Empty column names read as NULL. Cells are valid during the call;
 	// their texts may be kept.
 	Fetch(table string, columns []string, rows []int64, each func(row int64, cells []pages.Cell) error) error

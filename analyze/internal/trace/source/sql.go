@@ -24,8 +24,7 @@ import (
 // SQL is the reference implementation of [Source]. Rows come from the driver directly: database/sql's Scan would
 // cost three times as much as SQLite itself.
 type SQL struct {
-	db    *sql.DB
-	views map[string]bool
+	db *sql.DB
 	// patience is how long a view may take for its next row. nsys writes no views; one that computes for ever must not
 	// keep the analysis from ending.
 	patience time.Duration
@@ -53,7 +52,7 @@ func openSQL(path string, immutable bool) (*SQL, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(4)
-	return &SQL{db: db, views: map[string]bool{}, patience: patience}, nil
+	return &SQL{db: db, patience: patience}, nil
 }
 
 // Close ends reading.
@@ -84,7 +83,6 @@ func (s *SQL) Tables() ([]Table, error) {
 			at[row[0].S] = len(list)
 			list = append(list, Table{Name: row[0].S, View: view, Rowless: view})
 			shapes = append(shapes, shape{root: row[2].Bits, sql: strings.ToUpper(row[3].S)})
-			s.views[row[0].S] = view
 			return nil
 		})
 	if err != nil {
@@ -132,10 +130,10 @@ func (s *SQL) Tables() ([]Table, error) {
 }
 
 // Scan reads all rows through SQLite.
-func (s *SQL) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
+func (s *SQL) Scan(table Table, columns []string, each func(row []pages.Cell) error) error {
 	// An index may have another order
-	text := "select " + selection(columns) + " from " + Quote(table) + " not indexed"
-	if s.views[table] {
+	text := "select " + selection(columns) + " from " + Quote(table.Name) + " not indexed"
+	if table.View {
 		return s.queryView(text, each)
 	}
 	return s.query(text, each)
