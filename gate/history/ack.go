@@ -45,13 +45,12 @@ func (s *Store) Acknowledge(ctx context.Context, a Ack) (*Ack, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the last day %q is not of the form 2026-12-31", a.Expires)
 	}
-	return &a, s.change(ctx, func(c *changes) error { return c.ack(ctx, &a) })
+	return &a, s.change(ctx, func(c *changes) { c.ack(ctx, &a) })
 }
 
-func (c *changes) ack(ctx context.Context, a *Ack) error {
-	_, err := c.exec(ctx, "INSERT INTO acks (repository, commit_id, reason, expires) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+func (c *changes) ack(ctx context.Context, a *Ack) {
+	c.exec(ctx, "INSERT INTO acks (repository, commit_id, reason, expires) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		a.Repository, a.Commit, a.Reason, a.Expires)
-	return err
 }
 
 // Acks returns the acknowledgements of a repository, or all if it is empty, by commit and then by the last day.

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,35 +49,22 @@ func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinn
 		return nil, err
 	}
 	out := &Added{}
-	return out, s.change(ctx, func(c *changes) error {
+	return out, s.change(ctx, func(c *changes) {
 		if clock {
-			var err error
-			if out.Near, err = c.clock(ctx, &p, workload.id()); err != nil {
-				return err
-			}
-			for i := range rows {
-				rows[i].Time = p.Time
-			}
+			out.Near = c.clock(ctx, &p, workload.id())
 		}
 		for i := range rows {
-			id, err := c.run(ctx, &rows[i], &out.Merged)
-			if err != nil {
-				return err
+			if clock {
+				rows[i].Time = p.Time
 			}
+			id := c.run(ctx, &rows[i], &out.Merged)
 			for _, b := range beside {
-				n, err := c.pin(ctx, id, pinned.Commit, &b)
-				if err != nil {
-					return err
-				}
-				out.Pinned = out.Pinned || n > 0
+				out.Pinned = c.pin(ctx, id, pinned.Commit, &b) || out.Pinned
 			}
 		}
 		for _, tag := range p.Tags {
-			if err := c.tag(ctx, p.Repository, tag, p.Commit); err != nil {
-				return err
-			}
+			c.tag(ctx, p.Repository, tag, p.Commit)
 		}
-		return nil
 	})
 }
 
@@ -155,104 +141,76 @@ const clockSlack = 2 * time.Minute
 // clock sets the time inside the transaction: after the newest run of another commit, which another writer may have
 // added since this transaction began, and reports whether that run is of the same minute. It refuses to order runs by a
 // clock that is wrong.
-func (c *changes) clock(ctx context.Context, p *Place, workload string) (near bool, err error) {
+func (c *changes) clock(ctx context.Context, p *Place, workload string) (near bool) {
 	if c.s.sql.migration != "" { // PostgreSQL: other writers wait here; in SQLite they wait from the start
-		if _, err := c.exec(ctx, "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-			return false, err
-		}
+		c.exec(ctx, "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE")
 	}
 	var newest int64
-	if err := c.get(ctx, &newest, "SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
-		"AND workload = ? AND commit_id <> ?", p.Repository, p.Branch, workload, p.Commit); err != nil {
-		return false, err
-	}
+	c.get(ctx, &newest, "SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
+		"AND workload = ? AND commit_id <> ?", p.Repository, p.Branch, workload, p.Commit)
 	p.Time = p.Time.UTC().Truncate(time.Second)
 	t := time.Unix(newest, 0).UTC()
 	switch late := t.Sub(p.Time); {
 	case late > clockSlack:
-		return false, fmt.Errorf("the clock says %s, and the newest run of %s is of %s: name the time of this one with --time",
+		c.refuse("the clock says %s, and the newest run of %s is of %s: name the time of this one with --time",
 			p.Time.Format(time.RFC3339), p.Branch, t.Format(time.RFC3339))
 	case late >= 0:
 		p.Time = t.Add(time.Second) // adds within one second keep their order
 	}
-	return p.Time.Sub(t) < time.Minute, nil
+	return p.Time.Sub(t) < time.Minute
 }
 
 // run adds one run with its points, unless the store has it, and counts it.
-func (c *changes) run(ctx context.Context, x *row, count *Merged) (id int64, err error) {
+func (c *changes) run(ctx context.Context, x *row, count *Merged) (id int64) {
 	for _, about := range []struct{ table, id, text string }{
 		{"workloads", x.Workload, x.workload.text()}, {"epochs", x.Epoch, x.epoch.text()},
 	} {
-		if _, err := c.exec(ctx, "INSERT INTO "+about.table+" (id, about) VALUES (?, ?) ON CONFLICT DO NOTHING", about.id, about.text); err != nil {
-			return 0, err
-		}
+		c.exec(ctx, "INSERT INTO "+about.table+" (id, about) VALUES (?, ?) ON CONFLICT DO NOTHING", about.id, about.text)
 	}
 	var other string
-	switch err := c.get(ctx, &other, "SELECT commit_id FROM runs WHERE capture = ? AND repository = ? "+
-		"AND commit_id <> ? LIMIT 1", x.Capture, x.Repository, x.Commit); {
-	case err == nil:
-		return 0, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, other, x.Commit)
-	case !errors.Is(err, sql.ErrNoRows):
-		return 0, err
+	c.get(ctx, &other, "SELECT COALESCE(MAX(commit_id), '') FROM runs WHERE capture = ? AND repository = ? AND commit_id <> ?",
+		x.Capture, x.Repository, x.Commit)
+	if other != "" {
+		c.refuse("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, other, x.Commit)
 	}
-	id, fresh, err := c.insert(ctx, "INSERT INTO runs (run_key, repository, branch, commit_id, at, workload, epoch, "+
+	id, fresh := c.insert(ctx, "INSERT INTO runs (run_key, repository, branch, commit_id, at, workload, epoch, "+
 		"capture, name, report) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		[]any{x.Key, x.Repository, x.Branch, x.Commit, x.Time.Unix(), x.Workload, x.Epoch, x.Capture, x.Name, x.report},
 		"SELECT id FROM runs WHERE run_key = ?", x.Key)
-	if err != nil {
-		return 0, err
-	}
 	if !fresh {
 		count.Known++
-		return id, nil
+		return id
 	}
 	count.Runs++
 	for i := range x.points {
-		m, err := c.metric(ctx, &x.points[i])
-		if err != nil {
-			return 0, err
-		}
-		const add = "INSERT INTO points (metric, run, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-		if _, err := c.exec(ctx, add, m, id, x.points[i].value); err != nil {
-			return 0, err
-		}
+		c.exec(ctx, "INSERT INTO points (metric, run, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+			c.metric(ctx, &x.points[i]), id, x.points[i].value)
 	}
-	return id, nil
+	return id
 }
 
-func (c *changes) metric(ctx context.Context, p *point) (int64, error) {
-	if id, ok := c.metrics[p.metricKey]; ok {
-		return id, nil
+func (c *changes) metric(ctx context.Context, p *point) int64 {
+	id, ok := c.metrics[p.metricKey]
+	if !ok {
+		id, _ = c.insert(ctx, "INSERT INTO metrics (metric, labels, kind, unit, better) VALUES (?, ?, ?, ?, ?)",
+			[]any{p.metric, p.labels, p.kind, p.unit, string(p.better)},
+			"SELECT id FROM metrics WHERE metric = ? AND labels = ? AND kind = ?", p.metric, p.labels, p.kind)
+		c.metrics[p.metricKey] = id
 	}
-	id, _, err := c.insert(ctx, "INSERT INTO metrics (metric, labels, kind, unit, better) VALUES (?, ?, ?, ?, ?)",
-		[]any{p.metric, p.labels, p.kind, p.unit, string(p.better)},
-		"SELECT id FROM metrics WHERE metric = ? AND labels = ? AND kind = ?", p.metric, p.labels, p.kind)
-	c.metrics[p.metricKey] = id
-	return id, err
+	return id
 }
 
-// pin adds a number of a reference commit to a run.
-func (c *changes) pin(ctx context.Context, run int64, commit string, p *point) (int64, error) {
-	m, err := c.metric(ctx, p)
-	if err != nil {
-		return 0, err
-	}
-	return c.exec(ctx, "INSERT INTO pinned (metric, run, commit_id, value) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", m, run, commit, p.value)
+// pin adds a number of a reference commit to a run, and reports whether it was not there.
+func (c *changes) pin(ctx context.Context, run int64, commit string, p *point) bool {
+	return c.exec(ctx, "INSERT INTO pinned (metric, run, commit_id, value) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		c.metric(ctx, p), run, commit, p.value) > 0
 }
 
 // tag names a commit. It is an error if the tag already names another commit; the tag then stays as it is.
-func (c *changes) tag(ctx context.Context, repository, tag, commit string) error {
-	n, err := c.exec(ctx, "INSERT INTO tags (repository, tag, commit_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", repository, tag, commit)
-	if err != nil || n > 0 {
-		return err
-	}
+func (c *changes) tag(ctx context.Context, repository, tag, commit string) {
+	c.exec(ctx, "INSERT INTO tags (repository, tag, commit_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", repository, tag, commit)
 	var at string
-	if err := c.get(ctx, &at, "SELECT commit_id FROM tags WHERE repository = ? AND tag = ?",
-		repository, tag); err != nil {
-		return err
+	if c.get(ctx, &at, "SELECT commit_id FROM tags WHERE repository = ? AND tag = ?", repository, tag); at != commit {
+		c.refuse("tag %s names commit %s already, and not %s: take another name", tag, at, commit)
 	}
-	if at != commit {
-		return fmt.Errorf("tag %s names commit %s already, and not %s: take another name", tag, at, commit)
-	}
-	return nil
 }

@@ -29,47 +29,35 @@ func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Merged{}
-	return out, s.change(ctx, func(c *changes) error {
-		for i := range runs {
-			x, pins, err := whole(ctx, from, &runs[i])
-			if err != nil {
-				return err
-			}
-			x.workload, x.epoch = workloads[x.Workload], epochs[x.Epoch]
-			id, err := c.run(ctx, x, out)
-			if err != nil {
-				return err
-			}
-			for k := range pins {
-				if _, err := c.pin(ctx, id, pins[k].commit, &pins[k].point); err != nil {
-					return err
-				}
-			}
-		}
-		return c.names(ctx, from)
-	})
-}
-
-// names adds the tags and acknowledgements of another store.
-func (c *changes) names(ctx context.Context, from *Store) error {
 	tags, err := all(ctx, from, func(t *[3]string) []any { return []any{&t[0], &t[1], &t[2]} },
 		"SELECT repository, tag, commit_id FROM tags")
 	if err != nil {
-		return err
-	}
-	for _, t := range tags {
-		if err := c.tag(ctx, t[0], t[1], t[2]); err != nil {
-			return err
-		}
+		return nil, err
 	}
 	acks, err := from.Acks(ctx, "")
-	for _, a := range acks {
-		if err := c.ack(ctx, &a); err != nil {
-			return err
-		}
+	if err != nil {
+		return nil, err
 	}
-	return err
+	out := &Merged{}
+	return out, s.change(ctx, func(c *changes) {
+		for i := range runs {
+			x, pins, err := whole(ctx, from, &runs[i])
+			if c.err = cmp.Or(c.err, err); c.err != nil {
+				return
+			}
+			x.workload, x.epoch = workloads[x.Workload], epochs[x.Epoch]
+			id := c.run(ctx, x, out)
+			for k := range pins {
+				c.pin(ctx, id, pins[k].commit, &pins[k].point)
+			}
+		}
+		for _, t := range tags {
+			c.tag(ctx, t[0], t[1], t[2])
+		}
+		for i := range acks {
+			c.ack(ctx, &acks[i])
+		}
+	})
 }
 
 // pin is a number of a reference commit.
@@ -135,15 +123,12 @@ func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, err
 	if len(remove) == 0 {
 		return 0, nil
 	}
-	err = s.change(ctx, func(c *changes) error {
+	err = s.change(ctx, func(c *changes) {
 		for _, id := range remove {
 			for _, q := range []string{"DELETE FROM points WHERE run = ?", "DELETE FROM pinned WHERE run = ?", "DELETE FROM runs WHERE id = ?"} {
-				if _, err := c.exec(ctx, q, id); err != nil {
-					return err
-				}
+				c.exec(ctx, q, id)
 			}
 		}
-		return nil
 	})
 	if err == nil && s.sql.shrink != "" {
 		_, err = s.db.ExecContext(ctx, s.sql.shrink)

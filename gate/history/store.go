@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -179,47 +180,57 @@ func (s *Store) fail(err error) error {
 }
 
 // change runs fn in one transaction: everything that it writes is stored, or nothing.
-func (s *Store) change(ctx context.Context, fn func(tx *changes) error) error {
+func (s *Store) change(ctx context.Context, fn func(c *changes)) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return s.fail(err)
 	}
-	if err := fn(&changes{s: s, tx: tx, metrics: map[metricKey]int64{}}); err != nil {
-		return errors.Join(err, tx.Rollback())
+	c := &changes{s: s, tx: tx, metrics: map[metricKey]int64{}}
+	if fn(c); c.err != nil {
+		return errors.Join(c.err, tx.Rollback())
 	}
 	return s.fail(tx.Commit())
 }
 
-// changes is a transaction that writes.
+// changes is a transaction that writes. It keeps the first error, and asks the database nothing after it: callers look
+// at err where they would go on for long.
 type changes struct {
 	s       *Store
 	tx      *sql.Tx
 	metrics map[metricKey]int64 // ids of the metrics seen so far
+	err     error
+}
+
+// refuse ends the changes with an error of their own, unless there was one before.
+func (c *changes) refuse(format string, args ...any) {
+	c.err = cmp.Or(c.err, fmt.Errorf(format, args...))
 }
 
 // exec runs a statement and returns how many rows it changed.
-func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := c.tx.ExecContext(ctx, c.s.sql.query(query), args...)
-	if err != nil {
-		return 0, c.s.fail(err)
+func (c *changes) exec(ctx context.Context, query string, args ...any) (n int64) {
+	if c.err != nil {
+		return 0
 	}
-	n, err := res.RowsAffected()
-	return n, c.s.fail(err)
+	res, err := c.tx.ExecContext(ctx, c.s.sql.query(query), args...)
+	if err == nil {
+		n, err = res.RowsAffected()
+	}
+	c.err = c.s.fail(err)
+	return n
+}
+
+// get reads the only column of the first row of a query, which must be there.
+func (c *changes) get(ctx context.Context, to any, query string, args ...any) {
+	if c.err == nil {
+		c.err = c.s.fail(c.tx.QueryRowContext(ctx, c.s.sql.query(query), args...).Scan(to))
+	}
 }
 
 // insert adds a row unless one with its key exists, and returns its id. fresh reports whether it was added.
-func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool,
-	err error) {
-	err = c.get(ctx, &id, add+" ON CONFLICT DO NOTHING RETURNING id", args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return id, false, c.get(ctx, &id, find, key...)
-	}
-	return id, err == nil, err
-}
-
-// get reads the only column of the first row of a query.
-func (c *changes) get(ctx context.Context, to any, query string, args ...any) error {
-	return c.s.fail(c.tx.QueryRowContext(ctx, c.s.sql.query(query), args...).Scan(to))
+func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool) {
+	fresh = c.exec(ctx, add+" ON CONFLICT DO NOTHING", args...) > 0
+	c.get(ctx, &id, find, key...)
+	return id, fresh
 }
 
 // all returns all rows of a query; fields are where the columns of a row go.
