@@ -251,7 +251,7 @@ func (j *judge) unasked(last map[string]int) []comparison.Gate {
 		if judged || device || !ofTime(row.Metric) || row.Class != comparison.Regressed {
 			continue
 		}
-		j.rulings = append(j.rulings, ruling{kind: ruledChange})
+		j.questions = append(j.questions, &question{r: &policy.Rule{}})
 		list = append(list, comparison.Gate{Rule: "regressed", Metric: row.Metric, Labels: row.Labels.Clone(),
 			Level: comparison.LevelWarn, Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class,
 			P: row.PAdjusted, Verdict: comparison.Warn, Reason: "no rule judges it, and it got worse; " + row.Why})

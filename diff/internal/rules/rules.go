@@ -37,7 +37,7 @@ func (j *judge) judge() comparison.Judgement {
 			out.Checked++
 		}
 		settled = settled || g.Verdict == comparison.Pass
-		g.CountsAs = p.Counts(g, j.rulings[i].onInconclusive)
+		g.CountsAs = p.Counts(g, j.questions[i].r.OnInconclusive)
 		atLeast(g.CountsAs)
 	}
 	if slices.ContainsFunc(out.Waivers, func(w comparison.WaiverUse) bool { return w.Warns() }) {
@@ -97,24 +97,9 @@ type judge struct {
 	first     bool // no base: only budgets are judged
 	noBase    policy.NoBase
 	gates     []comparison.Gate
-	rulings   []ruling        // by gate
+	questions []*question     // by gate; that of one which no rule asked for has an empty rule
 	means     map[string]bool // labels for which a rule judges the mean time
 }
-
-// ruling is what waivers need to know of a gate beyond its fields. There is one per gate, in gate order.
-type ruling struct {
-	also []string // other names of the kernel that the gate judged
-	kind string   // ruledChange, …
-
-	onInconclusive comparison.Verdict // from the rule; empty: the policy's
-}
-
-// Kinds of ruling.
-const (
-	ruledChange = "change"
-	ruledMax    = "max" // exceeds an upper budget
-	ruledMin    = "min" // is below a lower budget
-)
 
 // subject is a number that a rule can select.
 type subject struct {
@@ -146,9 +131,6 @@ func (s *subject) ratio(of float64) float64 {
 	}
 	return of
 }
-
-// also returns all names of a kernel and of the one that it replaced, other than the label's.
-func (s *subject) also() []string { return slices.Concat(s.kernel, s.replaced) }
 
 // ignored reports whether the policy ignores the kernel. For a replacement it must ignore both kernels.
 func (s *subject) ignored(p *policy.Policy) bool {
@@ -232,7 +214,7 @@ func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 	gates := []comparison.Gate{}
 	for _, q := range list {
 		if q.s == nil {
-			gates, j.rulings = append(gates, j.unmatched(q.r)), append(j.rulings, ruling{onInconclusive: q.r.OnInconclusive})
+			gates, j.questions = append(gates, j.unmatched(q.r)), append(j.questions, q)
 			continue
 		}
 		g := j.gate(q)
@@ -244,7 +226,7 @@ func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
 		if q.r.Optional && g.Code == comparison.TooFewUnits && !q.exceeded {
 			continue // too few units for an optional rule
 		}
-		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.also(), ruled(q.r, &g), q.r.OnInconclusive})
+		gates, j.questions = append(gates, g), append(j.questions, q)
 	}
 	return append(gates, j.unasked(last)...)
 }
@@ -368,17 +350,6 @@ func (q *question) limit() *float64 {
 		v = -v
 	}
 	return &v
-}
-
-// ruled returns the kind of ruling of a rule's gate.
-func ruled(r *policy.Rule, g *comparison.Gate) string {
-	switch {
-	case !r.Budgeted():
-		return ruledChange
-	case r.Min != nil && g.Head != nil && comparison.Value(g.Head) < *r.Min:
-		return ruledMin
-	}
-	return ruledMax
 }
 
 // replicated reopens a failure with n captures a side, of which the policy asks for more (min_captures).

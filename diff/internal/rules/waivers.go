@@ -27,7 +27,7 @@ func (j *judge) waive() []comparison.WaiverUse {
 		covered, applied, exceeded, open := 0, int64(0), false, false
 		for k := range j.gates {
 			g := &j.gates[k]
-			if !slices.Contains(w.Rules, g.Rule) || !w.Match.Empty() && !names.Covers(g.Labels, j.rulings[k].also...) {
+			if !slices.Contains(w.Rules, g.Rule) || !w.Match.Empty() && !names.Covers(g.Labels, j.questions[k].also()...) {
 				continue
 			}
 			covered++
@@ -45,7 +45,7 @@ func (j *judge) waive() []comparison.WaiverUse {
 			case expired:
 				ref.Status = comparison.WaiverExpired
 				g.Reason += fmt.Sprintf("; its waiver%s expired on %s", policy.IssueText(w.Issue), use.Expires)
-			case !holds(w.Ceiling, g, j.rulings[k].kind):
+			case !holds(w.Ceiling, g, j.questions[k].r):
 				ref.Status, exceeded = comparison.WaiverExceeded, true
 				g.Reason += fmt.Sprintf("; its waiver%s accepts %s at most", policy.IssueText(w.Issue), use.Ceiling)
 			default:
@@ -74,16 +74,26 @@ func (j *judge) waive() []comparison.WaiverUse {
 	return uses
 }
 
-// holds reports whether what a gate found is at most the ceiling. A change without a base to relate to exceeds any
-// relative ceiling.
-func holds(c *policy.Ceiling, g *comparison.Gate, kind string) bool {
+// also returns all names of a kernel and of the one that it replaced, other than the label's.
+func (q *question) also() []string {
+	if q.s == nil {
+		return nil
+	}
+	return slices.Concat(q.s.kernel, q.s.replaced)
+}
+
+// holds reports whether what a rule's gate found is at most the ceiling. A change without a base to relate to exceeds
+// any relative ceiling.
+func holds(c *policy.Ceiling, g *comparison.Gate, r *policy.Rule) bool {
 	switch {
 	case c == nil:
 		return true
-	case kind == ruledMax:
-		return g.Head != nil && policy.Within(comparison.Value(g.Head), c.Value)
-	case kind == ruledMin:
-		return g.Head != nil && comparison.Value(g.Head) >= c.Value
+	case r.Budgeted() && g.Head == nil:
+		return false
+	case r.Min != nil && comparison.Value(g.Head) < *r.Min:
+		return comparison.Value(g.Head) >= c.Value
+	case r.Budgeted():
+		return policy.Within(comparison.Value(g.Head), c.Value)
 	}
 	size := math.Abs(comparison.Value(g.Head) - comparison.Value(g.Base))
 	if !c.Relative {
