@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -264,14 +265,8 @@ func stepByStep(out *comparison.Ranks, base, head []rankOf) {
 	}
 }
 
-func slowest(list []rankOf, k int) *rankOf {
-	best := &list[0]
-	for i := range list {
-		if list[i].steps[k].ns > best.steps[k].ns {
-			best = &list[i]
-		}
-	}
-	return best
+func slowest(list []rankOf, k int) rankOf {
+	return slices.MaxFunc(list, func(a, b rankOf) int { return cmp.Compare(a.steps[k].ns, b.steps[k].ns) })
 }
 
 // apartShare, of the base's step, is the least difference of a rank's change from the median one to be reported.
@@ -279,29 +274,18 @@ const apartShare = 0.01
 
 // whereRanks names the rank or role whose steps changed most differently from the median one.
 func whereRanks(x *comparison.Ranks) string {
-	var deltas []float64
-	for i := range x.Rows {
-		if d := x.Rows[i].Delta; d != nil {
-			deltas = append(deltas, *d)
-		}
-	}
-	if len(deltas) < 2 {
+	rows := lists.Filter(x.Rows, func(r comparison.RankRow) bool { return r.Delta != nil })
+	if len(rows) < 2 {
 		return ""
 	}
+	deltas := lists.Map(rows, func(r comparison.RankRow) float64 { return comparison.Value(r.Delta) })
 	slices.Sort(deltas)
 	middle := deltas[(len(deltas)-1)/2]
-	worst := slices.MaxFunc(x.Rows, func(a, b comparison.RankRow) int { return cmp.Compare(apartBy(&a, middle), apartBy(&b, middle)) })
-	if worst.Delta == nil || apartBy(&worst, middle) < apartShare*comparison.Value(worst.Base) {
+	apart := func(r comparison.RankRow) float64 { return math.Abs(comparison.Value(r.Delta) - middle) }
+	worst := slices.MaxFunc(rows, func(a, b comparison.RankRow) int { return cmp.Compare(apart(a), apart(b)) })
+	if apart(worst) < apartShare*comparison.Value(worst.Base) {
 		return ""
 	}
 	return fmt.Sprintf("%s %s: %s a step; the middle one changes by %s", x.By, cmp.Or(worst.ID, "(none)"),
 		unit.Delta(comparison.Value(worst.Delta), report.Nanoseconds), unit.Delta(middle, report.Nanoseconds))
-}
-
-// apartBy returns how far a row's change is from the median one, ns; -1 if it has none.
-func apartBy(r *comparison.RankRow, middle float64) float64 {
-	if r.Delta == nil {
-		return -1
-	}
-	return max(comparison.Value(r.Delta)-middle, middle-comparison.Value(r.Delta))
 }

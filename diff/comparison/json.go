@@ -80,11 +80,9 @@ func (c *Comparison) Validate() error {
 	}
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
-		if k.BaseName == nil && k.HeadName == nil || k.BaseName == nil && k.BaseShort != nil || k.HeadName == nil && k.HeadShort != nil {
+		if k.BaseName == nil && k.HeadName == nil || k.BaseName == nil && k.BaseShort != nil ||
+			k.HeadName == nil && k.HeadShort != nil || math.Abs(k.CountEffect+k.PerCallEffect-k.Delta) > closeEnough {
 			return fmt.Errorf("comparison: kernel row %d is not valid", i)
-		}
-		if math.Abs(k.CountEffect+k.PerCallEffect-k.Delta) > closeEnough {
-			return fmt.Errorf("comparison: kernel row %d: its effects do not sum to its change", i)
 		}
 	}
 	for i := range c.Structure {

@@ -79,11 +79,9 @@ func (r *Ranks) validate() error {
 	}
 	for i := range r.Rows {
 		x := &r.Rows[i]
-		if x.BaseRanks < 0 || x.HeadRanks < 0 || x.Steps < 0 || x.Slower < 0 || x.Slower > x.Steps {
+		if x.BaseRanks < 0 || x.HeadRanks < 0 || x.Steps < 0 || x.Slower < 0 || x.Slower > x.Steps ||
+			x.Base != nil && x.Head != nil && (x.Delta == nil || math.Abs(Value(x.Head)-Value(x.Base)-Value(x.Delta)) > closeEnough) {
 			return fmt.Errorf("comparison: ranks: row %d is not valid", i)
-		}
-		if x.Base != nil && x.Head != nil && (x.Delta == nil || math.Abs(Value(x.Head)-Value(x.Base)-Value(x.Delta)) > closeEnough) {
-			return fmt.Errorf("comparison: ranks: row %d does not close", i)
 		}
 	}
 	if h := r.Held; h != nil && (h.Base < 0 || h.Head < 0) {

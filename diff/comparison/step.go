@@ -122,6 +122,9 @@ func (s *Step) NameOf(n *int) string {
 	return s.Names[*n]
 }
 
+// names reports whether a number is that of a name, or none.
+func (s *Step) names(n *int) bool { return n == nil || *n >= 0 && *n < len(s.Names) }
+
 // validate checks that rows close and that places are in range.
 func (s *Step) validate() error {
 	if s == nil {
@@ -133,16 +136,9 @@ func (s *Step) validate() error {
 	sum := 0.0
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		if r.Positions < 1 || r.Stream < 0 {
+		if r.Positions < 1 || r.Stream < 0 || !s.names(r.Name) || !s.names(r.HeadName) ||
+			!slices.Contains([]string{RowPaired, RowAdded, RowRemoved, RowFolded, RowEnd, RowRest}, r.Kind) {
 			return fmt.Errorf("comparison: step: row %d is not valid", i)
-		}
-		if !slices.Contains([]string{RowPaired, RowAdded, RowRemoved, RowFolded, RowEnd, RowRest}, r.Kind) {
-			return fmt.Errorf("comparison: step: row %d is %q", i, r.Kind)
-		}
-		for _, n := range []*int{r.Name, r.HeadName} {
-			if n != nil && (*n < 0 || *n >= len(s.Names)) {
-				return fmt.Errorf("comparison: step: row %d has name %d of %d", i, *n, len(s.Names))
-			}
 		}
 		sum += r.Delta
 	}
@@ -174,8 +170,7 @@ func (s *Step) validateTree() error {
 	base, head, holds := make([]float64, len(s.Tree)), make([]float64, len(s.Tree)), make([]bool, len(s.Tree))
 	for i := len(s.Tree) - 1; i >= 0; i-- {
 		b := &s.Tree[i]
-		if b.Parent >= i || (b.Parent < 0) != (i == 0) || b.Name != nil && (Value(b.Name) < 0 || Value(b.Name) >= len(s.Names)) ||
-			b.Boxes < 0 {
+		if b.Parent >= i || (b.Parent < 0) != (i == 0) || !s.names(b.Name) || b.Boxes < 0 {
 			return fmt.Errorf("comparison: step: box %d is not valid", i)
 		}
 		if holds[i] && (math.Abs(base[i]-b.Base) > closeEnough || math.Abs(head[i]-b.Head) > closeEnough) {

@@ -152,37 +152,29 @@ func (r *Rule) selectsAll(other *Rule) bool {
 
 // Shadowed are rules of the file, not of its preset, that judge nothing, since a later one selects all that they do:
 // pairs of names. They show a team that it ordered rules from the special to the general.
-func (p *Policy) Shadowed() [][2]string {
-	type variant struct {
-		of   int
-		rule *Rule
+func (p *Policy) Shadowed() (list [][2]string) {
+	each := make([][]Rule, len(p.Rules))
+	for i := range p.Rules {
+		each[i] = p.Rules[i].Each()
 	}
-	later := map[string][]variant{} // by metric, the last first
-	var list [][2]string
-	for i := len(p.Rules) - 1; i >= p.presetRules; i-- {
-		each := p.Rules[i].Each()
-		by, all := 0, true
-		for _, v := range each {
-			id, _ := SplitStat(v.Metric)
-			at := slices.IndexFunc(later[id], func(l variant) bool {
-				return (l.rule.Level == comparison.LevelOff || l.rule.Budgeted() == v.Budgeted()) &&
-					l.rule.selectsAll(&v)
-			})
-			if at < 0 {
-				all = false
-			} else {
-				by = later[id][at].of
+	for i := p.presetRules; i < len(p.Rules); i++ {
+		by := i
+		for _, v := range each[i] {
+			for by = len(p.Rules) - 1; by > i; by-- {
+				if slices.ContainsFunc(each[by], func(l Rule) bool {
+					return (l.Level == comparison.LevelOff || l.Budgeted() == v.Budgeted()) && l.selectsAll(&v)
+				}) {
+					break
+				}
+			}
+			if by == i {
+				break
 			}
 		}
-		if all {
+		if by > i {
 			list = append(list, [2]string{p.Rules[i].Name(), p.Rules[by].Name()})
 		}
-		for _, v := range each {
-			id, _ := SplitStat(v.Metric)
-			later[id] = append(later[id], variant{i, &v})
-		}
 	}
-	slices.Reverse(list)
 	return list
 }
 

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -111,23 +110,17 @@ func environmentFields() []string {
 	return lists.Map(report.EnvironmentFields(), func(f report.EnvironmentField) string { return f.Name })
 }
 
-// Default is the policy if there is no policy file: the preset [defaultPreset].
+// Default is the policy if there is no policy file: the preset [defaultPreset]. Rules that are read without a list of
+// metrics name labels and directions themselves.
 func Default() *Policy {
-	p, err := defaultPolicy()
+	text, _ := PresetText(defaultPreset)
+	p, err := Read(strings.NewReader(text), nil)
 	if err != nil {
 		return &Policy{Stats: DefaultStats()} // no rules: a test holds that the preset can be read
 	}
-	own := *p
-	own.Rules, own.presetRules = slices.Clone(p.Rules), len(p.Rules)
-	return &own
+	p.presetRules = len(p.Rules)
+	return p
 }
-
-// defaultPolicy reads the preset once. Rules that are read without a list of metrics name labels and
-// directions themselves.
-var defaultPolicy = sync.OnceValues(func() (*Policy, error) {
-	text, _ := PresetText(defaultPreset)
-	return Read(strings.NewReader(text), nil)
-})
 
 // Budgets counts the rules that need no base.
 func (p *Policy) Budgets() int { return p.count(true) }

@@ -144,9 +144,6 @@ func (q *question) exceeds() (bool, string) {
 	if r.Rel != nil && row.Base != nil && b != 0 && policy.Within(size/math.Abs(b), *r.Rel) {
 		return tolerated(unit.Percent(*r.Rel))
 	}
-	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != comparison.Added && s.length {
-		return false, changed
-	}
 	if r.Abs != nil {
 		if abs := q.absolute(); policy.Within(size, abs) {
 			return tolerated(strings.TrimPrefix(unit.Delta(abs, s.unit), "+"))

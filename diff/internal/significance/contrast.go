@@ -108,9 +108,6 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 			weighted += float64(len(v)) * Lag1(v)
 		}
 	}
-	if total == 0 || len(base) == 0 || len(head) == 0 {
-		return c, false
-	}
 	rho := within(weighted / units)
 	scratch := make([]float64, 0, total)
 	value := func(side [][]float64, rng *rand.PCG) float64 {

@@ -36,8 +36,8 @@ const (
 	likeSides = 0.25 // most probability of a certain change's hits if the sides are alike
 )
 
-// JudgeParts judges the parts of units as one family; unit is the mean time of a unit of base. If the series are tied,
-// unit i with unit i, it judges the differences of pairs, else the two means. A part is certain
+// JudgeParts judges the parts of two units a side or more as one family; unit is the mean time of a unit of base. If the
+// series are tied, unit i with unit i, it judges the differences of pairs, else the two means. A part is certain
 //
 //   - by its mean: Student's t of the mean difference, adjusted over the parts by Holm; n units with a lag-1
 //     autocorrelation of ρ count as n (1-ρ)/(1+ρ) independent ones; or
@@ -105,10 +105,6 @@ func (v *PartVerdict) few(h *hits, sign float64, n int, thin bool) {
 }
 
 func (x Part) byMean(tied bool, timer, alpha float64) (v PartVerdict, p float64) {
-	nb, nh := len(x.Base), len(x.Head)
-	if nb < 2 || nh < 2 {
-		return v, 1
-	}
 	v.Delta = mean(x.Head) - mean(x.Base)
 	of := func(values []float64) (variance, n float64) { // of the mean
 		n = max(independent(len(values), within(Lag1(values))), 2)
@@ -116,8 +112,8 @@ func (x Part) byMean(tied bool, timer, alpha float64) (v PartVerdict, p float64)
 		return sd * sd / n, n
 	}
 	var se, df float64
-	if tied && nb == nh {
-		d := make([]float64, nb)
+	if tied && len(x.Base) == len(x.Head) {
+		d := make([]float64, len(x.Base))
 		for i := range d {
 			d[i] = x.Head[i] - x.Base[i]
 		}

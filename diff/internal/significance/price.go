@@ -31,12 +31,10 @@ func (n *Number) OfShares(kinds []Priced) {
 		base, head = append(base, k.Base...), append(head, k.Head...)
 	}
 	switch least := min(units(base), units(head)); {
-	case least == 0: // the reports list none
-		return
 	case least >= MinUnits:
 	case least >= LeastUnits && !slices.ContainsFunc(kinds, Priced.overlap): // the floor decides
 		return
-	default:
+	default: // none at all, if the reports list none
 		for i := range n.Base {
 			n.Base[i].N = least
 		}

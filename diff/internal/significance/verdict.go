@@ -21,21 +21,12 @@ func (q *question) p(tau float64) float64 {
 		}
 	}
 	switch {
-	case q.several() && q.r != nil:
-		return over
-	case q.several():
+	case q.several() && q.r == nil, !q.several() && q.few && !(q.overUnits && above(q.apart, tau)):
 		return 1
-	case q.few:
-		if !q.overUnits || !above(q.apart, tau) {
-			return 1
-		}
-		return max(over, q.c.p(q.unitTau(tau)))
-	case q.overUnits:
-		return max(over, q.c.p(q.unitTau(tau)))
-	case q.r != nil:
+	case q.several():
 		return over
 	}
-	return 1
+	return max(over, q.c.p(q.unitTau(tau)))
 }
 
 // unitTau returns the threshold, ln, for the units inside one capture a side. The change must exceed both a tolerance
