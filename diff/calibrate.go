@@ -68,7 +68,7 @@ func alike(captures []*side.Capture) error {
 		}
 		for k, other := range captures[:i] {
 			switch {
-			case sameCapture(other, x):
+			case copied(other, x):
 				return notComparable(comparison.SameCapture,
 					"captures %d and %d are the same capture, and copies do not show how much captures differ", k+1, i+1)
 			case pairing.TwoRanks(other, x):
@@ -99,15 +99,6 @@ func alike(captures []*side.Capture) error {
 		}
 	}
 	return nil
-}
-
-// sameCapture reports whether two reports are of one capture: their events are equal; or if a report lacks their hash,
-// every metric that both have is equal, and no timing repeats to the nanosecond in another capture.
-func sameCapture(a, b *side.Capture) bool {
-	if same, known := sameContent(a, b); known {
-		return same
-	}
-	return side.Agree(b, a)
 }
 
 // leaveOneOut compares each capture with the others.

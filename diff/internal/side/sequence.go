@@ -63,21 +63,17 @@ type Hiccup struct {
 
 // Sequence returns nil if a capture of the side does not state its sequence.
 func (s *Side) Sequence() *Sequence {
-	if len(s.Views) == 0 {
-		return nil
-	}
 	var all *Sequence
 	weight := 1 / float64(len(s.Views))
 	for _, v := range s.Views {
 		one := v.sequence()
-		switch {
-		case one == nil:
+		if one == nil {
 			return nil
-		case all == nil:
-			all = one.scaled(weight)
-		default:
-			all.merge(one, weight)
 		}
+		if all == nil {
+			all = one.untimed()
+		}
+		all.merge(one, weight)
 	}
 	return all
 }
@@ -94,18 +90,11 @@ func (v *View) sequence() *Sequence {
 	names := v.C.Report.Unit.Steps
 	n := float64(k.Units)
 	s := &Sequence{Device: k.Device, Units: k.Units, Time: float64(k.Time) / n, Rest: float64(k.Rest) / n}
-	streams := map[int64]int{}
-	stacks := map[int][]string{-1: nil}
+	var streams lists.Numbering[int64]
 	for i := range list {
 		p := &list[i]
-		if _, ok := streams[p.Stream]; !ok {
-			streams[p.Stream] = len(streams)
-		}
-		if _, ok := stacks[p.Inside]; !ok {
-			stacks[p.Inside] = names.Stack(p.Inside)
-		}
-		x := Position{Name: names.Names[p.Name], Category: names.Categories[p.Name], Stream: streams[p.Stream],
-			Ranges: stacks[p.Inside], Hidden: float64(p.Time-p.Alone) / n,
+		x := Position{Name: names.Names[p.Name], Category: names.Categories[p.Name], Stream: int(streams.Of(p.Stream)),
+			Ranges: names.Stack(p.Inside), Hidden: float64(p.Time-p.Alone) / n,
 			Start: float64(p.Start) / float64(max(p.Ran, 1)), Copies: float64(p.Copies) / n, Alone: float64(p.Alone) / n,
 			GapMedian: float64(p.GapMedian), AloneMedian: float64(p.AloneMedian)}
 		for c, ns := range p.Gap {
@@ -113,7 +102,7 @@ func (v *View) sequence() *Sequence {
 		}
 		s.Positions = append(s.Positions, x)
 	}
-	s.Streams = len(streams)
+	s.Streams = len(streams.Keys)
 	s.End = Position{Copies: float64(k.End.Copies) / n, GapMedian: float64(k.End.GapMedian), Start: s.Time}
 	for c, ns := range k.End.Gap {
 		s.End.Gap[c] = float64(ns) / n
@@ -166,22 +155,14 @@ func (v *View) kernelsOfStep() bool {
 	return v.Others.Alone >= 0
 }
 
-// scaled returns the sequence with all times multiplied by weight.
-func (s *Sequence) scaled(weight float64) *Sequence {
-	out := *s
-	out.Time, out.Rest = s.Time*weight, s.Rest*weight
-	out.Positions = make([]Position, len(s.Positions))
-	for i := range s.Positions {
-		p := &s.Positions[i]
-		out.Positions[i] = Position{Name: p.Name, Category: p.Category, Stream: p.Stream, Ranges: p.Ranges}
-		out.Positions[i].add(p, weight)
-	}
-	out.End = Position{}
-	out.End.add(&s.End, weight)
-	return &out
+// untimed returns a sequence of the same positions that no unit has run.
+func (s *Sequence) untimed() *Sequence {
+	return &Sequence{Device: s.Device, Streams: s.Streams, Positions: lists.Map(s.Positions, func(p Position) Position {
+		return Position{Name: p.Name, Category: p.Category, Stream: p.Stream, Ranges: p.Ranges}
+	})}
 }
 
-// merge adds another capture's units; positions without a partner in the first capture go to the rest.
+// merge adds a capture's units; positions without a partner in the first capture go to the rest.
 func (s *Sequence) merge(x *Sequence, weight float64) {
 	of, _ := align.Pairs(s.keys(), x.keys(), align.MaxEdits)
 	s.Time += x.Time * weight
