@@ -16,14 +16,11 @@ import (
 
 // NotComparable is the error for captures that cannot be calibrated because they differ by more than noise.
 type NotComparable struct {
-	Reasons []comparison.Reason
+	Reasons []comparison.Reason // at least one
 }
 
 // Error names the first reason.
 func (e *NotComparable) Error() string {
-	if len(e.Reasons) == 0 {
-		return "the captures are not comparable"
-	}
 	return "the captures are not comparable: " + e.Reasons[0].Text
 }
 

@@ -34,7 +34,6 @@ type upsert struct {
 	want   comment
 	marker marker
 	limit  int
-	text   string
 }
 
 // upsert updates the comment with that key, or writes it. It never touches comments of others, whatever marker they
@@ -72,20 +71,15 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 
 func notPosted(err error) posted { return posted{Action: commentRefused, Reason: err.Error()} }
 
-// body is the text with its marker, rendered once for each limit.
-func (u *upsert) body() string {
-	if u.text == "" {
-		u.text = u.want.Body(u.limit)
-	}
-	return u.marker.sign(u.text)
-}
+// body is the text with its marker.
+func (u *upsert) body() string { return u.marker.sign(u.want.Body(u.limit)) }
 
 // shrink renders the text smaller, once; false if it did so already.
 func (u *upsert) shrink() bool {
 	if u.limit < CommentLimit {
 		return false
 	}
-	u.limit, u.text = CommentLimit/2, ""
+	u.limit = CommentLimit / 2
 	return true
 }
 

@@ -88,7 +88,7 @@ type Environment struct {
 	Hard, Soft, Residue []string
 }
 
-// Class of a field: the policy's, else the one that it has by itself.
+// Class of a field that environments have: the policy's, else the one that it has by itself.
 func (e *Environment) Class(field string) report.FieldClass {
 	switch {
 	case slices.Contains(e.Hard, field):
@@ -98,11 +98,7 @@ func (e *Environment) Class(field string) report.FieldClass {
 	case slices.Contains(e.Residue, field):
 		return report.ResidueField
 	}
-	named := func(f *report.EnvironmentField) bool { return f.Name == field }
-	if f := lists.Find(report.EnvironmentFields(), named); f != nil {
-		return f.Class
-	}
-	return report.ResidueField
+	return lists.Find(report.EnvironmentFields(), func(f *report.EnvironmentField) bool { return f.Name == field }).Class
 }
 
 // environmentFields are the names of the fields that a policy can move.

@@ -62,8 +62,7 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 
 // metric reads an id, or a pattern of ids: text with * or ? in it, {glob: …} or {regex: …}.
 func (d *policyDoc) metric(n ast.Node) (pattern Match, text string) {
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
+	if _, ok := n.(*ast.MappingNode); ok {
 		return d.match(n), ""
 	}
 	text = d.read.text(n, "metric")

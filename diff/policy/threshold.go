@@ -54,9 +54,6 @@ func phaseOf(side []*report.Report, name string) (string, bool) {
 // topKernel is the kernel with most time in one unit of the first report.
 func topKernel(side []*report.Report) string {
 	name, most := "", -1.0
-	if len(side) == 0 {
-		return ""
-	}
 	for _, m := range report.NewIndex(side[0]).Metrics(KernelTime) {
 		if OfKernel(m.ID, m.Labels) && m.Value != nil && *m.Value > most {
 			name, most = m.Labels["kernel"], *m.Value

@@ -76,13 +76,10 @@ func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
 func (d *policyDoc) ceiling(n ast.Node, of *Rule) *Ceiling {
 	text := strings.TrimSpace(d.read.text(n, "ceiling"))
 	q := d.read.quantity(n, "ceiling")
-	if of == nil {
+	if of == nil || d.read.err != nil {
 		return nil
 	}
 	c := &Ceiling{Value: q.Value, Unit: q.Unit, Text: text, Relative: !of.Budgeted() && strings.HasSuffix(text, "%")}
-	if d.read.err != nil {
-		return c
-	}
 	facts, _ := Facts(of.Metric, d.known) // a pattern, or no list of metrics: any unit will do
 	switch {
 	case of.Metric == comparison.MetricStructure:

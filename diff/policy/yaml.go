@@ -119,18 +119,13 @@ func shallow(b []byte) error {
 // fields are the values of a mapping by key, which is one of keys; without keys it is any. what names the mapping in
 // errors, as in "a rule".
 func (d *values) fields(n ast.Node, what string, keys ...string) map[string]ast.Node {
-	var values []*ast.MappingValueNode
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		values = m.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{m}
-	default:
+	m, ok := n.(*ast.MappingNode)
+	if !ok {
 		d.fail(n, "%s is expected to be a mapping%s", what, strings.TrimSuffix(" with "+list(keys), " with "))
 		return nil
 	}
-	out := make(map[string]ast.Node, len(values))
-	for _, v := range values {
+	out := make(map[string]ast.Node, len(m.Values))
+	for _, v := range m.Values {
 		key := d.key(v.Key)
 		switch _, twice := out[key]; {
 		case d.err != nil:

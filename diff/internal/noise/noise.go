@@ -109,10 +109,8 @@ func (n *Noise) Find(metric string, labels report.Labels) *Metric {
 }
 
 func (n *Noise) entry(metric string, labels report.Labels) *Metric {
-	key := labels.String()
-	at, ok := slices.BinarySearchFunc(n.Metrics, metric, func(m Metric, id string) int {
-		return cmp.Or(strings.Compare(m.Metric, id), strings.Compare(m.Labels.String(), key))
-	})
+	at, ok := slices.BinarySearchFunc(n.Metrics, &Metric{Metric: metric, Labels: labels},
+		func(a Metric, b *Metric) int { return compareMetric(&a, b) })
 	if !ok {
 		return nil
 	}
@@ -183,8 +181,6 @@ func Read(rd io.Reader) (*Noise, error) {
 // Validate returns the first error that makes n unusable as a noise block.
 func (n *Noise) Validate() error {
 	switch {
-	case n.Schema != schemaID:
-		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, schemaID)
 	case n.Captures < 2:
 		return fmt.Errorf("noise: %d captures do not show how much captures differ", n.Captures)
 	case !(n.Level > 0 && n.Level < 1) || !(n.Power > 0 && n.Power < 1):
@@ -207,8 +203,6 @@ func (n *Noise) Validate() error {
 
 func (m *Metric) validate(captures int64) error {
 	switch {
-	case m.Metric == "" || m.Labels == nil:
-		return errors.New("has no name or no labels")
 	case int64(len(m.Values)) != captures:
 		return fmt.Errorf("needs one value of each of the %d captures", captures)
 	case len(m.MDE) != 3 || !sizes(m.MDE...):

@@ -260,14 +260,7 @@ func (u *units) labels() report.Labels {
 	if !slices.ContainsFunc(slices.Concat(u.base.Views, u.head.Views), labelled) {
 		return report.Labels{}
 	}
-	l := report.Labels{"phase": u.kind.Phase}
-	if u.kind.Batch >= 0 {
-		l["batch"] = strconv.FormatInt(u.kind.Batch, 10)
-	}
-	if u.kind.Tokens >= 0 {
-		l["tokens"] = strconv.FormatInt(u.kind.Tokens, 10)
-	}
-	return l
+	return u.kind.Labels()
 }
 
 const immaterial = "a change of less than 0.5 % of the unit's time"

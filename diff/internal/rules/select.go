@@ -277,14 +277,8 @@ func kindLabels(row *comparison.Row, u *comparison.Unit) report.Labels {
 	if len(row.Labels) > 0 {
 		return row.Labels
 	}
-	l := report.Labels{"phase": u.Phase}
-	if u.Batch != nil {
-		l["batch"] = strconv.FormatInt(*u.Batch, 10)
-	}
-	if u.Tokens != nil {
-		l["tokens"] = strconv.FormatInt(*u.Tokens, 10)
-	}
-	return l
+	k := side.Kind{Phase: u.Phase, Batch: report.ValueOr(u.Batch, -1), Tokens: report.ValueOr(u.Tokens, -1)}
+	return k.Labels()
 }
 
 // metrics returns the metrics of an id on either side, each set of labels once, in label order.

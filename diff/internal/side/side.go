@@ -138,6 +138,18 @@ type Kind struct {
 	Batch, Tokens int64 // -1 if unknown
 }
 
+// Labels returns the labels of the kind, without what is unknown.
+func (k Kind) Labels() report.Labels {
+	l := report.Labels{"phase": k.Phase}
+	if k.Batch >= 0 {
+		l["batch"] = strconv.FormatInt(k.Batch, 10)
+	}
+	if k.Tokens >= 0 {
+		l["tokens"] = strconv.FormatInt(k.Tokens, 10)
+	}
+	return l
+}
+
 // Group is one kind of unit in one capture.
 type Group struct {
 	report.Group
