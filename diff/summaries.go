@@ -1,12 +1,14 @@
 package diff
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -25,15 +27,21 @@ import (
 // reports they are per unit of work, and a change has to be real as for any other rule; --threshold is then short for
 // the rules that ThresholdRules makes.
 
-// Summary is what check_regression reads of a summary.json. A phase is null if the file has no such phase.
+// Summary is what check_regression reads of a summary.json.
 type Summary struct {
-	Name          string   // of the file, without path
-	Prefill       *float64 // prefill_decode.prefill.total_ms
-	Decode        *float64 // prefill_decode.decode.total_ms
-	GraphCoverage *float64 // cuda_graphs.graph_coverage_pct; null if CUDA graphs hide their kernels
-	TopKernel     string   // top_kernels[0].kernel_name, which does not affect the verdict
-	TopTime       float64  // top_kernels[0].total_time_ms
+	Name      string // of the file, without path
+	TopKernel string // top_kernels[0].kernel_name, which does not affect the verdict
+	// by its key; without those of a phase that the file lacks, and without coverageKey if CUDA graphs hide their kernels
+	numbers map[string]float64
 }
+
+// Keys of the numbers, in the order in which they are compared.
+const (
+	prefillKey  = "prefill_decode.prefill.total_ms"
+	decodeKey   = "prefill_decode.decode.total_ms"
+	coverageKey = "cuda_graphs.graph_coverage_pct"
+	topKey      = "top_kernels[0].total_time_ms"
+)
 
 // ReadSummary reads a summary.json. The error names the first key that is missing or not a number.
 func ReadSummary(name string, rd io.Reader) (*Summary, error) {
@@ -45,44 +53,29 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 	if err := json.NewDecoder(rd).Decode(&doc); err != nil {
 		return nil, fmt.Errorf("not a summary.json of profilemate: %w", err)
 	}
-	s := &Summary{Name: name}
-	for _, p := range []struct {
-		phase string
-		into  **float64
-	}{{"prefill", &s.Prefill}, {"decode", &s.Decode}} {
-		values, ok := doc.Phases[p.phase]
-		if !ok || allNull(values) {
-			continue
+	s := &Summary{Name: name, numbers: map[string]float64{}}
+	var err error
+	for _, p := range [][2]string{{"prefill", prefillKey}, {"decode", decodeKey}} {
+		if values := doc.Phases[p[0]]; !allNull(values) {
+			err = cmp.Or(err, s.read(p[1], values["total_ms"]))
 		}
-		v, err := summaryNumber(values["total_ms"], "prefill_decode."+p.phase+".total_ms")
-		if err != nil {
-			return nil, err
-		}
-		*p.into = &v
 	}
-	if s.Prefill == nil && s.Decode == nil {
-		return nil, errors.New(
+	if err == nil && len(s.numbers) == 0 {
+		err = errors.New(
 			"prefill_decode has neither prefill nor decode: the capture has no NVTX ranges of these names. Compare the traces or reports themselves, which need no such ranges",
 		)
 	}
-	var err error
 	if raw := doc.Graphs["graph_coverage_pct"]; string(raw) != "null" {
-		v, err := summaryNumber(raw, "cuda_graphs.graph_coverage_pct")
-		if err != nil {
-			return nil, err
-		}
-		s.GraphCoverage = &v
+		err = cmp.Or(err, s.read(coverageKey, raw))
 	}
-	if len(doc.Top) == 0 {
-		return nil, errors.New("top_kernels is missing or empty: the capture holds no kernels")
+	if err == nil && len(doc.Top) == 0 {
+		err = errors.New("top_kernels is missing or empty: the capture holds no kernels")
 	}
-	if s.TopTime, err = summaryNumber(doc.Top[0]["total_time_ms"], "top_kernels[0].total_time_ms"); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(doc.Top[0]["kernel_name"], &s.TopKernel); err != nil {
-		s.TopKernel = "" // not needed
-	}
-	return s, nil
+	_ = json.Unmarshal(doc.Top[0]["kernel_name"], &s.TopKernel) // not needed
+	return s, s.read(topKey, doc.Top[0]["total_time_ms"])
 }
 
 // allNull reports whether a phase has no values: explain writes an unknown phase with null values.
@@ -95,16 +88,17 @@ func allNull(values map[string]json.RawMessage) bool {
 	return true
 }
 
-// summaryNumber reads a number that check_regression needs.
-func summaryNumber(raw json.RawMessage, key string) (float64, error) {
+// read takes over a number that check_regression needs.
+func (s *Summary) read(key string, raw json.RawMessage) error {
 	if len(raw) == 0 || string(raw) == "null" {
-		return 0, fmt.Errorf("%s is missing", key)
+		return fmt.Errorf("%s is missing", key)
 	}
 	var v float64
 	if err := json.Unmarshal(raw, &v); err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, fmt.Errorf("%s is %s, not a number of 0 or more", key, policy.Cut(string(raw)))
+		return fmt.Errorf("%s is %s, not a number of 0 or more", key, policy.Cut(string(raw)))
 	}
-	return v, nil
+	s.numbers[key] = v
+	return nil
 }
 
 // CompareSummaries compares two summaries as check_regression does, with percent as its threshold. It returns an error
@@ -118,31 +112,20 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 	}
 	c.Fill()
 	c.Policy = (&policy.Policy{Stats: policy.DefaultStats()}).Info() // there are no other thresholds
-	for _, p := range []struct {
-		phase      string
-		base, head *float64
-	}{{"prefill", base.Prefill, head.Prefill}, {"decode", base.Decode, head.Decode}} {
-		if (p.base == nil) != (p.head == nil) {
+	for _, key := range []string{prefillKey, decodeKey, coverageKey, topKey} {
+		b, onBase := base.numbers[key]
+		h, onHead := head.numbers[key]
+		switch {
+		case onBase && onHead:
+			addSummaryRow(c, key, b, h, percent, base.TopKernel != head.TopKernel)
+		case onBase != onHead && key != coverageKey:
 			lacks := base.Name
-			if p.head == nil {
+			if onBase {
 				lacks = head.Name
 			}
-			return nil, fmt.Errorf("prefill_decode.%s.total_ms is missing in %s: only one side has that phase", p.phase,
-				lacks)
-		}
-		if p.base != nil {
-			addSummaryRow(c, "prefill_decode."+p.phase+".total_ms", report.Nanoseconds, *p.base, *p.head, percent, "")
+			return nil, fmt.Errorf("%s is missing in %s: only one side has that phase", key, lacks)
 		}
 	}
-	if base.GraphCoverage != nil && head.GraphCoverage != nil {
-		addSummaryRow(c, "cuda_graphs.graph_coverage_pct", report.Ratio, *base.GraphCoverage, *head.GraphCoverage, percent,
-			"")
-	}
-	note := ""
-	if base.TopKernel != head.TopKernel {
-		note = "; it is another kernel than on the base"
-	}
-	addSummaryRow(c, "top_kernels.0.total_time_ms", report.Nanoseconds, base.TopTime, head.TopTime, percent, note)
 	failed := lists.Count(c.Gates, func(g comparison.Gate) bool { return g.Verdict == comparison.Fail })
 	c.Counts.GatesChecked, c.Counts.MetricsCompared = int64(len(c.Gates)), int64(len(c.Gates))
 	text := "no total is worse by more than " + comparison.ExactPercent(percent/100)
@@ -160,18 +143,22 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 }
 
 // addSummaryRow compares one number as check_regression does, in the file's own unit: ms by their relative change,
-// percent by the difference. The row and its gate are in base units.
-func addSummaryRow(c *comparison.Comparison, metric, u string, before, after, percent float64, note string) {
+// percent by the difference. The row and its gate are in base units. otherKernel says that the top kernels differ.
+func addSummaryRow(c *comparison.Comparison, key string, before, after, percent float64, otherKernel bool) {
 	// worse is in percent of the base, or in percentage points
-	worse, sign, size, scale := 0.0, "+", "%", 1e6
+	u, worse, sign, size, scale, note := report.Nanoseconds, 0.0, "+", "%", 1e6, ""
 	switch {
-	case u == report.Ratio:
-		worse, sign, size, scale = before-after, "-", "pp", 0.01
+	case key == coverageKey:
+		u, worse, sign, size, scale = report.Ratio, before-after, "-", "pp", 0.01
 	case before > 0:
 		worse = (after - before) / before * 100
 	case after > 0:
 		worse = math.Inf(1)
 	}
+	if key == topKey && otherKernel {
+		note = "; it is another kernel than on the base"
+	}
+	metric := strings.Replace(key, "[0]", ".0", 1)
 	row := side.Row(metric, report.Labels{}, u, []float64{before * scale}, []float64{after * scale})
 	row.NBase, row.NHead, row.Class = 1, 1, comparison.Same
 	limit := sign + unit.Shift(strconv.FormatFloat(percent, 'f', -1, 64), 0) + size
