@@ -238,7 +238,7 @@ func ofTime(metric string) bool {
 // unasked warns of rows of time that got worse for certain and that no rule judges: a gate never passes in silence over
 // such a row. last holds the numbers that rules judge or switch off. Rows of single devices are left out: a step takes
 // as long as its slowest device, which the row of the kind shows.
-func (j *judge) unasked(last map[string]int) []comparison.Gate {
+func (j *judge) unasked(last map[string]*policy.Rule) []comparison.Gate {
 	var list []comparison.Gate
 	if j.first || !j.c.Comparable || j.p.Changes() == 0 { // a policy of budgets alone needs no base
 		return nil

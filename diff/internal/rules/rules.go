@@ -151,50 +151,37 @@ func (s *subject) key(kind string) string {
 // gates selects numbers by the rules and judges each by the last rule that selects it. The gates are in the order of
 // the rules, then of the numbers; those of the policy's own rules come before those of its preset.
 func (j *judge) judgeAll(rules []policy.Rule) []comparison.Gate {
-	selected := make([][]subject, len(rules))
-	last := map[string]int{}
+	var list []*question
+	last := map[string]*policy.Rule{} // that selects a number
 	step := 0.0
 	if row := j.c.Row("unit.time.p50"); row != nil {
 		step = comparison.Value(row.Base)
 	}
 	for i := range rules {
-		r := &rules[i]
+		r, own, before := &rules[i], !j.p.OfPreset(i), len(list)
 		if j.first && !r.Budgeted() && r.Level != comparison.LevelOff || !asked(r, j.of.head) {
 			continue
 		}
 		for _, each := range r.Each() {
-			selected[i] = append(selected[i], j.selects(&each)...)
-		}
-		if r.Since != "" { // a history follows kinds of unit, not single devices
-			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool {
-				_, device := s.row.Labels["device"]
-				return device
-			})
-		}
-		for k := range selected[i] {
-			s := &selected[i][k]
-			last[s.key(r.Subject())] = i
-			if r.Level == comparison.LevelOff {
-				last[s.key("budget")] = i
+			for _, s := range j.selects(&each) {
+				if _, device := s.row.Labels["device"]; device && r.Since != "" {
+					continue // a history follows kinds of unit, not single devices
+				}
+				last[s.key(r.Subject())] = r
+				if r.Level == comparison.LevelOff {
+					last[s.key("budget")] = r
+				}
+				list = append(list, &question{r: r, s: &s, step: step, own: own})
 			}
 		}
-	}
-	var list []*question
-	for i := range rules {
-		r := &rules[i]
-		kind := r.Subject()
-		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() || !asked(r, j.of.head) {
-			continue
-		}
-		for k := range selected[i] {
-			if s := &selected[i][k]; last[s.key(kind)] == i && !s.ignored(j.p) {
-				list = append(list, &question{r: r, s: s, step: step, own: !j.p.OfPreset(i)})
-			}
-		}
-		if len(selected[i]) == 0 && !r.Optional {
-			list = append(list, &question{r: r, own: !j.p.OfPreset(i)})
+		if len(list) == before && !r.Optional {
+			list = append(list, &question{r: r, own: own})
 		}
 	}
+	list = slices.DeleteFunc(list, func(q *question) bool {
+		return q.r.Level == comparison.LevelOff ||
+			q.s != nil && (last[q.s.key(q.r.Subject())] != q.r || q.s.ignored(j.p))
+	})
 	j.means = map[string]bool{}
 	for _, q := range list {
 		if q.s != nil && q.s.row.Metric == "unit.time.mean" && !q.r.Budgeted() && q.r.Level == comparison.LevelError {
