@@ -127,7 +127,7 @@ func (x *Decider) workRow(w *workload, found *Found) {
 	capture := func(value float64) significance.Capture { return significance.Capture{Value: value} }
 	n.Base, n.Head = lists.Map(row.BaseValues, capture), lists.Map(row.HeadValues, capture)
 	if row.Unreplicated {
-		w.spread(&n)
+		n.OfShares(w.priced)
 	}
 	x.decide(&row, n)
 	row.Why += "; " + w.shares()
@@ -147,6 +147,7 @@ type workload struct {
 	lead                    *pairing.Kind // stands for all decode kinds if priced by the token, else nil
 	total, fitted, unpriced float64       // parts of the base's unit time, ns
 	lacking                 []*pairing.Kind
+	priced                  []significance.Priced // the units that the reports list of kinds with a price on both sides
 }
 
 const decode = "decode"
@@ -260,6 +261,10 @@ func (w *workload) row() (comparison.Row, bool) {
 		time := n * side.Average(own)
 		w.total += time
 		there, _, ok := w.price(k, w.head, headOf)
+		if ok {
+			w.priced = append(w.priced, significance.Priced{Base: w.listed(k, w.base, baseOf, units*side.Average(own)),
+				Head: w.listed(k, w.head, headOf, units*side.Average(there))})
+		}
 		if ratio, near := w.between(k); !ok && near {
 			w.fitted += time
 			there, ok = slices.Repeat([]float64{ratio * side.Average(own)}, len(h)), true
@@ -327,25 +332,6 @@ func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 		ratio += side.Average(to) / side.Average(from) / 2
 	}
 	return ratio, true
-}
-
-// spread sets how much the sums of base and head vary, from the units that the reports list of kinds with a price on
-// both sides.
-func (w *workload) spread(n *significance.Number) {
-	var list []significance.Priced
-	for i := range w.kinds {
-		k := &w.kinds[i]
-		if w.skips(k) {
-			continue
-		}
-		own, count, ok := w.price(k, w.base, baseOf)
-		there, _, ok2 := w.price(k, w.head, headOf)
-		if ok && ok2 {
-			list = append(list, significance.Priced{Base: w.listed(k, w.base, baseOf, count*side.Average(own)),
-				Head: w.listed(k, w.head, headOf, count*side.Average(there))})
-		}
-	}
-	n.OfShares(list)
 }
 
 // listed returns the unit times (ns) of kind k that a side's reports list, one Share for each kind priced as k. Their
