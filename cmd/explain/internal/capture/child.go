@@ -289,29 +289,6 @@ func (c *child) kill() {
 	killTree(c.cmd.Process.Pid, c.marker)
 }
 
-// killTree kills the processes of a child, or with 0 all that have the mark; those of nsys only if they do not end by
-// themselves within settleLimit: they remove their files from the temporary folder. It looks twice, since the mark of a
-// process that is just being started cannot be read.
-func killTree(child int, marker string) {
-	settled := time.Now().Add(settleLimit)
-	for none, try := 0, 0; none < 2 && try < 50; { // a process in an uninterruptible call cannot be killed
-		left := tree(child, marker)
-		late := time.Now().After(settled)
-		for _, pid := range left {
-			if late || !processOf(pid).recorder() {
-				killProcess(pid)
-			}
-		}
-		if none++; len(left) > 0 {
-			none = 0
-		}
-		if late || none > 0 {
-			try++
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 // endProgram ends the programs under nsys but not nsys, which completes the recording once they are gone: if
 // interrupted, nsys waits for daemons of the program, and the recording is lost. After a second interrupt it kills the
 // programs and gives nsys little time. If no program was ever seen under nsys, it stops the child instead. If recording

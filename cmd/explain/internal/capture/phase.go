@@ -94,8 +94,8 @@ func (r *Run) plain(p *phase) error {
 		return context.Cause(r.hard)
 	}
 	if len(p.profiler) > 0 { // end the program first: the profiler writes its results once it is gone
-		for _, pid := range tree(c.cmd.Process.Pid, c.marker) {
-			terminate(pid)
+		for _, p := range tree(c.cmd.Process.Pid, c.marker) {
+			terminate(p.pid)
 		}
 		c.within(r.grace)
 	}

@@ -95,28 +95,33 @@ func below(all map[int]process, p process, ancestors map[int]bool) bool {
 
 // tree lists the processes of a child, without the child itself: those of its process group, those with its mark in
 // their environment, and their descendants. nsys runs the program and its own agent each in a session of its own, so
-// the process group alone would miss both. Empty if there is no /proc.
-func tree(child int, marker string) []int {
+// the process group alone would miss both. Without a child (0) it lists all with the mark. Empty if there is no /proc.
+func tree(child int, marker string) (found []process) {
 	all := processes()
 	delete(all, os.Getpid())
 	mine := map[int]bool{child: child > 0}
 	for pid, p := range all {
-		if child > 0 && p.group == child || marked(pid, marker) {
+		if child > 0 && p.group == child || strings.HasPrefix(markerName+"="+markOf(pid), marker) {
 			mine[pid] = true
 		}
 	}
-	var found []int
 	for pid, p := range all {
 		if pid != child && (mine[pid] || below(all, p, mine)) {
-			found = append(found, pid)
+			found = append(found, p)
 		}
 	}
 	return found
 }
 
-func marked(pid int, marker string) bool {
-	env, err := os.ReadFile(procFile(pid, "environ"))
-	return err == nil && (bytes.HasPrefix(env, []byte(marker)) || bytes.Contains(env, []byte("\x00"+marker)))
+// markOf is the mark in the environment of a process; empty without one.
+func markOf(pid int) string {
+	env, _ := os.ReadFile(procFile(pid, "environ"))
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if mark, found := bytes.CutPrefix(entry, []byte(markerName+"=")); found {
+			return string(mark)
+		}
+	}
+	return ""
 }
 
 // programBelow returns the program that nsys runs below a child: the oldest process there that leads a session and is no
@@ -184,20 +189,33 @@ func ownerOf(dir string) (o owner, ok bool) {
 // the agents of nsys. It returns their names; empty if there were none.
 func EndStale() string { return end(func(by owner) bool { return !by.mayLive() }) }
 
-// end ends what a capture left running: the environment of each process has the pid and start time of the explain that
-// started it. It asks programs under nsys to end, and kills them later; nsys completes the recording once they are
-// gone. names lists what was found.
+// end ends what a capture left running: the mark of each process has the pid and start time of the explain that started
+// it. names lists what was found.
 func end(mine func(by owner) bool) (names string) {
-	space, asked := pidSpace(os.Getpid()), map[int]bool{}
-	began := time.Now()
-	// look twice: the mark of a process that is just being started cannot be read
-	for none := 0; none < 2; time.Sleep(50 * time.Millisecond) {
-		var left []process
+	space := pidSpace(os.Getpid())
+	return endAll(endingLimit, writingLimit, func() (left []process) {
 		for pid, p := range processes() {
-			if o, ok := startedBy(pid); ok && pidSpace(pid) == space && mine(o) {
+			if o, ok := markedBy(markOf(pid)); ok && pidSpace(pid) == space && mine(o) {
 				left = append(left, p)
 			}
 		}
+		return left
+	})
+}
+
+// killTree kills the processes of a child, or with 0 all that have the mark; those of nsys only if they do not end by
+// themselves within settleLimit: they remove their files from the temporary folder.
+func killTree(child int, marker string) {
+	endAll(0, settleLimit, func() []process { return tree(child, marker) })
+}
+
+// endAll ends the processes that find returns, until it returns none: it asks programs to end and kills them after ask,
+// and what is part of nsys only after write more, since nsys completes the recording once they are gone. It looks
+// twice, since the mark of a process that is just being started cannot be read. names lists what was found first.
+func endAll(ask, write time.Duration, find func() []process) (names string) {
+	asked, began := map[int]bool{}, time.Now()
+	for none := 0; none < 2; time.Sleep(20 * time.Millisecond) {
+		left := find()
 		if none++; len(left) > 0 {
 			none = 0
 		}
@@ -205,14 +223,14 @@ func end(mine func(by owner) bool) (names string) {
 			names = list(left)
 		}
 		after := time.Since(began)
-		if after > 2*endingLimit+writingLimit { // a process in an uninterruptible call does not die
+		if after > ask+write+endingLimit { // a process in an uninterruptible call does not die
 			break
 		}
 		for _, p := range left {
-			switch {
-			case after > endingLimit+writingLimit, after > endingLimit && !p.recorder():
+			switch recorder := p.recorder(); {
+			case after >= ask+write, after >= ask && !recorder:
 				killProcess(p.pid)
-			case !p.recorder() && !asked[p.pid]:
+			case !recorder && !asked[p.pid]:
 				asked[p.pid] = true
 				terminate(p.pid)
 			}
@@ -233,19 +251,10 @@ func (p process) recorder() bool {
 	return strings.Contains(p.String(), "nsys") || strings.Contains(leader.String(), "nsys")
 }
 
-// startedBy reads from the mark of a process which explain started it.
-func startedBy(pid int) (o owner, ok bool) {
-	env, err := os.ReadFile(procFile(pid, "environ"))
-	if err != nil {
-		return o, false
-	}
-	for entry := range bytes.SplitSeq(env, []byte{0}) {
-		if value, found := bytes.CutPrefix(entry, []byte(markerName+"=")); found {
-			n, err := fmt.Sscanf(string(value), "%d-%d-", &o.PID, &o.Start)
-			return o, err == nil && n == 2 && o.Start > 0
-		}
-	}
-	return o, false
+// markedBy reads from a mark which explain started a process.
+func markedBy(mark string) (by owner, ok bool) {
+	n, err := fmt.Sscanf(mark, "%d-%d", &by.PID, &by.Start)
+	return by, err == nil && n == 2 && by.Start > 0
 }
 
 // pidSpace names the PID namespace of a process: pids inside a container differ from those outside. Machines number
@@ -298,11 +307,8 @@ func Watch(stage string) (done func()) {
 // WatchOver is the watcher: it waits for the end of the explain process of, in the form that Watch passes. parent ends
 // with that process; a byte before its end means that nothing is left to do.
 func WatchOver(of, stage string, parent io.Reader) {
-	var o owner
-	if n, err := fmt.Sscanf(of, "%d-%d", &o.PID, &o.Start); n != 2 || err != nil {
-		return
-	}
-	if n, _ := parent.Read(make([]byte, 1)); n > 0 {
+	o, ok := markedBy(of)
+	if n, _ := parent.Read(make([]byte, 1)); n > 0 || !ok {
 		return
 	}
 	end(func(by owner) bool { return by.PID == o.PID && by.Start == o.Start })
