@@ -38,7 +38,7 @@ const benchRequests = 5000
 // mixedPlans), and reports how far p50, p90 and p99 of each latency are from the script's, in ms, the furthest of the three. The
 // goal is at most 1 ms for ms-ttft and ms-itl on two cores that both share and that do nothing else. Latencies count from when a
 // request was due, so that what timers, connections and HTTP cost is in the difference: Go's timers are 0.5 ms late on average in
-// an idle process on Linux. The server is a process of its own and keeps its script to a tenth of a millisecond (fakeserver.Beat).
+// an idle process on Linux. The server is a process of its own and keeps its script to a tenth of a millisecond (beat).
 func BenchmarkAccuracy(b *testing.B) {
 	url := startScripted(b)
 	b.ResetTimer()
@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	plans := mixedPlans(benchRequests)
-	fakeserver.Beat()
+	beat()
 	script := fakeserver.Script{Plan: func(i int) fakeserver.Plan { return plans[i%len(plans)] }}
 	ts := httptest.NewServer(fakeserver.New(script))
 	fmt.Println(ts.URL)

@@ -14,11 +14,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -241,27 +242,19 @@ func quoted(b []byte) string {
 // and another goroutine, so a body is read later than its bytes arrive.
 type arrival struct {
 	net.Conn
-	mu sync.Mutex
-	at time.Time
+	at atomic.Pointer[time.Time] // nil: none yet
 }
 
 func (a *arrival) Read(b []byte) (int, error) {
 	n, err := a.Conn.Read(b)
 	if n > 0 {
-		now := time.Now()
-		a.mu.Lock()
-		a.at = now
-		a.mu.Unlock()
+		a.at.Store(new(time.Now()))
 	}
 	return n, err
 }
 
 // last returns when bytes last arrived.
-func (a *arrival) last() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.at
-}
+func (a *arrival) last() time.Time { return report.ValueOr(a.at.Load(), time.Time{}) }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 

@@ -376,23 +376,21 @@ func (r *runner) report() (stop func()) {
 	if r.opt.Progress == nil {
 		return func() {}
 	}
-	end, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(200 * time.Millisecond)
-		defer tick.Stop()
+	end := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
 		for {
 			select {
 			case <-end:
 				return
-			case <-tick.C:
+			case <-time.After(200 * time.Millisecond):
 				s := r.stage.Load()
 				r.opt.Progress(Progress{Stage: s.name, Sent: s.sent.Load(), Done: s.done.Load(), Failed: s.failed.Load(),
 					Total: int64(s.total), Elapsed: time.Since(r.begun)})
 			}
 		}
-	}()
-	return func() { close(end); <-ended }
+	})
+	return func() { close(end); ended.Wait() }
 }
 
 // WriteSummary writes what a person at a terminal wants to know first.

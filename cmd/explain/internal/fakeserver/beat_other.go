@@ -1,6 +1,0 @@
-//go:build !linux
-
-package fakeserver
-
-// Beat does nothing: timers are exact here.
-func Beat() {}
