@@ -44,24 +44,24 @@ func (b *bisection) interrupted() error {
 func (b *bisection) answer() error {
 	res := b.search.Result()
 	out := b.kept(res)
+	captures := wording.Count(b.search.Captures(), "capture")
 	var text cmdenv.Lines
 	switch {
 	case res.Nothing():
-		text.Add("Nothing changed between %s and %s, as far as %s show: the ends differ by less than %s", history.Short(b.first),
-			history.Short(b.commit(len(b.commits))), wording.Count(b.search.Captures(), "capture"),
-			unit.Percent(math.Abs(res.Ends)+res.Within))
+		text.Add("Nothing changed between %s and %s, as far as %s show: the ends differ by less than %s", b.short(0),
+			b.short(b.last), captures, unit.Percent(math.Abs(res.Ends)+res.Within))
 	case res.Creeps():
-		text.Add("Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s", history.Short(b.first),
-			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), wording.Count(b.search.Captures(), "capture"))
+		text.Add("Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s",
+			b.short(0), b.short(b.last), unit.Change(res.Ends), unit.Percent(res.Several), captures)
 	default:
 		for k := res.First; k <= res.Last; k++ {
-			text.Add("%s %s", b.commit(k), b.commits[k-1].Subject)
+			text.Add("%s %s", b.commits[k].SHA, b.commits[k].Subject)
 		}
 		word := "found"
 		if !out.Settled {
 			word = "not settled"
 		}
-		text.Add("%s, with a probability of %s, by %s", word, unit.Percent(res.Probability), wording.Count(b.search.Captures(), "capture"))
+		text.Add("%s, with a probability of %s, by %s", word, unit.Percent(res.Probability), captures)
 		c, err := b.compare(res)
 		if err != nil {
 			return err

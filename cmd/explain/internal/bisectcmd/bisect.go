@@ -95,8 +95,8 @@ type bisection struct {
 	*bisectFlags
 	cmd      *cobra.Command
 	env      *cmdenv.Env
-	commits  []gitfile.Commit // after the good one; commit number k is commits[k-1]
-	first    string           // hash of the good one
+	commits  []gitfile.Commit // by number: the good one, then those after it up to the bad one
+	last     int              // number of the bad one
 	tree     string           // worktree in which commits are checked out
 	scratch  string
 	program  []string
@@ -131,7 +131,7 @@ func (f *bisectFlags) run(cmd *cobra.Command, e *cmdenv.Env, program []string) e
 		}
 	}
 	b.announce()
-	if err := b.git("worktree", "add", "--detach", "--quiet", b.tree, b.first); err != nil {
+	if err := b.git("worktree", "add", "--detach", "--quiet", b.tree, b.commits[0].SHA); err != nil {
 		return err
 	}
 	defer func() { _ = b.git("worktree", "remove", "--force", b.tree) }()
@@ -163,23 +163,26 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 		}
 	}
 	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
-	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); limit.IsLate(err) {
+	good, err := gitfile.Resolve(cmd.Context(), f.dir, f.good)
+	if limit.IsLate(err) {
 		return nil, err
 	} else if err != nil {
 		return nil, usage.Errorf("--good %s is not a commit in the checkout %s: fetch it first", f.good, f.dir)
 	}
-	last, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
+	bad, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
 	if err != nil {
 		return nil, usage.Errorf("--bad %s is not a commit in the checkout %s: fetch it first", f.bad, f.dir)
 	}
-	if b.commits, err = gitfile.FirstParents(cmd.Context(), f.dir, b.first, last); err != nil {
+	after, err := gitfile.FirstParents(cmd.Context(), f.dir, good, bad)
+	if err != nil {
 		return nil, err
 	}
-	if len(b.commits) == 0 {
+	b.commits, b.last = append([]gitfile.Commit{{SHA: good}}, after...), len(after)
+	if b.last == 0 {
 		return nil, usage.Errorf("%s is not behind %s: is it the other way round?", f.bad, f.good)
 	}
-	f.most = cmp.Or(f.most, max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)+1))))))
-	if b.search, err = bisect.New(len(b.commits), noise); err != nil {
+	f.most = cmp.Or(f.most, max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)))))))
+	if b.search, err = bisect.New(b.last, noise); err != nil {
 		return nil, usage.Error{Err: err}
 	}
 	b.scratch, err = os.MkdirTemp("", "explain-bisect-")
@@ -193,9 +196,9 @@ func (b *bisection) recall(s *history.Store) error {
 	if err != nil {
 		return err
 	}
-	numbers := map[string]int{b.first: 0}
+	numbers := map[string]int{}
 	for i := range b.commits {
-		numbers[b.commits[i].SHA] = i + 1
+		numbers[b.commits[i].SHA] = i
 	}
 	b.of = b.env.Getenv("GITHUB_REPOSITORY")
 	seen := map[string]bool{} // a capture may be in several branches
@@ -224,9 +227,9 @@ func (b *bisection) recall(s *history.Store) error {
 
 // announce prints, before the first capture, how many captures the search may take.
 func (b *bisection) announce() {
-	least, usual := bisect.Expected(len(b.commits))
+	least, usual := bisect.Expected(b.last)
 	text := fmt.Sprintf("%s to search after %s, up to %s: %d to %d captures, usually %d, if one of them is slower by five times the noise; %d to %d if none is",
-		wording.Count(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), min(least, b.most), b.most, min(usual, b.most),
+		wording.Count(b.last, "commit"), b.short(0), b.short(b.last), min(least, b.most), b.most, min(usual, b.most),
 		bisect.FewestEnds, bisect.MostEnds)
 	if b.recalled > 0 {
 		text += fmt.Sprintf("; %s from the history", wording.Count(b.recalled, "capture"))
@@ -234,16 +237,11 @@ func (b *bisection) announce() {
 	b.say("%s", text)
 }
 
-func (b *bisection) commit(number int) string {
-	if number == 0 {
-		return b.first
-	}
-	return b.commits[number-1].SHA
-}
+func (b *bisection) short(number int) string { return history.Short(b.commits[number].SHA) }
 
 // capture captures a commit, or skips it.
 func (b *bisection) capture(number int) error {
-	c := captured{Number: number, Commit: b.commit(number)}
+	c := captured{Number: number, Commit: b.commits[number].SHA}
 	began := time.Now()
 	r, err := b.record(c.Commit)
 	if err := b.cmd.Context().Err(); err != nil {
@@ -256,15 +254,15 @@ func (b *bisection) capture(number int) error {
 	if err != nil {
 		c.Skipped = err.Error()
 		b.log = append(b.log, c)
-		if number == 0 || number == len(b.commits) {
-			return fmt.Errorf("%s cannot be captured: %w", history.Short(c.Commit), err)
+		if number == 0 || number == b.last {
+			return fmt.Errorf("%s cannot be captured: %w", b.short(number), err)
 		}
-		b.say("%s: skipped: %s", history.Short(c.Commit), c.Skipped)
+		b.say("%s: skipped: %s", b.short(number), c.Skipped)
 		return b.search.Skip(number)
 	}
 	if i := twin(b.log, r); i >= 0 {
 		return fmt.Errorf("the capture of %s is a copy of that of %s and proves nothing: the command has to record each time",
-			history.Short(c.Commit), history.Short(b.log[i].Commit))
+			b.short(number), b.short(b.log[i].Number))
 	}
 	c.Value, c.report = &value, r
 	b.share(&c)
@@ -272,7 +270,7 @@ func (b *bisection) capture(number int) error {
 	if err := b.search.Add(number, value, history.EnvironmentOf(r)); err != nil {
 		return err
 	}
-	b.say("%s (%d of %d): %s; %s", history.Short(c.Commit), number, len(b.commits), unit.Format(value, report.Nanoseconds),
+	b.say("%s (%d of %d): %s; %s", b.short(number), number, b.last, unit.Format(value, report.Nanoseconds),
 		b.likely(b.search.Result()))
 	if b.search.Captures() == b.recalled+1 {
 		if took := time.Since(began); took >= time.Second {
@@ -318,9 +316,9 @@ func (b *bisection) likely(r bisect.Result) string {
 	case r.Creeps():
 		return "most likely several commits, " + unit.Percent(r.Several)
 	case r.Named():
-		commits := history.Short(b.commit(r.First))
+		commits := b.short(r.First)
 		if r.First != r.Last {
-			commits += " to " + history.Short(b.commit(r.Last))
+			commits += " to " + b.short(r.Last)
 		}
 		return "most likely " + commits + ", " + unit.Percent(r.Probability)
 	}
@@ -417,7 +415,7 @@ func (b *bisection) git(args ...string) error {
 func (b *bisection) kept(res bisect.Result) *kept {
 	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled, Result: res, Captures: b.log, Culprits: []string{}}
 	for k := res.First; k <= res.Last && !res.Nothing() && !res.Creeps(); k++ {
-		out.Culprits = append(out.Culprits, b.commit(k))
+		out.Culprits = append(out.Culprits, b.commits[k].SHA)
 	}
 	return out
 }
