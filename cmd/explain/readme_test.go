@@ -162,7 +162,9 @@ func readmeFolder(t *testing.T) string {
 		if err := tracetest.Rewrite(filepath.Join(dir, "a"+n+".sqlite"), again, tracetest.ScaleKernels(func(string) bool { return true }, 1.0001)); err != nil {
 			t.Fatal(err)
 		}
-		explaintest.AnotherSession(t, again, int64(i+100))
+		if err := explaintest.LaterSession(again, int64(i+100)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	fleet := tracetest.Fleet{Ranks: 2, Steps: 10, Layers: 1, Jitter: 20_000, EndJitter: 2_000}.Run()
 	if err := os.Mkdir(filepath.Join(dir, "ranks"), 0o755); err != nil {
@@ -178,7 +180,9 @@ func readmeFolder(t *testing.T) string {
 		if err := tracetest.Rewrite(name, again, tracetest.ScaleKernels(func(string) bool { return true }, 1.0001)); err != nil {
 			t.Fatal(err)
 		}
-		explaintest.AnotherSession(t, again, 200)
+		if err := explaintest.LaterSession(again, 200); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, content := range map[string][]byte{"a": serving, "b": edited["slow.sqlite"], "tp1": serving, "tp2": edited["slow.sqlite"]} {
 		put(t, filepath.Join(dir, name+".sqlite"), content, 0o644)

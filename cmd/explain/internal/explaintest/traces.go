@@ -65,14 +65,6 @@ var edited = sync.OnceValues(func() (map[string][]byte, error) {
 	return traces, nil
 })
 
-// AnotherSession makes a copy of a trace a recording of its own: its session began later.
-func AnotherSession(t testing.TB, path string, later int64) {
-	t.Helper()
-	if err := LaterSession(path, later); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // LaterSession makes a trace a recording of its own: its session began so many ns later.
 func LaterSession(path string, later int64) error {
 	db, err := sql.Open("sqlite", path)

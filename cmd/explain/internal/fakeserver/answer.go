@@ -20,15 +20,10 @@ type answer struct {
 	chat    bool
 }
 
-// Parts of the events, in the form in which vLLM writes them.
+// Events, in the form in which vLLM writes them: with a text or a delta, and why the answer ended.
 const (
-	head       = `data: {"id":"cmpl-standin","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"`
-	tail       = `","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}` + "\n\n"
-	lastTail   = `","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}` + "\n\n"
-	chatRole   = `data: {"id":"chatcmpl-standin","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n"
-	chatHead   = `data: {"id":"chatcmpl-standin","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":"`
-	chatTail   = `"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
-	chatFinish = `"},"logprobs":null,"finish_reason":"length"}]}` + "\n\n"
+	textEvent = `data: {"id":"cmpl-standin","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":%q,"logprobs":null,"finish_reason":%s,"stop_reason":null}],"usage":null}` + "\n\n"
+	chatEvent = `data: {"id":"chatcmpl-standin","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{%s"content":%q},"logprobs":null,"finish_reason":%s}]}` + "\n\n"
 )
 
 // text is what each token reads.
@@ -41,16 +36,14 @@ func (a *answer) text() string {
 
 // event is the text of one event.
 func (a *answer) event(last bool) string {
-	text := a.text()
-	switch {
-	case a.chat && last:
-		return chatHead + text + chatFinish
-	case a.chat:
-		return chatHead + text + chatTail
-	case last:
-		return head + text + lastTail
+	finish := "null"
+	if last {
+		finish = `"length"`
 	}
-	return head + text + tail
+	if a.chat {
+		return fmt.Sprintf(chatEvent, "", a.text(), finish)
+	}
+	return fmt.Sprintf(textEvent, a.text(), finish)
 }
 
 // wait until a moment after the request came in; false: the client is gone.
@@ -74,7 +67,7 @@ func (a *answer) stream() {
 	n, at := len(a.plan.Gaps)+1, a.plan.TTFT
 	for k := range n {
 		if k == 0 && a.chat {
-			a.write(chatRole)
+			a.write(fmt.Sprintf(chatEvent, `"role":"assistant",`, "", "null"))
 		}
 		if k > 0 {
 			at += a.plan.Gaps[k-1]

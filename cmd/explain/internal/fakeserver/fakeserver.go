@@ -201,10 +201,18 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	a.stream()
 }
 
+// wrongAnswers are the content type and the body of answers that are none, by their faults.
+var wrongAnswers = map[string][2]string{
+	Garbage: {"text/event-stream", "\x00\x01\x02 not an event\n\xff\xfe\n\n"},
+	NotJSON: {"text/event-stream", "data: {\"choices\": [\n\n"},
+	HTML:    {"text/html", "<html>It works!</html>"},
+}
+
 // faulty does what a fault does before any answer, and reports whether that was all.
 func (a *answer) faulty() bool {
 	w := a.w
 	status, isStatus := strings.CutPrefix(a.plan.Fault, "http_")
+	wrong, isWrong := wrongAnswers[a.plan.Fault]
 	switch {
 	case isStatus:
 		n, err := strconv.Atoi(status)
@@ -218,15 +226,9 @@ func (a *answer) faulty() bool {
 		a.reset()
 	case a.plan.Fault == Hang:
 		<-a.r.Context().Done()
-	case a.plan.Fault == Garbage:
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "\x00\x01\x02 not an event\n\xff\xfe\n\n")
-	case a.plan.Fault == NotJSON:
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "data: {\"choices\": [\n\n")
-	case a.plan.Fault == HTML:
-		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, "<html>It works!</html>")
+	case isWrong:
+		w.Header().Set("Content-Type", wrong[0])
+		fmt.Fprint(w, wrong[1])
 	case a.plan.Fault == Die:
 		if a.s.script.OnDie != nil {
 			a.s.script.OnDie()
