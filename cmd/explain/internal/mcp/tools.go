@@ -109,26 +109,11 @@ var tools = []tool{
 }
 
 // outputSchema is the schema of every answer: facts and lists of the tool, what cannot be known, suggested next calls.
-var outputSchema = map[string]any{
-	"type": "object", "required": []string{"unknown", "next"},
-	"properties": map[string]any{
-		"unknown": listOf("what", "code", "why", "do"),
-		"next":    listOf("tool", "arguments", "why"),
-	},
-}
-
-// listOf returns the schema of a list of objects with these fields.
-func listOf(fields ...string) map[string]any {
-	properties := map[string]any{}
-	for _, f := range fields {
-		kind := "string"
-		if f == "arguments" {
-			kind = "object"
-		}
-		properties[f] = map[string]any{"type": kind}
-	}
-	return map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": properties, "required": fields}}
-}
+var outputSchema = json.RawMessage(`{"type": "object", "required": ["unknown", "next"], "properties": {
+	"unknown": {"type": "array", "items": {"type": "object", "required": ["what", "code", "why", "do"], "properties": {
+		"what": {"type": "string"}, "code": {"type": "string"}, "why": {"type": "string"}, "do": {"type": "string"}}}},
+	"next": {"type": "array", "items": {"type": "object", "required": ["tool", "arguments", "why"], "properties": {
+		"tool": {"type": "string"}, "arguments": {"type": "object"}, "why": {"type": "string"}}}}}}`)
 
 func toolList() []any {
 	var list []any
