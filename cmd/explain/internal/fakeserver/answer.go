@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // answer is one completion on its way.
@@ -108,29 +106,10 @@ func (a *answer) half() bool {
 
 func (a *answer) write(text string) { _, _ = io.WriteString(a.w, text) }
 
-// input is how many tokens the prompt has here: one for each four bytes.
-func (a *answer) input() int { return max(1, (len(a.asked.Prompt)+len(a.asked.Messages))/4) }
-
-// whole writes an answer in one piece.
-func (a *answer) whole() {
-	if !a.wait(a.plan.TTFT + lists.Total(a.plan.Gaps)) {
-		return
-	}
-	text, usage := a.text(), a.count()
-	a.w.Header().Set("Content-Type", "application/json")
-	if a.chat {
-		fmt.Fprintf(a.w,
-			`{"id":"chatcmpl-standin","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"length"}]%s}`, text, usage)
-		return
-	}
-	fmt.Fprintf(a.w,
-		`{"id":"cmpl-standin","object":"text_completion","choices":[{"index":0,"text":%q,"finish_reason":"length"}]%s}`,
-		text, usage)
-}
-
 // count counts the tokens of an answer; usage is what the answer says of them, empty if the server does not count.
 func (a *answer) count() (usage string) {
-	input, tokens := a.input(), (len(a.plan.Gaps)+1)*max(1, a.s.script.PerEvent)
+	input := max(1, (len(a.asked.Prompt)+len(a.asked.Messages))/4) // a token for each four bytes
+	tokens := (len(a.plan.Gaps) + 1) * max(1, a.s.script.PerEvent)
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	a.s.prompt += int64(input)

@@ -191,14 +191,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	a := &answer{s: s, w: w, r: r, asked: &asked, plan: s.plan(i, &asked), arrived: arrived,
 		chat: strings.HasPrefix(r.URL.Path, "/v1/chat")}
-	if a.faulty() {
-		return
+	if !a.faulty() {
+		a.stream()
 	}
-	if !asked.Stream {
-		a.whole()
-		return
-	}
-	a.stream()
 }
 
 // wrongAnswers are the content type and the body of answers that are none, by their faults.

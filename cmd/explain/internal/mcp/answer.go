@@ -67,16 +67,13 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 		if len(out) <= MaxAnswer {
 			return string(out)
 		}
-		longest, most := -1, 0
-		for i, f := range a.fields {
-			if size := lists.Sum(f.rows, func(r []byte) int { return len(r) }); size > most {
-				longest, most = i, size
+		size := func(f field) int { return lists.Sum(f.rows, func(row []byte) int { return len(row) }) }
+		f := &a.fields[0]
+		for i := range a.fields { // one has rows: texts are cut, so that facts alone fit
+			if size(a.fields[i]) > size(*f) {
+				f = &a.fields[i]
 			}
 		}
-		if longest < 0 { // unreachable: texts are cut, so facts alone always fit
-			return `{"unknown":[{"what":"the answer","code":"too_long","why":"it does not fit","do":""}],"next":[]}`
-		}
-		f := &a.fields[longest]
 		drop := max(1, len(f.rows)/8)
 		f.rows = f.rows[:len(f.rows)-drop]
 		f.left += drop
