@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -312,7 +311,7 @@ func Stdout(path string) bool {
 }
 
 // File writes a file. A regular file appears whole or not at all, at the end of the path's symbolic links, as a new
-// file or in place of one that over allows. Devices, pipes, sockets and open files such as /dev/stdout are written to.
+// file or in place of one that over allows. Devices, pipes and open files such as /dev/stdout are written to.
 // Anything else is a usage error.
 func File(path string, over Over, write func(io.Writer) error) error {
 	return Path(path, over, func(name string) error { return create(name, write) })
@@ -365,11 +364,8 @@ func Path(path string, over Over, put func(name string) error) error {
 // readerLimit is how long to wait for a reader of a pipe.
 const readerLimit = time.Minute
 
-// open opens a device, a pipe or a socket for writing.
+// open opens a device or a pipe for writing.
 func open(path string, mode os.FileMode) (io.WriteCloser, error) {
-	if mode&os.ModeSocket != 0 {
-		return net.DialTimeout("unix", path, readerLimit)
-	}
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		f, err := os.OpenFile(path, os.O_WRONLY|nonblock, 0)
 		if mode&os.ModeNamedPipe == 0 || !errors.Is(err, syscall.ENXIO) {

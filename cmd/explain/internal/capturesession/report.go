@@ -56,10 +56,7 @@ func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Resul
 	opt := r.Analysis
 	opt.Overhead = cmdenv.OverheadBeside(run.SQLite())
 	for _, e := range besideTrace {
-		found, err := fs.Glob(os.DirFS(run.Dir), e.pattern)
-		if err != nil {
-			return nil, err
-		}
+		found, _ := fs.Glob(os.DirFS(run.Dir), e.pattern)
 		for _, name := range found {
 			path := filepath.Join(run.Dir, filepath.FromSlash(name))
 			if analyze.IsEvidence(path) { // logs of other servers are no evidence

@@ -155,8 +155,8 @@ func (f *AnalysisFlags) Results(
 	}
 	paths := lists.Map(inputs, func(in input.File) string { return in.Path })
 	HoldMemory(paths...)
-	if len(inputs) > fewReports {
-		collectAt(often) // from here on: what compares the reports holds them all
+	if len(inputs) > fewReports && OwnProcess {
+		debug.SetGCPercent(often) // from here on: what compares the reports holds them all
 	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
@@ -194,11 +194,10 @@ func (f *AnalysisFlags) Results(
 
 // Fits returns a usage error if flags about traces were given and an input is a report already.
 func (f *AnalysisFlags) Fits(inputs []input.File) error {
+	in := lists.Find(inputs, func(in *input.File) bool { return in.Kind == input.Report })
 	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
-		for _, in := range inputs {
-			if in.Kind == input.Report && f.Changed(flag) {
-				return usage.Errorf("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
-			}
+		if in != nil && f.Changed(flag) {
+			return usage.Errorf("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
 		}
 	}
 	return nil
@@ -228,13 +227,11 @@ func HoldMemory(paths ...string) {
 			size += info.Size()
 		}
 	}
-	limitHeap(min(usualHeap+max(0, size-usualFiles)*2/5, heapLimit()))
+	limit := min(usualHeap+max(0, size-usualFiles)*2/5, heapLimit())
 	if size > smallFiles {
-		carry(size / 32)
-		collectAt(15)
+		useHeap(limit, size/32, 15)
 	} else {
-		carry(0)
-		collectAt(rarely)
+		useHeap(limit, 0, rarely)
 	}
 }
 
@@ -242,28 +239,15 @@ func HoldMemory(paths ...string) {
 // the Go heap, and a share of little is soon reached: with the ballast, garbage is collected a third less often.
 var ballast []byte
 
-// carry makes the ballast so many bytes; the limit of the heap beside it stays.
-func carry(bytes int64) {
-	if OwnProcess {
-		limit := heapLimit()
-		ballast = make([]byte, bytes)
-		limitHeap(limit)
-	}
-}
-
 // heapLimit is the limit of the Go heap beside the ballast, in bytes.
 func heapLimit() int64 { return debug.SetMemoryLimit(-1) - int64(len(ballast)) }
 
-// limitHeap limits the Go heap, beside the ballast, to so many bytes.
-func limitHeap(bytes int64) {
+// useHeap limits the Go heap to so many bytes beside a ballast of so many, and collects garbage when it has grown by so
+// many percent.
+func useHeap(limit, carried int64, percent int) {
 	if OwnProcess {
-		debug.SetMemoryLimit(bytes + int64(len(ballast)))
-	}
-}
-
-// collectAt collects garbage when the heap has grown by so many percent.
-func collectAt(percent int) {
-	if OwnProcess {
+		ballast = make([]byte, carried)
+		debug.SetMemoryLimit(limit + carried)
 		debug.SetGCPercent(percent)
 	}
 }
@@ -276,10 +260,7 @@ const (
 )
 
 // Analysed says that the analysis that [HoldMemory] prepared is over: what is written of it takes little memory.
-func Analysed() {
-	carry(0)
-	collectAt(rarely)
-}
+func Analysed() { useHeap(heapLimit(), 0, rarely) }
 
 // memoryOf reads --max-memory: the memory of each analysis, if traces of them run at once, in bytes. It limits the Go
 // heap to a third of the total: columns are outside the heap.
@@ -299,8 +280,8 @@ func memoryOf(text string, traces int) (int64, error) {
 		}
 		limit = int64(q.Value)
 	}
-	if limit > 0 {
-		limitHeap(limit / 3)
+	if limit > 0 && OwnProcess {
+		debug.SetMemoryLimit(limit/3 + int64(len(ballast)))
 	}
 	return limit / int64(max(1, traces)), nil
 }

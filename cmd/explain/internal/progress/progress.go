@@ -80,8 +80,6 @@ func (p *Bar) line(stage string, count int64, now time.Time) string {
 }
 
 func (p *Bar) draw() {
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		select {
 		case <-p.done:
@@ -89,7 +87,7 @@ func (p *Bar) draw() {
 				fmt.Fprint(p.err, "\r\x1b[K")
 			}
 			return
-		case now := <-tick.C:
+		case now := <-time.After(200 * time.Millisecond):
 			if now.Sub(p.start) < Delay {
 				continue
 			}
