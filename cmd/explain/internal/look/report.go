@@ -70,25 +70,20 @@ appears whole or not at all.`,
 // reportFlags are the flags of explain report and of the bare explain.
 type reportFlags struct {
 	cmdenv.AnalysisFlags
-	out           string
-	top           int
-	allRows       bool
-	noPercentiles bool
-	noRangeMap    bool
-	coverageWarn  float64
-	gpuPrice      float64
-	printSchema   bool
-	open          bool
-	ncu           []string
-	serverLogs    []string
-	prometheus    []string
-	evidence      []string
-	format        string
-	perfetto      string
-	ncuTargets    string
-	force         bool
-	rank          string
-	roles         []string
+	out         string
+	opt         analyze.Options // those that flags set as they are
+	printSchema bool
+	open        bool
+	ncu         []string
+	serverLogs  []string
+	prometheus  []string
+	evidence    []string
+	format      string
+	perfetto    string
+	ncuTargets  string
+	force       bool
+	rank        string
+	roles       []string
 }
 
 func (f *reportFlags) register(cmd *cobra.Command) {
@@ -103,13 +98,13 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"add this `FILE`, a dump of the server's /metrics; two are compared, later minus earlier")
 	fl.StringSliceVar(&f.evidence, "evidence", nil,
 		"add evidence of any kind, recognised by content, from this `DIR` or file")
-	fl.IntVar(&f.top, "top", 30, "rows of ranked tables, `N` at most")
-	fl.BoolVar(&f.allRows, "all-rows", false, "write every row of the tables with a row per event (default the 10,000 longest)")
-	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
-	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
-	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
+	fl.IntVar(&f.opt.Top, "top", 30, "rows of ranked tables, `N` at most")
+	fl.BoolVar(&f.opt.AllRows, "all-rows", false, "write every row of the tables with a row per event (default the 10,000 longest)")
+	fl.BoolVar(&f.opt.NoPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
+	fl.BoolVar(&f.opt.NoRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
+	fl.Float64Var(&f.opt.CoverageWarn, "nvtx-coverage-warn-threshold", 0.7,
 		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
-	fl.Float64Var(&f.gpuPrice, "gpu-price", 0,
+	fl.Float64Var(&f.opt.GPUPrice, "gpu-price", 0,
 		"show the cost of a million generated tokens if a GPU costs this `PRICE` an hour, in any currency")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, into this `FILE` for ui.perfetto.dev")
@@ -128,15 +123,15 @@ func (f *reportFlags) options(cmd *cobra.Command, e *cmdenv.Env) (analyze.Option
 	if err != nil {
 		return opt, err
 	}
-	opt.Top, opt.NoPercentiles, opt.NoRangeMap = f.top, f.noPercentiles, f.noRangeMap
-	opt.CoverageWarn, opt.AllRows, opt.GPUPrice = f.coverageWarn, f.allRows, f.gpuPrice
+	opt.Top, opt.NoPercentiles, opt.NoRangeMap = f.opt.Top, f.opt.NoPercentiles, f.opt.NoRangeMap
+	opt.CoverageWarn, opt.AllRows, opt.GPUPrice = f.opt.CoverageWarn, f.opt.AllRows, f.opt.GPUPrice
 	switch {
-	case f.top < 1:
-		return opt, usage.Errorf("--top must be at least 1, got %d", f.top)
-	case !(f.coverageWarn >= 0 && f.coverageWarn <= 1): // NaN fails both
-		return opt, usage.Errorf("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
-	case cmd.Flags().Changed("gpu-price") && !(f.gpuPrice > 0 && f.gpuPrice < 1e6):
-		return opt, usage.Errorf("--gpu-price is the price of a GPU for an hour, above 0 and below a million, got %g", f.gpuPrice)
+	case f.opt.Top < 1:
+		return opt, usage.Errorf("--top must be at least 1, got %d", f.opt.Top)
+	case !(f.opt.CoverageWarn >= 0 && f.opt.CoverageWarn <= 1): // NaN fails both
+		return opt, usage.Errorf("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.opt.CoverageWarn)
+	case cmd.Flags().Changed("gpu-price") && !(f.opt.GPUPrice > 0 && f.opt.GPUPrice < 1e6):
+		return opt, usage.Errorf("--gpu-price is the price of a GPU for an hour, above 0 and below a million, got %g", f.opt.GPUPrice)
 	case f.out == "" && cmd.Flags().Changed("out"):
 		return opt, usage.Errorf("--out is empty; name a folder")
 	case f.perfetto == "" && cmd.Flags().Changed("perfetto"):
@@ -148,7 +143,7 @@ func (f *reportFlags) options(cmd *cobra.Command, e *cmdenv.Env) (analyze.Option
 	case f.format != "" && !slices.Contains(output.Formats, f.format):
 		return opt, usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(output.Formats, ", "))
 	}
-	if f.coverageWarn == 0 {
+	if f.opt.CoverageWarn == 0 {
 		opt.CoverageWarn = -1
 	}
 	opt.Evidence, err = f.evidenceFiles()
@@ -235,7 +230,7 @@ func (f *reportFlags) targets(cmd *cobra.Command, e *cmdenv.Env, r *report.Repor
 		return fmt.Errorf("the capture holds no kernels: there is nothing to measure (capture with --trace=cuda, and CUDA graphs by node)")
 	}
 	if cmd.Flags().Changed("top") {
-		n = f.top
+		n = f.opt.Top
 	}
 	list = list[:min(n, len(list))]
 	err := atomicfile.File(f.ncuTargets, overTargets(f.force), func(to io.Writer) error {
@@ -286,7 +281,7 @@ func (f *reportFlags) runReport(cmd *cobra.Command, e *cmdenv.Env, captures []st
 	if flag := cmdenv.Given(cmd, ofOneCapture); flag != "" {
 		return usage.Errorf("--%s is about one capture, and %d are named", flag, len(captures))
 	}
-	run := mergecmd.Run{Analysis: f.AnalysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.top, Apart: true}
+	run := mergecmd.Run{Analysis: f.AnalysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.opt.Top, Apart: true}
 	if err := run.Report(cmd, e, captures); err != nil {
 		return err
 	}
