@@ -73,9 +73,13 @@ fails again. A waiver that is not needed warns. "explain doc schema policy" prin
 			if len(args) == 0 {
 				return cmd.Help()
 			}
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return usage.Errorf("policy has no command %q; did you mean %q?", args[0], near[0])
+			}
 			return usage.Errorf("policy has no command %q; there are check, explain, init, show, test", args[0])
 		},
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newCalibration(e, "init"), newPolicyShow(e), newPolicyTest(e))
 	return cmd
 }
