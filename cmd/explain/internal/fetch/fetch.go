@@ -35,16 +35,16 @@ func Shown(in string) string {
 
 // Name is the file name of an input.
 func Name(in string) string {
-	if u, err := url.Parse(in); err == nil && Remote(in) && in != "-" {
-		if name := path.Base(u.Path); name != "." && name != "/" {
-			return name
-		}
+	u, err := url.Parse(in)
+	switch {
+	case in == "-":
+		return "stdin"
+	case err != nil || !Remote(in):
+		return filepath.Base(in)
+	case path.Base(u.Path) == "." || path.Base(u.Path) == "/":
 		return "download"
 	}
-	if in == "-" {
-		return "stdin"
-	}
-	return filepath.Base(in)
+	return path.Base(u.Path)
 }
 
 // File returns the path of a file with the content of an input; remove deletes it if it was fetched. stdin is the input

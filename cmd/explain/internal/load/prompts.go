@@ -30,7 +30,10 @@ func (o *Options) prompt(i int) (p prompt) {
 	case o.PromptTokens > 0:
 		p = prompt{text: randomWords(o.PromptTokens, o.Seed, i), maxTokens: defaultOutput, ignoreEOS: true}
 	default:
-		p = ofMode(o.Mode, i)
+		mix := mixes[o.Mode]
+		if p = mix[i%len(mix)]; o.Mode == "decode" {
+			p.text += strconv.Itoa(i)
+		}
 	}
 	if o.OutputTokens > 0 {
 		p.maxTokens = o.OutputTokens
@@ -49,36 +52,17 @@ func (o *Options) kind() string {
 	return o.Mode
 }
 
-// Sizes of the modes, as profilemate's send_test_requests.py documents them.
-const (
-	sentence      = "The quick brown fox jumps over the lazy dog while the server computes every token of this prompt. "
-	short         = "Write a short story."
-	hello         = "Hello world "
-	prefillLong   = 20 // sentences
-	mixedLong     = 15
-	mixedMiddle   = 5
-	prefillTokens = 50 // output tokens
-	decodeTokens  = 200
-)
-
 // Modes are the request mixes.
 var Modes = []string{"prefill", "decode", DefaultMode}
 
-// ofMode returns the i-th prompt of a documented request mix.
-func ofMode(mode string, i int) prompt {
-	switch mode {
-	case "prefill":
-		return prompt{text: strings.Repeat(sentence, prefillLong), maxTokens: prefillTokens}
-	case "decode":
-		return prompt{text: hello + strconv.Itoa(i), maxTokens: decodeTokens}
-	}
-	switch i % 3 {
-	case 0:
-		return prompt{text: strings.Repeat(sentence, mixedLong), maxTokens: 100}
-	case 1:
-		return prompt{text: strings.Repeat(sentence, mixedMiddle), maxTokens: 150}
-	}
-	return prompt{text: short, maxTokens: 50}
+const sentence = "The quick brown fox jumps over the lazy dog while the server computes every token of this prompt. "
+
+// mixes are the prompts of each mode, taken in turns, as profilemate's send_test_requests.py documents them.
+var mixes = map[string][]prompt{
+	"prefill": {{text: strings.Repeat(sentence, 20), maxTokens: 50}},
+	"decode":  {{text: "Hello world ", maxTokens: 200}}, // its number follows
+	DefaultMode: {{text: strings.Repeat(sentence, 15), maxTokens: 100}, {text: strings.Repeat(sentence, 5), maxTokens: 150},
+		{text: "Write a short story.", maxTokens: 50}},
 }
 
 // defaultOutput is the default number of output tokens to ask for.

@@ -232,6 +232,7 @@ func TestKey(t *testing.T) {
 
 // The documented mixtures, request by request.
 func TestModes(t *testing.T) {
+	const short = "Write a short story."
 	for mode, want := range map[string][]struct {
 		bytes, tokens int
 		prefix        string

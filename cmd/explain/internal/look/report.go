@@ -257,13 +257,11 @@ func overTargets(force bool) atomicfile.Over {
 // runOf returns the captures of one run if the arguments name several: as files, a glob, or a folder. It is nil if they
 // name one capture.
 func runOf(args []string) ([]string, error) {
-	if len(args) == 0 || len(args) == 1 && (args[0] == "-" || fetch.Remote(args[0])) {
-		return nil, nil
-	}
-	if len(args) == 1 && input.Exists(args[0]) {
+	switch {
+	case len(args) != 1:
+	case input.Exists(args[0]) && args[0] != "-":
 		return input.RunIn(args[0]), nil
-	}
-	if len(args) == 1 && !strings.ContainsAny(args[0], "*?[") {
+	case fetch.Remote(args[0]) || !strings.ContainsAny(args[0], "*?["):
 		return nil, nil
 	}
 	list, err := input.Expand("report", args)
