@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
@@ -196,6 +195,7 @@ var (
 	uuid       = pattern.New(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 	hexText    = pattern.New(`^[0-9a-fA-F]{32,}$`)
 	alnum      = pattern.New(`[A-Za-z0-9]+`)
+	piece      = pattern.New(`[0-9]+|[A-Z]+[a-z]*|[a-z]+`) // a number or a word, which a capital begins
 	// publicName matches flags whose values look random but are not secret: versions, devices, ids of runs.
 	publicName = pattern.New(`(?i)(revision|commit|sha\d*|digest|hash|checksum|device|uuid|(^|[-_])id|run|seed|session(-new)?|image|model|path|dir|file|output|nvtx|name)$`)
 )
@@ -211,30 +211,8 @@ func looksRandom(flag, value string) bool {
 		return true
 	}
 	return slices.ContainsFunc(alnum().FindAllString(value, -1), func(run string) bool {
-		return len(run) >= 16 && changes(run) >= len(run)/4
+		return len(run) >= 16 && len(piece().FindAllString(run, -1)) > len(run)/4
 	})
-}
-
-// changes counts where a text turns from letters to digits or back, or from lower case to upper.
-func changes(text string) (n int) {
-	kind := func(r rune) int {
-		switch {
-		case unicode.IsDigit(r):
-			return 0
-		case unicode.IsUpper(r):
-			return 1
-		}
-		return 2
-	}
-	last := -1
-	for _, r := range text {
-		k := kind(r)
-		if last >= 0 && k != last && !(last == 1 && k == 2) { // a capital begins a word
-			n++
-		}
-		last = k
-	}
-	return n
 }
 
 // RedactText replaces secrets in a line of text, such as a script after sh -c.

@@ -247,9 +247,9 @@ func (r *runner) open(ctx context.Context, start time.Time) error {
 	defer cancel(nil)
 	var all sync.WaitGroup
 	places := make(chan struct{}, cmp.Or(r.opt.Concurrency, maxConcurrency))
-	times := newArrivals(r.opt.Rate, r.opt.Seed)
+	next := arrivals(r.opt.Rate, r.opt.Seed)
 	for i := 0; r.opt.Requests == 0 || i < r.opt.Requests; i++ {
-		due := times.next()
+		due := next()
 		body := r.opt.body(r.model, i) // before it is due: making a prompt takes time
 		if r.opt.Duration > 0 && due >= r.opt.Duration || !sleepUntil(ctx, start.Add(due)) {
 			break

@@ -71,11 +71,11 @@ func TestNoCoordinatedOmission(t *testing.T) {
 			t.Fatal(r.err)
 		}
 		// One at a time, in the order in which they are due: each ends 1 ms after the later of its due moment and the end before.
-		arrivals := newArrivals(100, 7)
+		next := arrivals(100, 7)
 		var want []float64
 		end := time.Duration(0)
 		for i := range n {
-			due := arrivals.next()
+			due := next()
 			took := ms
 			if i == 0 {
 				took = time.Second
@@ -113,19 +113,19 @@ func TestOpenLoopKeepsItsSchedule(t *testing.T) {
 // longer than the mean. The same seed gives the same.
 func TestArrivals(t *testing.T) {
 	const n, rate = 200_000, 50.0
-	a, b, other := newArrivals(rate, 1), newArrivals(rate, 1), newArrivals(rate, 2)
+	a, b, other := arrivals(rate, 1), arrivals(rate, 1), arrivals(rate, 2)
 	var sum, squares float64
 	var long, same int
-	last := a.next()
-	if last != 0 || b.next() != 0 || other.next() != 0 {
+	last := a()
+	if last != 0 || b() != 0 || other() != 0 {
 		t.Error("the first request is not due at once")
 	}
 	for range n {
-		at := a.next()
-		if b.next() != at {
+		at := a()
+		if b() != at {
 			t.Fatal("the same seed gives other arrivals")
 		}
-		if other.next() == at {
+		if other() == at {
 			same++
 		}
 		gap := float64(at-last) / 1e9 * rate
