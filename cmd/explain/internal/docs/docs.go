@@ -127,15 +127,11 @@ func withExamples(text string) string {
 // Example is the text of the example of a name: its file, with or without the ending (same-runner), or the system that
 // it is for (gitlab). Empty if there is none, and if there are several for the system.
 func Example(name string) string {
-	name = strings.ToLower(name)
-	var found []string
-	_ = fs.WalkDir(examples.Files, ".", func(file string, entry fs.DirEntry, _ error) error {
+	files, _ := fs.Glob(examples.Files, "*/*")
+	found := lists.Filter(files, func(file string) bool {
 		base := strings.ToLower(path.Base(file))
 		names := []string{base, strings.TrimSuffix(base, path.Ext(base)), path.Dir(file)}
-		if !entry.IsDir() && slices.Contains(names, name) {
-			found = append(found, file)
-		}
-		return nil
+		return slices.Contains(names, strings.ToLower(name))
 	})
 	if len(found) != 1 {
 		return ""

@@ -193,17 +193,12 @@ func callText(name string) string {
 		"that changed, in the table of host calls"
 }
 
+var firstComment = regexp.MustCompile(`^(#.*\n)*`)
+
 // presetText returns the comment at the beginning of a preset's file.
 func presetText(text string) string {
-	var words []string
-	for line := range strings.Lines(text) {
-		comment, ok := strings.CutPrefix(line, "#")
-		if !ok {
-			break
-		}
-		words = append(words, strings.Fields(comment)...)
-	}
-	return "preset of a policy, which explain policy show prints: " + strings.Join(words, " ")
+	comment := strings.ReplaceAll(firstComment.FindString(text), "#", "")
+	return "preset of a policy, which explain policy show prints: " + strings.Join(strings.Fields(comment), " ")
 }
 
 // cell matches a name in the first column of a table.
