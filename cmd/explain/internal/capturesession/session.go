@@ -292,7 +292,12 @@ func (r *Session) wrote(compared *comparison.Comparison) error {
 		return err
 	}
 	if r.result != nil && r.result.Report.Window.Length == 0 {
-		return fmt.Errorf("nothing was recorded (%s): %s", r.Want.Out, r.Want.nothingAdvice())
+		advice := "no GPU did any work while it was recorded; see logs/ whether one is used (CUDA_VISIBLE_DEVICES), move the " +
+			"window (--delay, --warmup, --duration), and trace worker processes with nsys 2022.4 or later"
+		if kinds := r.Want.Trace.Kinds; !strings.Contains(","+kinds, ",cuda") { // or cuda-sw, cuda-hw
+			advice = "--trace " + kinds + " records no CUDA; add cuda to it"
+		}
+		return fmt.Errorf("nothing was recorded (%s): %s", r.Want.Out, advice)
 	}
 	return nil
 }
@@ -308,15 +313,6 @@ func (r *Session) programsFailed() error {
 			"are kept in %s", failed[0], len(failed), len(r.programs), r.Want.Out)
 	}
 	return fmt.Errorf("%w; its trace is kept in %s", failed[0], r.Want.Out)
-}
-
-// nothingAdvice returns what to change if nothing was recorded.
-func (r *Options) nothingAdvice() string {
-	if !strings.Contains(","+r.Trace.Kinds, ",cuda") { // or cuda-sw, cuda-hw
-		return "--trace " + r.Trace.Kinds + " records no CUDA; add cuda to it"
-	}
-	return "no GPU did any work while it was recorded; see logs/ whether one is used (CUDA_VISIBLE_DEVICES), move the window " +
-		"(--delay, --warmup, --duration), and trace worker processes with nsys 2022.4 or later"
 }
 
 func (r *Session) tell(compared *comparison.Comparison) error {

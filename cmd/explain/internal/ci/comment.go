@@ -127,7 +127,13 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 			s.Say("the verdict is not kept, so no label can accept it: " + err.Error())
 		}
 	}
-	text := commentText(legs, f.merge, f.github.provenance(s))
+	o := f.github.provenance(s)
+	text := func(limit int) string { // on one as gate writes it, on several combined
+		if len(legs) != 1 || f.merge {
+			return diffdoc.CombinedComment(legs, o, limit)
+		}
+		return diffdoc.Comment(legs[0].Comparison, o, limit)
+	}
 	if err := f.write(ctx, e, s, text); err != nil {
 		return err
 	}
@@ -163,16 +169,6 @@ func nameLegs(legs []comparison.Leg, expect []string) (missing []comparison.Leg)
 		}
 	}
 	return missing
-}
-
-// commentText returns the comment on one comparison, as gate writes it, or on several combined.
-func commentText(legs []comparison.Leg, merge bool, o diffdoc.CommentOptions) func(limit int) string {
-	return func(limit int) string {
-		if len(legs) == 1 && !merge {
-			return diffdoc.Comment(legs[0].Comparison, o, limit)
-		}
-		return diffdoc.CombinedComment(legs, o, limit)
-	}
 }
 
 // write writes the comment to comment.md in --out; without --out, and outside GitHub Actions, to standard output.

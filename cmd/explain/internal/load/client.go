@@ -69,8 +69,6 @@ func newClient(base string, opt *Options) *client {
 	return c
 }
 
-func (c *client) close() { c.http.CloseIdleConnections() }
-
 type outcome struct {
 	first, last, end time.Time // first and last token, end of the answer; zero: none
 	events           int64     // with text

@@ -39,7 +39,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	}
 	r := &runner{opt: &opt, client: newClient(base, &opt), begun: time.Now(), examples: map[string]string{}}
 	r.begin("wait", 0)
-	defer r.client.close()
+	defer r.client.http.CloseIdleConnections()
 	defer r.report()()
 	return r.run(ctx)
 }
