@@ -17,11 +17,11 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -75,11 +75,11 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 	cmd := newRoot(e)
 	cmd.SetArgs(args)
 	cmd.SetIn(e.In)
-	help := &checked{w: e.Out}
+	help := bufio.NewWriter(e.Out) // which keeps the first error: cobra gives none of its help
 	cmd.SetOut(help)
 	cmd.SetErr(e.Err)
 	ran, err := cmd.ExecuteContextC(ctx)
-	err = limit.FullText(cmp.Or(err, help.err))
+	err = limit.FullText(cmp.Or(err, help.Flush()))
 	var answer cmdenv.Exit
 	switch {
 	case err == nil:
@@ -100,16 +100,4 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
 	}
 	return code
-}
-
-// checked keeps the first error of writing: cobra gives none of its help.
-type checked struct {
-	w   io.Writer
-	err error
-}
-
-func (c *checked) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.err = cmp.Or(c.err, err)
-	return n, err
 }

@@ -106,16 +106,12 @@ const windowTopic = "window"
 
 // writeWindow explains the flags that many commands share.
 func writeWindow(w io.Writer, root *cobra.Command, width int) error {
-	of, _, err := root.Find([]string{"report"})
-	if err != nil {
-		return err
-	}
 	set := pflag.NewFlagSet("window", pflag.ContinueOnError)
 	set.SortFlags = false
 	for _, name := range strings.Fields(window) {
-		set.AddFlag(of.Flags().Lookup(name))
+		set.AddFlag(root.Flags().Lookup(name)) // which has those of report
 	}
-	_, err = io.WriteString(w, reflow("Which part of a trace is analysed, and what counts as one step. Commands that read "+
+	_, err := io.WriteString(w, reflow("Which part of a trace is analysed, and what counts as one step. Commands that read "+
 		"traces take these:\n\n", width)+
 		set.FlagUsagesWrapped(width))
 	return err
