@@ -120,16 +120,13 @@ func create(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	buffered := bufio.NewWriterSize(f, writeSize) // writers of rows and JSON write a few bytes at a time
+	buffered := bufio.NewWriterSize(f, 64<<10) // writers of rows and JSON write a few bytes at a time
 	err = write(buffered)
 	if err == nil {
 		err = buffered.Flush()
 	}
 	return errors.Join(err, f.Close())
 }
-
-// writeSize is how many bytes of a file are written at once.
-const writeSize = 64 << 10
 
 // failed says of an error, if there is one, which path cannot be written.
 func failed(path string, err error) error {

@@ -17,7 +17,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/present"
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -162,10 +161,10 @@ func overheadOf(dir string, client [2]time.Duration) (*report.Overhead, error) {
 
 // plan prints what would be run.
 func (r *Session) plan(programs [][]string) error {
-	var b strings.Builder
+	var text cmdenv.Lines
 	add := func(lines ...string) {
 		for _, line := range lines {
-			b.WriteString(render.Visible(line) + "\n")
+			text.Add("%s", line)
 		}
 	}
 	if r.Unusable != "" {
@@ -209,8 +208,7 @@ func (r *Session) plan(programs [][]string) error {
 	if r.Want.Pair {
 		add(capture.Shell(r.Want.diffCommand()))
 	}
-	_, err := fmt.Fprint(r.Env.Out, b.String())
-	return err
+	return text.To(r.Env.Out)
 }
 
 // diffCommand is what compares the captures of a pair.

@@ -34,12 +34,7 @@ cannot be known, the answer says why. Answers have at most 12,000 bytes.
 
 explain doc agents has the configurations of well-known agents.`,
 		Example: "  explain mcp\n  explain mcp captures/",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage.Errorf("one folder, got %d", len(args))
-			}
-			return nil
-		},
+		Args:    cmdenv.Args(0, 1, "one folder at a time: explain mcp DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := lists.Nth(args, 0, ".")
 			if info, err := os.Stat(root); err != nil || !info.IsDir() {

@@ -56,12 +56,7 @@ duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
 		Example: `  explain history list --store history.db --branch main --limit 50
   explain history list v1.4.0 --store history.db --out then/
   explain history list --store history.db --format ndjson --out history.ndjson`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage.Errorf("one commit at a time, got %d", len(args))
-			}
-			return nil
-		},
+		Args: cmdenv.Args(0, 1, "one commit at a time"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(e, cmd.Flags())
