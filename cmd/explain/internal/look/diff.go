@@ -262,10 +262,8 @@ func (f *diffFlags) compare(
 	case f.threshold == "":
 		return nil, usage.Errorf(
 			"a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
-	case summaries < len(all):
+	case summaries < len(all), len(all) > 2:
 		return nil, usage.Errorf("a summary.json is compared to a summary.json: explain TRACE --format profilemate writes one")
-	case len(base) > 1 || len(head) > 1:
-		return nil, usage.Errorf("--threshold compares one summary.json a side")
 	case f.perfetto != "":
 		return nil, usage.Errorf("--perfetto writes units of traces or of report.json, and a summary.json has none")
 	default:
