@@ -51,15 +51,14 @@ func Report(ctx context.Context, sources []Source, opt Options) (*report.Report,
 	f.metrics = metricsFold{rules: opt.Rules, devices: &f.devices, at: map[string]*metricFold{}, rows: map[string]int{}}
 	f.units.best = map[string]*bestUnit{}
 	err = l.each(ctx, func(s *stored) error {
-		var whole, c *Capture
-		var err error
-		if s.body != nil { // of a sampled run, the slowest captures are whole, for metrics of single steps
-			whole, err = decode(s.source, s.head, s.body)
+		text := s.body
+		if f.sampled {
+			text = s.sample
 		}
-		if c = whole; f.sampled && err == nil {
-			if c, err = decode(s.source, s.head, s.sample); whole == nil {
-				whole = c
-			}
+		c, err := decode(s.source, s.head, text)
+		whole := c
+		if err == nil && f.sampled && s.body != nil { // the slowest captures are whole, for metrics of single steps
+			whole, err = decode(s.source, s.head, s.body)
 		}
 		if err == nil {
 			f.add(c, whole.Report)

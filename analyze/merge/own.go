@@ -158,15 +158,11 @@ func (s *rankSection) energy() {
 	if n > 0 {
 		s.out.put("ranks.power", nil, &highest, n)
 	}
-	sum := new(float64)
-	for _, e := range energy {
-		if e == nil {
-			sum = nil
-			break
-		}
-		*sum += *e
-	}
 	if len(energy) > 0 {
+		var sum *float64
+		if !slices.Contains(energy, nil) {
+			sum = new(lists.Sum(energy, func(e *float64) float64 { return *e }))
+		}
 		s.out.put("ranks.energy", nil, sum, int64(len(energy)))
 	}
 }

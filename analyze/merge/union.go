@@ -146,20 +146,8 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 		if err != nil {
 			return nil, err
 		}
-		heads := r.heads
-		for heads == nil || r.n > 0 {
-			h, err := r.Next()
-			if err != nil {
-				r.source.Close()
-				return nil, err
-			}
-			if h == nil {
-				break
-			}
-			heads = append(heads, *h)
-		}
-		for at, h := range heads {
-			if h.Sampled, h.Left = false, false; h.Key == "" || at > 0 && h.Key <= heads[at-1].Key {
+		for at, h := range r.heads {
+			if h.Sampled, h.Left = false, false; h.Key == "" || at > 0 && h.Key <= r.heads[at-1].Key {
 				r.source.Close()
 				return nil, r.bad("its captures are not in order")
 			}
@@ -212,7 +200,7 @@ func (l *listing) read(list map[int]*Reader, e *entry) (*stored, error) {
 			return nil, err
 		}
 	}
-	if last := len(r.heads); last > 0 && r.n == last { // nothing follows
+	if r.n == len(r.heads) { // nothing follows
 		delete(list, e.source)
 		if !l.sampled { // else the rest is not read
 			if _, err := r.Next(); err != nil {

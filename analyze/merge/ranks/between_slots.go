@@ -87,16 +87,15 @@ func (x *epochs) root(s slot, epochs []epoch) int {
 		start := func(m int) int64 { return x.m.Start(m, e.call(m, s)) }
 		end := func(m int) int64 { return x.m.End(m, e.call(m, s)) }
 		list := e.members(s)
-		// The two that end first, and the two that begin last: a broadcast's root must begin before anybody else
-		// leaves, and everybody must begin before a reduce's root leaves.
-		first, last := outer(list, func(m int) int64 { return -end(m) }), outer(list, start)
+		// The two that begin last, or the two that end first: everybody must begin before a reduce's root leaves, and
+		// a broadcast's root must begin before anybody else leaves.
+		pair := outer(list, start)
+		if rooted[s.kind] {
+			pair = outer(list, func(m int) int64 { return -end(m) })
+		}
 		for _, q := range list {
 			n[q]++
 			spent[q] += end(q) - start(q)
-			pair := last
-			if rooted[s.kind] {
-				pair = first
-			}
 			other := pair[0]
 			if other == q {
 				other = pair[1]

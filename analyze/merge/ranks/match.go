@@ -187,10 +187,7 @@ func (g *group) find(l line) bool {
 	}
 	middle, near := g.near(&l)
 	shift := func(at int) (int, bool) {
-		if l.track == nil {
-			return at - middle, true
-		}
-		if at < 0 || at >= len(l.calls) {
+		if l.track != nil && (at < 0 || at >= len(l.calls)) {
 			return 0, false
 		}
 		return l.number(at) - g.seed.number(middle), true

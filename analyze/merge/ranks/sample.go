@@ -40,10 +40,9 @@ func (t *Track) Sample(session int64) *Track {
 	}
 	keep := make([]bool, len(t.Calls))
 	number := make([]int32, len(t.Calls)) // of other calls: number of the collective before
-	out := &Track{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device, Total: make([]int64, len(of))}
+	out := &Track{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device}
 	between := 0
 	for c, calls := range of {
-		out.Total[c] = int64(len(calls))
 		for n, i := range calls {
 			number[i] = int32(n)
 		}
@@ -76,12 +75,10 @@ func (t *Track) Sample(session int64) *Track {
 		c.Start, c.End, c.Hidden = round(c.Start), round(c.End), round(c.Hidden)
 		out.Add(c, out.fewer(t.Parts(i), t.Acts))
 	}
-	totals := make([]int64, len(out.Comms)+1)
-	for k, name := range out.Comms {
-		totals[k] = out.Total[slices.Index(t.Comms, name)]
+	for _, name := range out.Comms {
+		out.Total = append(out.Total, int64(len(of[slices.Index(t.Comms, name)])))
 	}
-	totals[len(out.Comms)] = out.Total[len(t.Comms)]
-	out.Total = totals
+	out.Total = append(out.Total, int64(len(of[len(t.Comms)])))
 	out.count()
 	return out
 }
@@ -97,17 +94,14 @@ func (t *Track) stretches(comm string, calls []int32, session int64) (list []run
 	case len(calls) <= SampleSize:
 		return []run{{0, len(calls)}}
 	}
-	var numbers, marks []int64
-	for k := range int64(len(calls) / stretch) {
-		numbers = append(numbers, k)
-	}
-	for _, k := range least(comm, numbers, SampleSize/stretch) {
-		list = append(list, run{int(k) * stretch, stretch})
+	for _, k := range least(comm, lists.Indexes[int](len(calls)/stretch), SampleSize/stretch) {
+		list = append(list, run{k * stretch, stretch})
 	}
 	if session == 0 {
 		return list
 	}
 	end := func(i int) int64 { return session + t.Calls[calls[i]].End }
+	var marks []int64
 	for k := (end(0)-1)/markEvery + 1; k <= end(len(calls)-stretch)/markEvery && len(marks) < 1<<16; k++ {
 		marks = append(marks, k)
 	}
@@ -121,15 +115,15 @@ func (t *Track) stretches(comm string, calls []int32, session int64) (list []run
 }
 
 // least returns the n numbers with the smallest hashes.
-func least(comm string, list []int64, n int) []int64 {
-	lists.Sort(list, func(a, b int64) int { return cmp.Compare(hash(comm, a), hash(comm, b)) })
+func least[N int | int64](comm string, list []N, n int) []N {
+	lists.Sort(list, func(a, b N) int { return cmp.Compare(hash(comm, uint64(a)), hash(comm, uint64(b))) })
 	return list[:min(n, len(list))]
 }
 
-func hash(comm string, n int64) uint64 {
+func hash(comm string, n uint64) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(comm))
-	h.Write(binary.LittleEndian.AppendUint64([]byte{0}, uint64(n)))
+	h.Write(binary.LittleEndian.AppendUint64([]byte{0}, n))
 	v := h.Sum64() // consecutive numbers give consecutive upper bits
 	v ^= v >> 33
 	v *= 0xff51afd7ed558ccd

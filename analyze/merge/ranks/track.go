@@ -186,8 +186,9 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	n := len(in.Gap)
 	*t = Track(in.head)
 	t.Local = in.Local
-	if n > MaxCalls || len(in.Dur) != n || len(in.Parts)%2 != 0 {
-		return fmt.Errorf("%d collectives with %d durations", n, len(in.Dur))
+	if n > MaxCalls || len(in.Dur) != n || len(in.Parts)%2 != 0 || len(in.Local) > len(in.Comms) ||
+		slices.ContainsFunc(in.Local, func(v int32) bool { return v < 0 }) {
+		return fmt.Errorf("%d collectives with %d durations, %d ranks in %d communicators", n, len(in.Dur), len(in.Local), len(in.Comms))
 	}
 	var err error
 	column := func(list []int64, least, most int64) []int64 {
@@ -215,25 +216,17 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(in.Local) > len(in.Comms) || slices.ContainsFunc(in.Local, func(v int32) bool { return v < 0 }) {
-		return fmt.Errorf("ranks %v in %d communicators", in.Local, len(in.Comms))
-	}
 	unit := t.unit()
 	var end, number int64
 	t.Calls, t.parts = make([]Call, n), make([]Part, 0, len(in.Parts)/2)
 	for i := range n {
-		if in.Gap[i] > maxTime/unit || in.Gap[i] < -maxTime/unit || in.Dur[i] > maxTime/unit {
-			return fmt.Errorf("collective %d is beyond all time", i)
-		}
 		c := Call{Start: end + in.Gap[i]*unit, Kind: int32(kind[i]), Comm: int32(comm[i]), Peer: int32(peer[i]),
 			Source: int32(source[i]), Tag: int32(tag[i]), Hidden: hidden[i] * unit, from: int32(len(t.parts))}
-		c.End, c.Left = c.Start+in.Dur[i]*unit, left[i] == 1
-		if number += seq[i]; number < 0 || number > math.MaxInt32 {
-			return fmt.Errorf("collective %d has the number %d", i, number)
-		}
-		c.Seq = int32(number)
-		if in.Dur[i] < 0 || c.End < c.Start || c.Start > maxTime || c.Start < -maxTime || c.End > maxTime {
-			return fmt.Errorf("collective %d lasts %d ns", i, in.Dur[i])
+		number += seq[i]
+		c.End, c.Left, c.Seq = c.Start+in.Dur[i]*unit, left[i] == 1, int32(number)
+		if in.Gap[i] > maxTime/unit || in.Gap[i] < -maxTime/unit || in.Dur[i] < 0 || in.Dur[i] > maxTime/unit ||
+			c.Start < -maxTime || c.End > maxTime || number < 0 || number > math.MaxInt32 {
+			return fmt.Errorf("collective %d has a time or a number that cannot be", i)
 		}
 		for range count[i] {
 			k := 2 * len(t.parts)
