@@ -1,18 +1,16 @@
 package analyze
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -33,29 +31,23 @@ func identity(in *kit.Input) report.Capture {
 	session := ""
 	if at := t.Meta.SessionStart; at > 0 {
 		session = strconv.FormatInt(at, 10)
-		id.SessionStart = hashed("session", session)
+		id.SessionStart = merge.Hash("session", session)
 	}
 	gpus := lists.Map(t.GPUs, func(g trace.GPUInfo) string { return g.Fingerprint })
 	if gpus = slices.DeleteFunc(gpus, func(f string) bool { return f == "" }); len(gpus) > 0 {
 		slices.Sort(gpus)
-		id.Host = hashed(append([]string{"host"}, gpus...)...)
+		id.Host = merge.Hash(append([]string{"host"}, gpus...)...)
 		if session != "" {
 			hour := t.Meta.SessionStart / time.Hour.Nanoseconds()
-			id.Run = hashed("run", *id.Host, strconv.FormatInt(hour, 10))
+			id.Run = merge.Hash("run", *id.Host, strconv.FormatInt(hour, 10))
 		}
 	}
 	if len(t.Procs) > 0 {
 		pids := lists.Map(t.Procs, func(p trace.Proc) string { return strconv.FormatInt(p.PID, 10) })
 		slices.Sort(pids)
-		id.Processes = hashed(append([]string{"processes", session}, pids...)...)
+		id.Processes = merge.Hash(append([]string{"processes", session}, pids...)...)
 	}
 	return id
-}
-
-// hashed is the first half of the SHA-256 of parts.
-func hashed(parts ...string) *string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return new(hex.EncodeToString(sum[:16]))
 }
 
 // eventSum adds up the hashes of events, so that order does not matter: exports differ in how they order equal times.
@@ -125,5 +117,5 @@ func content(in *kit.Input) *string {
 	binary.LittleEndian.PutUint64(sum[:], s.a)
 	binary.LittleEndian.PutUint64(sum[8:], s.b)
 	binary.LittleEndian.PutUint64(sum[16:], s.n)
-	return hashed("content", string(sum[:]))
+	return merge.Hash("content", string(sum[:]))
 }

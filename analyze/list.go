@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -100,13 +101,9 @@ func Metrics() []report.MetricDef {
 				labels = []string{""}
 			}
 			for _, l := range labels {
-				if !slices.Contains(m.Labels, l) {
-					m.Labels = append(m.Labels, l)
-				}
+				lists.Place[int32](&m.Labels, l)
 			}
-			if !slices.Contains(m.Sections, section) {
-				m.Sections = append(m.Sections, section)
-			}
+			lists.Place[int32](&m.Sections, section)
 		}
 	}
 	for _, s := range sections {
@@ -137,14 +134,10 @@ func PrintSchema(ctx context.Context, w io.Writer, path string, opt Options) err
 		if t.Timed {
 			fmt.Fprintf(&b, ", t=[%d,%d]", t.First, t.Last)
 		}
-		b.WriteString("):")
-		for i, c := range t.Columns {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(&b, " %s:%s", render.Visible(c.Name), render.Visible(strings.ToLower(c.Type)))
-		}
-		b.WriteByte('\n')
+		columns := lists.Map(t.Columns, func(c source.ColumnShape) string {
+			return " " + render.Visible(c.Name) + ":" + render.Visible(strings.ToLower(c.Type))
+		})
+		b.WriteString("):" + strings.Join(columns, ",") + "\n")
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

@@ -17,20 +17,13 @@ import (
 func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Options) *report.Report {
 	t := in.Trace
 	r := &report.Report{
-		Evidence: []report.EvidenceFile{},
-		Schema:   report.SchemaID,
-		Tool:     report.Tool{Name: "explain", Version: cmp.Or(opt.Version, defaultVersion)},
-		Window:   in.Window,
-		Metrics:  []report.Metric{},
-		Sections: []report.Section{},
-		Findings: []report.Finding{},
-		Remarks:  []report.Remark{},
-		Capture:  *id,
-		Warnings: []report.Warning{},
+		Schema:  report.SchemaID,
+		Tool:    report.Tool{Name: "explain", Version: cmp.Or(opt.Version, defaultVersion)},
+		Window:  in.Window,
+		Capture: *id,
 		Trace: report.Provenance{
 			Name: t.File.Name, Kind: t.File.Kind, Source: t.Meta.Source, Bytes: t.File.Bytes,
 			ExporterVersion: report.Stated(t.Meta.ExporterVersion), SchemaVersion: report.Stated(t.Meta.SchemaVersion),
-			Tables: []report.TableCount{},
 		},
 	}
 	if opt.Phases != nil {
@@ -49,7 +42,6 @@ func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Op
 				r.Trace.Bytes += f.Bytes
 			}
 		}
-		r.Environment = report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
 		r.Unit = evidenceUnit(in.Evidence)
 	} else {
 		r.Environment, r.Unit = environment(in), unitOf(in, cuts)
@@ -80,15 +72,12 @@ func clocks(r *report.Report) *string {
 func environment(in *kit.Input) report.Environment {
 	t := in.Trace
 	e := report.Environment{
-		GPUs: []report.GPU{}, TraceSet: t.Meta.TraceSet, Driver: report.Stated(t.Meta.Driver), CUDA: report.Stated(t.Meta.CUDA),
+		TraceSet: t.Meta.TraceSet, Driver: report.Stated(t.Meta.Driver), CUDA: report.Stated(t.Meta.CUDA),
 		CaptureVersion: report.Stated(t.Meta.CaptureVersion), OS: report.Stated(t.Meta.OS), CPU: report.Stated(t.Meta.CPU),
 		ExporterVersion: report.Stated(t.Meta.ExporterVersion), SchemaVersion: report.Stated(t.Meta.SchemaVersion),
 	}
 	if t.Meta.Source != "nsys" {
 		e.Source = report.Stated(t.Meta.Source)
-	}
-	if e.TraceSet == nil {
-		e.TraceSet = []string{}
 	}
 	switch {
 	case t.Graphs.Len() > 0:
@@ -221,26 +210,13 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	if len(groups) <= maxGroups {
 		return groups
 	}
-	counts := lists.Map(groups, func(u report.UnitGroup) int64 { return u.Count })
-	slices.Sort(counts)
-	least := counts[len(counts)-maxGroups]
-	kept := make([]report.UnitGroup, 0, maxGroups+1)
-	others := report.UnitGroup{ID: kit.OtherGroups, Phase: kit.OtherGroups}
-	place := 0 // kept free for the main kind until it comes
-	if slices.ContainsFunc(groups, func(g report.UnitGroup) bool { return g.Main }) {
-		place = 1
-	}
-	for _, g := range groups {
-		switch {
-		case g.Main:
-			kept, place = append(kept, g), 0
-		case g.Count >= least && len(kept)+place < maxGroups:
-			kept = append(kept, g)
-		default:
-			others.Count += g.Count
-		}
-	}
-	return append(kept, others)
+	order := lists.Indexes[int](len(groups))
+	lists.Falling(order, func(i int) float64 { return float64(groups[i].Count) })
+	lists.Lead(order, func(i int) bool { return groups[i].Main })
+	slices.Sort(order[:maxGroups])
+	kept := lists.Map(order[:maxGroups], func(i int) report.UnitGroup { return groups[i] })
+	return append(kept, report.UnitGroup{ID: kit.OtherGroups, Phase: kit.OtherGroups,
+		Count: lists.Sum(order[maxGroups:], func(i int) int64 { return groups[i].Count })})
 }
 
 // citeKept leaves in findings and remarks only numbers that are in the report: one that the input does not state, or

@@ -191,8 +191,6 @@ func (t *tagger) settle(names []trace.RangeName) {
 	}
 }
 
-func (t *tagger) inWindow(tag uint32) bool { return tag&tagWindow != 0 }
-
 func (t *tagger) isUnit(tag uint32) bool { return tag&tagUnit != 0 }
 
 // mapped is the phase that the phase map gives a tag, empty for none; nil without a map.

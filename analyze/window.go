@@ -23,19 +23,28 @@ func wholeCapture(t *trace.Trace) (interval.Interval, report.Window) {
 	mode, why := "capture", "the whole capture: from the first start to the last end of GPU work on any device"
 	if !ok {
 		mode, why = "host", "no GPU work: from the first to the last host event"
-		for _, s := range []*trace.Span{&t.API.Span, &t.Ranges.Span} {
-			for i := range s.Len() {
-				if !ok {
-					span, ok = interval.Interval{Start: s.Start(i), End: s.End(i)}, true
-				}
-				span.Start, span.End = min(span.Start, s.Start(i)), max(span.End, s.End(i))
-			}
-		}
+		span, ok = around(func(int) bool { return true }, &t.API.Span, &t.Ranges.Span)
 	}
 	if !ok {
 		mode, why = "empty", "the capture holds neither GPU work nor host events that explain reads"
 	}
 	return span, window(span, mode, why)
+}
+
+// around is the span from the first start to the last end of the events that is holds of.
+func around(is func(i int) bool, lists ...*trace.Span) (span interval.Interval, ok bool) {
+	for _, s := range lists {
+		for i := range s.Len() {
+			switch {
+			case !is(i):
+			case !ok:
+				span, ok = interval.Interval{Start: s.Start(i), End: s.End(i)}, true
+			default:
+				span.Start, span.End = min(span.Start, s.Start(i)), max(span.End, s.End(i))
+			}
+		}
+	}
+	return span, ok
 }
 
 func window(span interval.Interval, mode, why string) report.Window {
@@ -62,19 +71,9 @@ func narrow(in *kit.Input, opt *Options, tags *tagger) error {
 	}
 	switch {
 	case w.NVTX != "":
-		var span interval.Interval
-		found := false
 		r := &in.Trace.Ranges
-		for i := range r.Len() {
-			if !tags.inWindow(r.Names[r.Name(i)].Tag) {
-				continue
-			}
-			if !found {
-				span, found = interval.Interval{Start: r.Start(i), End: r.End(i)}, true
-			}
-			span.Start, span.End = min(span.Start, r.Start(i)), max(span.End, r.End(i))
-		}
-		if !found {
+		span, ok := around(func(i int) bool { return r.Names[r.Name(i)].Tag&tagWindow != 0 }, &r.Span)
+		if !ok {
 			return fmt.Errorf("%w: --window nvtx:%s matches no NVTX range of this capture", ErrOptions, w.NVTX)
 		}
 		return take(span, "nvtx", "from the first start to the last end of the NVTX ranges that match --window nvtx:"+w.NVTX)

@@ -225,8 +225,8 @@ func (d *devices) number(k deviceKey) int64 {
 	return d.numbers[d.places.Of(k)]
 }
 
-// hashed returns the first half of the SHA-256 of parts.
-func hashed(parts ...string) *string {
+// Hash is the first half of the SHA-256 of parts, in hexadecimal digits.
+func Hash(parts ...string) *string {
 	s := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return new(hex.EncodeToString(s[:16]))
 }

@@ -19,6 +19,20 @@ const maxRankMetrics = 64
 // maxDevices is how many devices have metrics of their own, see kit.MaxDeviceMetrics.
 const maxDevices = 64
 
+// The usual kinds of metric of ranks.
+var (
+	totalTime = measured(report.Nanoseconds, report.Total)
+	eventTime = measured(report.Nanoseconds, report.Event)
+	ratio     = measured(report.Ratio, report.Level)
+)
+
+// measured is a kind of metric of which less is better. The report of a run is not merged again.
+func measured(unit string, scale report.Scale) func(id, meaning string) report.MetricDef {
+	return func(id, meaning string) report.MetricDef {
+		return report.Define(id, unit, report.Lower, report.Noisy, scale, report.Leave, meaning)
+	}
+}
+
 // Metrics are the metrics of the section on ranks.
 var Metrics = []report.MetricDef{
 	report.Define("ranks.count", report.Count, report.None, report.Exact, report.Level, report.Leave,
@@ -27,8 +41,7 @@ var Metrics = []report.MetricDef{
 		"ranks of the run without a merged capture; unknown if the number of ranks is"),
 	report.Define("ranks.clocks", report.Count, report.None, report.Exact, report.Level, report.Leave,
 		"clocks of the run: one for each host, and one for each capture that does not name its host"),
-	report.Define("ranks.step_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-		"median over steps of the time that the slowest rank takes for the step").Summarised(),
+	eventTime("ranks.step_time", "median over steps of the time that the slowest rank takes for the step").Summarised(),
 	report.Define("ranks.end_spread", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
 		"median over matched collectives of how far apart the ranks' ends are"),
 	report.Define("ranks.end_spread_p99", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
@@ -37,53 +50,38 @@ var Metrics = []report.MetricDef{
 		"collectives that could be matched across ranks"),
 	report.Define("ranks.unmatched", report.Count, report.Lower, report.Exact, report.Total, report.Leave,
 		"calls of collectives, over all ranks, that could not be matched with those of other ranks"),
-	report.Define("rank.step_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-		"median time of the rank's steps; the summary is over steps").Summarised().By("rank"),
-	report.Define("rank.kernel_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"sum of the durations of the capture's kernels; of captures of one rank").By("rank"),
-	report.Define("rank.collective_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"time in matched collectives: rank.wait_time and rank.transfer_time, to the ns").By("", "rank"),
-	report.Define("rank.wait_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"time in matched collectives beyond the shortest that any rank took for the same one: it waits for "+
-			"others; needs no clock").By("", "rank"),
-	report.Define("rank.transfer_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"shortest time that any rank took for each matched collective, added up").By("", "rank"),
+	eventTime("rank.step_time", "median time of the rank's steps; the summary is over steps").Summarised().By("rank"),
+	totalTime("rank.kernel_time", "sum of the durations of the capture's kernels; of captures of one rank").By("rank"),
+	totalTime("rank.collective_time", "time in matched collectives: rank.wait_time and rank.transfer_time, to the ns").By("", "rank"),
+	totalTime("rank.wait_time", "time in matched collectives beyond the shortest that any rank took for the same "+
+		"one: it waits for others; needs no clock").By("", "rank"),
+	totalTime("rank.transfer_time", "shortest time that any rank took for each matched collective, added up").By("", "rank"),
 	report.Define("rank.last_count", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
 		"matched collectives in which the rank came last").By("rank"),
-	report.Define("rank.last_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-		"share of the rank's matched collectives in which it came last").By("rank"),
-	report.Define("rank.cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-		"how much longer than the mean of the others the rank did one thing since the previous collective: mean over "+
-			"collectives where it came last and both were captured, for the eight things with most").By("cause,rank"),
-	report.Define("rank.late_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"time by which the rank came after the middle one where it came last, added up").By("rank"),
-	report.Define("rank.held_up_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"sum of the times by which the rank came after the second last, where it came last: the wait that it "+
-			"alone caused").By("rank"),
-	report.Define("rank.first_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"time that the rank which waits longest because of this one waits for it in blocking communication, "+
-			"followed through ranks that only pass the wait on").By("rank"),
-	report.Define("ranks.held_up_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-		"share of the time of all ranks that they wait in blocking communication for one that comes later, of waits above "+
-			"three times what clocks may be off; unknown if clocks could not be compared"),
-	report.Define("ranks.first_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-		"part of ranks.held_up_ratio that begins with the rank that others wait for longest, through whomever"),
-	report.Define("rank.bubble_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"time in which the rank's GPUs run nothing but point-to-point kernels (Send, Recv): what a stage of a "+
-			"pipeline waits for its neighbours, the transfer included; unknown of ranks that share a GPU in one "+
-			"capture").By("", "rank"),
-	report.Define("rank.bubble_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-		"rank.bubble_time over the window of the rank's GPUs").By("rank"),
-	report.Define("rank.expert_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"time of the kernels of experts (component moe); of captures of one rank").By("rank"),
-	report.Define("ranks.expert_imbalance", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-		"rank.expert_time of the rank with most over the mean of all ranks: 1 is even"),
+	ratio("rank.last_ratio", "share of the rank's matched collectives in which it came last").By("rank"),
+	eventTime("rank.cause_time", "how much longer than the mean of the others the rank did one thing since the "+
+		"previous collective: mean over collectives where it came last and both were captured, for the eight things "+
+		"with most").By("cause,rank"),
+	totalTime("rank.late_time", "time by which the rank came after the middle one where it came last, added up").By("rank"),
+	totalTime("rank.held_up_time", "sum of the times by which the rank came after the second last, where it came "+
+		"last: the wait that it alone caused").By("rank"),
+	totalTime("rank.first_time", "time that the rank which waits longest because of this one waits for it in "+
+		"blocking communication, followed through ranks that only pass the wait on").By("rank"),
+	ratio("ranks.held_up_ratio", "share of the time of all ranks that they wait in blocking communication for one "+
+		"that comes later, of waits above three times what clocks may be off; unknown if clocks could not be "+
+		"compared"),
+	ratio("ranks.first_ratio", "part of ranks.held_up_ratio that begins with the rank that others wait for longest, through whomever"),
+	totalTime("rank.bubble_time", "time in which the rank's GPUs run nothing but point-to-point kernels (Send, "+
+		"Recv): what a stage of a pipeline waits for its neighbours, the transfer included; unknown of ranks that "+
+		"share a GPU in one capture").By("", "rank"),
+	ratio("rank.bubble_ratio", "rank.bubble_time over the window of the rank's GPUs").By("rank"),
+	totalTime("rank.expert_time", "time of the kernels of experts (component moe); of captures of one rank").By("rank"),
+	ratio("ranks.expert_imbalance", "rank.expert_time of the rank with most over the mean of all ranks: 1 is even"),
 	report.Define("ranks.gpu_idle_ratio", report.Ratio, report.Lower, report.Noisy, report.Event, report.Leave,
 		"median over GPUs of gpu.idle_ratio, if a run has more GPUs than have metrics of their own; the summary is "+
 			"over GPUs").Summarised(),
-	report.Define("ranks.gpu_kernel_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-		"median over GPUs of kernel.total_time, if a run has more GPUs than have metrics of their own; the summary is "+
-			"over GPUs").Summarised(),
+	eventTime("ranks.gpu_kernel_time", "median over GPUs of kernel.total_time, if a run has more GPUs than have "+
+		"metrics of their own; the summary is over GPUs").Summarised(),
 	report.Define("ranks.energy", report.Joules, report.Lower, report.Noisy, report.Total, report.Leave,
 		"energy of all GPUs of the run: the sum of gpu.energy; a GPU that several captures saw counts once, with its "+
 			"largest value; unknown if that of any GPU is"),
