@@ -47,16 +47,13 @@ func Read(rd io.Reader) (*Result, error) {
 
 // merged adds up the failures of each kind, where those that this version does not know are one.
 func merged(list []Failure) []Failure {
-	counts := map[string]int64{}
+	out := []Failure{}
 	for _, f := range list {
 		if f.Count < 1 { // validate names it
 			return list
 		}
-		counts[knownKind(f.Kind)] += f.Count
-	}
-	out := make([]Failure, 0, len(counts))
-	for kind, n := range counts {
-		out = append(out, Failure{kind, n})
+		kind := knownKind(f.Kind)
+		lists.Entry(&out, func(o Failure) bool { return o.Kind == kind }, Failure{Kind: kind}).Count += f.Count
 	}
 	lists.Sort(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
 	return out

@@ -64,16 +64,14 @@ func (s *rankSection) findFirst(c *chain) {
 		title += fmt.Sprintf(" arrives last in %s of collectives and", unit.Format(float64(r.sum.Last)/float64(r.sum.N), report.Ratio))
 	}
 	title += " holds up " + who + s.run.ranksNamed(held) + ": "
-	with := s.run.with(c)
-	switch {
-	case len(c.Causes) == 0 || c.Causes[0].Act == "":
-		title += "late for reasons that are not captured"
-	case with != "":
-		title += doing(c.Causes[0].Act) + " with rank " + with
-	default:
-		title += doing(c.Causes[0].Act)
+	with, why := s.run.with(c), "late for reasons that are not captured"
+	if len(c.Causes) > 0 && c.Causes[0].Act != "" {
+		why, _ = saying(c.Causes[0].Act, "")
 	}
-	title += fmt.Sprintf(" before %s of %s %ss", unit.Int(int64(c.N)), unit.Int(int64(c.Of)), c.Kind)
+	if with != "" {
+		why += " with rank " + with
+	}
+	title += why + fmt.Sprintf(" before %s of %s %ss", unit.Int(int64(c.N)), unit.Int(int64(c.Of)), c.Kind)
 	l := report.Labels{"rank": r.label}
 	evidence := []report.MetricRef{{ID: "rank.first_time", Labels: l}}
 	for _, id := range []string{"rank.last_ratio", "rank.held_up_time", "rank.last_count", "rank.wait_time"} {
@@ -126,18 +124,19 @@ var acts = map[string]struct{ doing, longer string }{
 	ranks.HostIn + ranks.OnNoCPU: {"its host is on no CPU", "its host is late by %s on no CPU"},
 }
 
-// doing describes what a rank does while others wait.
-func doing(act string) string {
+// saying describes what a rank does while others wait, and that it does so longer than they by some time.
+func saying(act, by string) (doing, longer string) {
 	if a, ok := acts[act]; ok {
-		return a.doing
+		return a.doing, fmt.Sprintf(a.longer, by)
 	}
 	if call, ok := strings.CutPrefix(act, ranks.HostIn); ok {
-		return "its host is in " + call
+		return "its host is in " + call, "its host is late by " + by + " in " + call
 	}
+	doing, longer = act, "its host spends "+by+" more in "+act
 	if call, ok := strings.CutPrefix(act, ranks.Transfer); ok {
-		return "a slow " + call
+		doing = "a slow " + call
 	}
-	return act
+	return doing, longer
 }
 
 const usualReasons = "Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)."
@@ -223,7 +222,8 @@ func (s *rankSection) findLast() {
 		unit.Format(float64(r.sum.Last)/float64(r.sum.N), report.Ratio))
 	if len(r.sum.Causes) > 0 && r.sum.Causes[0].Time > 0 && r.sum.Told > 0 {
 		c := &r.sum.Causes[0]
-		title += ": " + because(c.Act, unit.Format(c.Time/float64(r.sum.Told), report.Nanoseconds))
+		_, longer := saying(c.Act, unit.Format(c.Time/float64(r.sum.Told), report.Nanoseconds))
+		title += ": " + longer
 		evidence = append(evidence, report.MetricRef{ID: "rank.cause_time",
 			Labels: report.Labels{"rank": r.label, "cause": c.Act}})
 	}
@@ -231,15 +231,4 @@ func (s *rankSection) findLast() {
 		"Look at the report of "+s.f.captures[r.capture].Name+", this rank's own capture, between its collectives: "+
 			"the table of what late ranks did more than others says where.",
 		usualReasons)
-}
-
-// because describes what a late rank did longer than others, and by how much each time.
-func because(act, longer string) string {
-	if a, ok := acts[act]; ok {
-		return fmt.Sprintf(a.longer, longer)
-	}
-	if call, ok := strings.CutPrefix(act, ranks.HostIn); ok {
-		return "its host is late by " + longer + " in " + call
-	}
-	return "its host spends " + longer + " more in " + act
 }

@@ -49,7 +49,7 @@ type MoE struct {
 	lost    int64    // rows beyond a bound
 	open    struct { // the token whose rows are read
 		layer *Layer
-		token int64
+		token float64
 		top   float64
 	}
 }
@@ -79,16 +79,11 @@ func (m *MoE) layer(index int) *Layer {
 }
 
 // layerOf finds the layer of a row, nil beyond the bounds.
-func (m *MoE) layerOf(r *row) *Layer {
-	if index := r.layer(); !r.failed {
-		return m.layer(index)
-	}
-	return nil
-}
+func (m *MoE) layerOf(r *row) *Layer { return m.layer(int(r.values[0])) }
 
 func takeActivations(d *Data, r *row) {
 	m := &d.MoE
-	expert, n := r.count(1), r.count(2)
+	expert, n := int64(r.values[1]), int64(r.values[2])
 	l := m.layerOf(r)
 	if l == nil {
 		return
@@ -110,19 +105,17 @@ func takeActivations(d *Data, r *row) {
 
 func takePair(d *Data, r *row) {
 	m := &d.MoE
-	layer, a, b, n := r.layer(), r.count(1), r.count(2), r.count(3)
-	switch {
-	case r.failed:
-	case layer > maxLayer || max(a, b) >= maxExperts || len(m.Pairs) >= maxPairs:
+	layer, a, b, n := r.values[0], r.values[1], r.values[2], int64(r.values[3])
+	if layer > maxLayer || max(a, b) >= maxExperts || len(m.Pairs) >= maxPairs {
 		m.lost++
-	default:
+	} else {
 		m.Pairs = append(m.Pairs, Pair{int32(layer), int32(min(a, b)), int32(max(a, b)), n})
 	}
 }
 
 func takeWeight(d *Data, r *row) {
 	m := &d.MoE
-	token, _, w := r.count(1), r.count(2), r.amount(3, 1.001)
+	token, w := r.values[1], r.values[3]
 	l := m.layerOf(r)
 	if l == nil {
 		return
@@ -147,14 +140,13 @@ func (m *MoE) closeToken() {
 
 func takeImbalance(d *Data, r *row) {
 	m := &d.MoE
-	at, spread, ratio := r.seconds(1), r.amount(2, maxRatio), r.amount(3, maxRatio)
 	l := m.layerOf(r)
 	if l == nil {
 		return
 	}
-	l.Spread.add(spread)
-	l.Imbalance.add(ratio)
-	m.Imbalance.at(at, ratio)
+	l.Spread.add(r.values[2])
+	l.Imbalance.add(r.values[3])
+	m.Imbalance.at(r.values[1], r.values[3])
 }
 
 // finish sorts the tables, and adds up pairs that several files list.

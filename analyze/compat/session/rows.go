@@ -21,8 +21,20 @@ const maxLine = 64 << 10
 // row is one record of a CSV file, its fields found by the column's place in the form.
 type row struct {
 	fields []string
-	at     []int // by column of the form: index into fields, -1 if the file lacks the column
-	failed bool  // a column that was asked for does not hold what it should: the row is not understood
+	at     []int     // by column of the form: index into fields, -1 if the file lacks the column
+	kinds  []*kind   // likewise; nil: text, or what may be missing
+	values []float64 // likewise, of columns that have a kind
+	failed bool      // the row is not understood
+}
+
+// newRow is for the rows of a form in a file in which its columns are at these places.
+func newRow(f *form, at []int) *row {
+	r := &row{at: at, kinds: make([]*kind, len(at)), values: make([]float64, len(at))}
+	for i, c := range f.columns {
+		_, name, _ := strings.Cut(c, " ")
+		r.kinds[i] = kinds[name]
+	}
+	return r
 }
 
 // text is the field of a column; empty if the file lacks it.
@@ -33,63 +45,70 @@ func (r *row) text(column int) string {
 	return ""
 }
 
-// num is a finite number.
-func (r *row) num(column int) (float64, bool) {
-	v, err := strconv.ParseFloat(r.text(column), 64)
-	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
-// amount is a number from 0 to most.
-func (r *row) amount(column int, most float64) float64 {
-	v, ok := r.num(column)
-	r.failed = r.failed || !ok || v < 0 || v > most
-	return v
-}
-
-// maxCount bounds a count, so that sums of them stay exact.
-const maxCount = 1 << 40
-
-// count is a whole number that cannot be negative.
-func (r *row) count(column int) int64 {
-	n, ok := r.knownCount(column)
-	r.failed = r.failed || !ok
-	return n
-}
-
-// knownCount is a count that may be missing.
-func (r *row) knownCount(column int) (int64, bool) {
-	v, ok := r.num(column)
-	return int64(v), ok && v >= 0 && v == math.Trunc(v) && v <= maxCount
-}
-
-// layer is the number of a layer, in the first column: -1 stands for one that profilemate did not find.
-func (r *row) layer() int {
-	v, ok := r.num(0)
-	r.failed = r.failed || !ok || v != math.Trunc(v) || v < -1 || v > 1e9
-	return int(v)
-}
-
-// Bounds of a point in time (a century, in seconds) and of a duration (a century, in nanoseconds).
+// Bounds of a count, so that sums of them stay exact, of a point in time (a century, in seconds) and of a duration (a
+// century, in nanoseconds).
 const (
+	maxCount   = 1 << 40
 	maxSeconds = 3.2e9
 	maxNs      = maxSeconds * 1e9
 )
 
-// seconds is a point in time.
-func (r *row) seconds(column int) float64 { return r.amount(column, maxSeconds) }
-
-// optionalSeconds is nil if the field is empty.
-func (r *row) optionalSeconds(column int) *float64 {
-	if r.text(column) == "" {
-		return nil
-	}
-	return new(r.seconds(column))
+// kind is what the numbers of a column must be for a row to be understood.
+type kind struct {
+	least, most float64
+	whole       bool
+	ns          float64 // of its unit, for a duration: it becomes whole nanoseconds
+	empty       bool    // it may be missing, which is -1
 }
 
-// duration is a column in units of scale ns, as whole nanoseconds. The files have three decimals of a millisecond or of
-// a second, so that nothing is rounded.
-func (r *row) duration(column int, scale float64) float64 {
-	return math.Round(r.amount(column, maxNs/scale) * scale)
+// kinds by their names in forms. Durations have three decimals of a millisecond or of a second, so that nothing is
+// rounded.
+var kinds = map[string]*kind{
+	"at":      {most: maxSeconds},              // a point in time, in seconds
+	"when":    {most: maxSeconds, empty: true}, // one that need not have been
+	"ms":      {most: maxNs / nsPerMs, ns: nsPerMs},
+	"s":       {most: maxNs / nsPerS, ns: nsPerS},
+	"n":       {most: maxCount, whole: true},
+	"layer":   {least: -1, most: 1e9, whole: true}, // -1 stands for one that profilemate did not find
+	"percent": {most: 100.5},
+	"weight":  {most: 1.001},
+	"ratio":   {most: maxRatio},
+}
+
+// parse reads the columns that have a kind, and reports whether all hold what they should.
+func (r *row) parse() bool {
+	for i, k := range r.kinds {
+		if k != nil {
+			v, ok := r.number(i, k)
+			if !ok {
+				return false
+			}
+			r.values[i] = v
+		}
+	}
+	return true
+}
+
+// number is that of a column, if it is of a kind.
+func (r *row) number(column int, k *kind) (v float64, ok bool) {
+	text := r.text(column)
+	if k.empty && text == "" {
+		return -1, true
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= k.least && v <= k.most) || k.whole && v != math.Trunc(v) {
+		return 0, false
+	}
+	if k.ns > 0 {
+		v = math.Round(v * k.ns)
+	}
+	return v, true
+}
+
+// count is a count that may be missing.
+func (r *row) count(column int) (int64, bool) {
+	v, ok := r.number(column, kinds["n"])
+	return int64(v), ok
 }
 
 // roundNs is a difference of two points in time, which have three decimals of a second, in nanoseconds.
@@ -106,7 +125,7 @@ func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *fo
 	header := string(first)
 	names, _ := file.Split(header, ',', nil)
 	at, _ := f.places(names)
-	r := row{at: at}
+	r := newRow(f, at)
 	cut, tooLong := false, false // the last row lacks its end; some row was not looked at
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -129,8 +148,8 @@ func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *fo
 		}
 		r.fields, _ = file.Split(string(line), ',', r.fields)
 		cut = cut || len(r.fields) < len(names)
-		if r.failed = len(r.fields) != len(names); !r.failed {
-			f.take(d, &r)
+		if r.failed = len(r.fields) != len(names) || !r.parse(); !r.failed {
+			f.take(d, r)
 		}
 		if r.failed {
 			in.Tally.Unknown++
@@ -153,36 +172,37 @@ func (d *Data) eachRow(ctx context.Context, in *file.Input, src io.Reader, f *fo
 // form is one kind of CSV file: the columns that identify it, and the function that takes its rows.
 type form struct {
 	name string // the file that profilemate writes
-	// columns by name, in the order in which take asks for them: "a|b" is called one or the other, "a?" may be missing.
+	// columns by name, in the order in which take asks for them, each with its kind: "a|b" is called one or the other,
+	// "a?" may be missing.
 	columns []string
 	take    func(d *Data, r *row)
 }
 
 // forms of a session's CSV files. No two have all required columns in common.
 var forms = []*form{
-	{"forward_pass_timing.csv", []string{"timestamp_sec", "phase", "num_tokens", "forward_time_ms|duration_ms",
+	{"forward_pass_timing.csv", []string{"timestamp_sec at", "phase", "num_tokens n", "forward_time_ms|duration_ms ms",
 		"batch_size?"}, takeForward},
-	{"cpu_operations_timing.csv", []string{"timestamp_sec", "operation", "duration_ms", "context?"},
+	{"cpu_operations_timing.csv", []string{"timestamp_sec", "operation", "duration_ms ms", "context?"},
 		takeOperation},
-	{"encoder_decoder_timing.csv", []string{"timestamp_sec", "component", "duration_ms"}, takeComponent},
-	{"batch_utilization.csv", []string{"timestamp_sec", "num_seqs", "max_num_seqs", "num_tokens", "max_tokens",
+	{"encoder_decoder_timing.csv", []string{"timestamp_sec", "component", "duration_ms ms"}, takeComponent},
+	{"batch_utilization.csv", []string{"timestamp_sec at", "num_seqs n", "max_num_seqs", "num_tokens n", "max_tokens",
 		"phase?", "running_queue_len?", "waiting_queue_len?"}, takeBatch},
-	{"preemption_events.csv", []string{"timestamp_sec", "request_id", "event", "reason?", "running_time_sec?"},
+	{"preemption_events.csv", []string{"timestamp_sec at", "request_id", "event", "reason?", "running_time_sec?"},
 		takeEvent},
-	{"request_lifecycle.csv", []string{"request_id", "started_sec", "preempted_sec", "resumed_sec", "finished_sec",
-		"total_time_sec?", "preemption_delay_sec?"}, takeRequest},
-	{"kv_cache_usage.csv", []string{"timestamp_sec", "usage_pct", "num_blocks?", "total_blocks?"}, takeUsage},
-	{"kv_cache_evictions.csv", []string{"timestamp_sec", "lifetime_sec", "idle_sec"}, takeEviction},
-	{"cuda_graph_captures.csv", []string{"runtime_mode", "num_tokens", "capture_time_sec|capture_time", "num_reqs?",
+	{"request_lifecycle.csv", []string{"request_id", "started_sec when", "preempted_sec when", "resumed_sec when",
+		"finished_sec when", "total_time_sec?", "preemption_delay_sec?"}, takeRequest},
+	{"kv_cache_usage.csv", []string{"timestamp_sec at", "usage_pct percent", "num_blocks?", "total_blocks?"}, takeUsage},
+	{"kv_cache_evictions.csv", []string{"timestamp_sec", "lifetime_sec s", "idle_sec s"}, takeEviction},
+	{"cuda_graph_captures.csv", []string{"runtime_mode", "num_tokens", "capture_time_sec|capture_time at", "num_reqs?",
 		"uniform?", "has_lora?"}, takeCapture},
-	{"cuda_graph_usage.csv", []string{"runtime_mode", "num_tokens", "replay_count", "num_reqs?", "uniform?",
+	{"cuda_graph_usage.csv", []string{"runtime_mode", "num_tokens", "replay_count n", "num_reqs?", "uniform?",
 		"has_lora?"}, takeReplays},
-	{"cuda_graph_timeline.csv", []string{"timestamp_sec", "descriptor", "duration_ms"}, takeReplay},
-	{"moe_expert_activations.csv", []string{"layer_idx", "expert_id", "activation_count"}, takeActivations},
-	{"moe_expert_coselection.csv", []string{"layer_idx", "expert_id_1", "expert_id_2", "coselection_count"},
+	{"cuda_graph_timeline.csv", []string{"timestamp_sec", "descriptor", "duration_ms ms"}, takeReplay},
+	{"moe_expert_activations.csv", []string{"layer_idx layer", "expert_id n", "activation_count n"}, takeActivations},
+	{"moe_expert_coselection.csv", []string{"layer_idx layer", "expert_id_1 n", "expert_id_2 n", "coselection_count n"},
 		takePair},
-	{"moe_routing_weights_hist.csv", []string{"layer_idx", "token_idx", "expert_id", "weight"}, takeWeight},
-	{"moe_load_imbalance.csv", []string{"layer_idx", "timestamp_sec", "std_dev", "max_min_ratio"},
+	{"moe_routing_weights_hist.csv", []string{"layer_idx layer", "token_idx n", "expert_id n", "weight weight"}, takeWeight},
+	{"moe_load_imbalance.csv", []string{"layer_idx layer", "timestamp_sec at", "std_dev ratio", "max_min_ratio ratio"},
 		takeImbalance},
 }
 
@@ -190,6 +210,7 @@ var forms = []*form{
 func (f *form) places(header []string) (at []int, missing []string) {
 	at = make([]int, len(f.columns))
 	for i, c := range f.columns {
+		c, _, _ = strings.Cut(c, " ")
 		c, optional := strings.CutSuffix(c, "?")
 		at[i] = -1
 		for _, name := range strings.Split(c, "|") {

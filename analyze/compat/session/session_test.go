@@ -59,13 +59,19 @@ func TestIs(t *testing.T) {
 	}
 }
 
+// columnName is the first name of a column of a form.
+func columnName(c string) string {
+	c, _, _ = strings.Cut(c, " ")
+	c, _, _ = strings.Cut(strings.TrimSuffix(c, "?"), "|")
+	return c
+}
+
 // No two forms match the same header, so that their order does not matter.
 func TestFormsExcludeEachOther(t *testing.T) {
 	for _, f := range forms {
 		var header []string
 		for _, c := range f.columns {
-			c, _, _ = strings.Cut(strings.TrimSuffix(c, "?"), "|")
-			header = append(header, c)
+			header = append(header, columnName(c))
 		}
 		for _, g := range forms {
 			if at, missing := g.places(header); (len(missing) == 0) != (f == g) {
@@ -79,13 +85,13 @@ func TestFormsExcludeEachOther(t *testing.T) {
 func TestMissingColumn(t *testing.T) {
 	for _, f := range forms {
 		for i, lacks := range f.columns {
-			if strings.HasSuffix(lacks, "?") {
+			if lacks, _, _ = strings.Cut(lacks, " "); strings.HasSuffix(lacks, "?") {
 				continue
 			}
 			var header []string
 			for j, c := range f.columns {
-				if c, _, _ = strings.Cut(strings.TrimSuffix(c, "?"), "|"); j != i {
-					header = append(header, c)
+				if j != i {
+					header = append(header, columnName(c))
 				}
 			}
 			text := []byte(strings.Join(header, ",") + "\n" + strings.Repeat("1,", len(header)-1) + "1\n")

@@ -35,23 +35,16 @@ func entry[K comparable, V any](m *map[K]*V, key K) *V {
 }
 
 func takeForward(d *Data, r *row) {
-	at, tokens, ns := r.seconds(0), r.count(2), r.duration(3, nsPerMs)
-	if r.failed {
-		return
-	}
+	at, tokens, ns := r.values[0], r.values[2], r.values[3]
 	for _, f := range []*Forward{&d.AllForward, entry(&d.Forward, word(Phases, r.text(1)))} {
 		f.Time.add(ns)
-		f.Tokens += tokens
+		f.Tokens += int64(tokens)
 	}
-	d.Throughput.add(at, float64(tokens), ns/nsPerS)
+	d.Throughput.add(at, tokens, ns/nsPerS)
 }
 
 func takeOperation(d *Data, r *row) {
-	ns := r.duration(2, nsPerMs)
-	if r.failed {
-		return
-	}
-	name := word(operations, r.text(1))
+	name, ns := word(operations, r.text(1)), r.values[2]
 	entry(&d.Operations, Operation{Name: name}).add(ns)
 	if p := contextPhase(r.text(3)); p != "" {
 		entry(&d.Operations, Operation{name, p}).add(ns)
@@ -59,9 +52,7 @@ func takeOperation(d *Data, r *row) {
 }
 
 func takeComponent(d *Data, r *row) {
-	if ns := r.duration(2, nsPerMs); !r.failed {
-		entry(&d.Components, word(Components, r.text(1))).add(ns)
-	}
+	entry(&d.Components, word(Components, r.text(1))).add(r.values[2])
 }
 
 // Batches are the decisions of the scheduler.
@@ -101,33 +92,28 @@ func (l *Limit) Value() *int64 {
 }
 
 func takeBatch(d *Data, r *row) {
-	at, seqs, tokens := r.seconds(0), r.count(1), r.count(3)
-	if r.failed {
-		return
-	}
-	b := &d.Batches
+	b, at, phase := &d.Batches, r.values[0], word(Phases, r.text(5))
 	b.Steps++
-	phase := word(Phases, r.text(5))
-	use := func(by *map[string]*Sample, over *Series, limit *Limit, column int, n int64) (float64, bool) {
-		most, ok := r.knownCount(column)
+	use := func(by *map[string]*Sample, over *Series, limit *Limit, column int, n float64) (float64, bool) {
+		most, ok := r.count(column)
 		if !ok || most == 0 { // the scheduler's limit was not found: unknown, not 0
 			return 0, false
 		}
 		limit.add(most)
-		u := float64(n) / float64(most)
+		u := n / float64(most)
 		entry(by, "").add(u)
 		entry(by, phase).add(u)
 		over.add(at, u, 1)
 		return u, true
 	}
-	use(&b.Seqs, &b.SeqsOverTime, &b.MaxSeqs, 2, seqs)
-	if u, ok := use(&b.Tokens, &b.TokensOverTime, &b.MaxTokens, 4, tokens); ok && u < underUtilised {
+	use(&b.Seqs, &b.SeqsOverTime, &b.MaxSeqs, 2, r.values[1])
+	if u, ok := use(&b.Tokens, &b.TokensOverTime, &b.MaxTokens, 4, r.values[3]); ok && u < underUtilised {
 		b.Under++
 	}
-	if n, ok := r.knownCount(6); ok {
+	if n, ok := r.count(6); ok {
 		b.Running.at(at, float64(n))
 	}
-	if n, ok := r.knownCount(7); ok {
+	if n, ok := r.count(7); ok {
 		if b.Waiting.at(at, float64(n)); n > 0 {
 			b.Queued++
 		}
@@ -145,28 +131,20 @@ type Cache struct {
 }
 
 func takeUsage(d *Data, r *row) {
-	at, percent := r.seconds(0), r.amount(1, 100.5)
-	if r.failed {
-		return
-	}
 	c := &d.Cache
-	c.Usage.at(at, percent/100)
-	if total, ok := r.knownCount(3); ok && total > 0 {
+	c.Usage.at(r.values[0], r.values[1]/100)
+	if total, ok := r.count(3); ok && total > 0 {
 		c.Blocks.add(total)
-		if used, ok := r.knownCount(2); ok && used <= total {
+		if used, ok := r.count(2); ok && used <= total {
 			c.Used = max(c.Used, used)
 		}
 	}
 }
 
 func takeEviction(d *Data, r *row) {
-	lifetime, idle := r.duration(1, nsPerS), r.duration(2, nsPerS)
-	if r.failed {
-		return
-	}
 	d.Cache.Evictions++
-	d.Cache.Lifetime.add(lifetime)
-	d.Cache.Idle.add(idle)
+	d.Cache.Lifetime.add(r.values[1])
+	d.Cache.Idle.add(r.values[2])
 }
 
 // Graph is a captured CUDA graph, or one piece of it.
@@ -204,34 +182,25 @@ func (r *row) batch() Batch {
 }
 
 func takeCapture(d *Data, r *row) {
-	at := r.seconds(2)
-	if r.failed {
-		return
-	}
 	if g := d.Graphs.graph(r.batch()); g != nil {
-		g.Captured, g.CapturedAt = true, at
+		g.Captured, g.CapturedAt = true, r.values[2]
 	}
 }
 
 func takeReplays(d *Data, r *row) {
-	n := r.count(2)
-	if r.failed {
-		return
-	}
 	if g := d.Graphs.graph(r.batch()); g != nil {
-		g.Replays += n
+		g.Replays += int64(r.values[2])
 	}
 }
 
 func takeReplay(d *Data, r *row) {
-	ns := r.duration(2, nsPerMs)
 	b, ok := descriptor(r.text(1))
-	if r.failed = r.failed || !ok; r.failed {
+	if r.failed = !ok; r.failed {
 		return
 	}
-	entry(&d.Graphs.ByMode, b.Mode).add(ns)
+	entry(&d.Graphs.ByMode, b.Mode).add(r.values[2])
 	if g := d.Graphs.graph(b); g != nil {
-		g.Time.state(1, ns)
+		g.Time.state(1, r.values[2])
 	}
 }
 
@@ -259,21 +228,16 @@ const maxWaiting = 1 << 18
 var idHash = maphash.MakeSeed()
 
 func takeEvent(d *Data, r *row) {
-	at := r.seconds(0)
-	if r.failed {
-		return
-	}
-	q, id := &d.Requests, maphash.String(idHash, r.text(1))
+	q, at, id := &d.Requests, r.values[0], maphash.String(idHash, r.text(1))
 	switch r.text(2) {
 	case "preempted":
 		q.Preempted++
 		if reason := r.text(3); reason != "" {
 			*entry(&q.Reasons, enumWord(Reasons, reason))++
 		}
-		if ns := r.duration(4, nsPerS); !r.failed && ns > 0 {
+		if ns, ok := r.number(4, kinds["s"]); ok && ns > 0 {
 			q.RunTime.add(ns)
 		}
-		r.failed = false // the time is optional
 		if len(q.waiting) >= maxWaiting {
 			q.lost++
 			return
@@ -295,21 +259,18 @@ func takeEvent(d *Data, r *row) {
 
 func takeRequest(d *Data, r *row) {
 	q := &d.Requests
-	started, preempted, resumed, finished := r.optionalSeconds(1), r.optionalSeconds(2), r.optionalSeconds(3), r.optionalSeconds(4)
-	if r.failed {
-		return
-	}
-	if started != nil {
+	started, preempted, resumed, finished := r.values[1], r.values[2], r.values[3], r.values[4]
+	if started >= 0 {
 		q.listedStart++
 	}
-	if preempted != nil {
+	if preempted >= 0 {
 		q.listedPreempt++
 	}
-	if preempted != nil && resumed != nil && *resumed >= *preempted {
-		q.listedDelay.add(roundNs(*resumed - *preempted))
+	if preempted >= 0 && resumed >= preempted {
+		q.listedDelay.add(roundNs(resumed - preempted))
 	}
-	if started != nil && finished != nil && *finished >= *started {
-		q.TotalTime.add(roundNs(*finished - *started))
+	if started >= 0 && finished >= started {
+		q.TotalTime.add(roundNs(finished - started))
 	}
 }
 
