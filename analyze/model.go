@@ -84,22 +84,13 @@ func environment(in *kit.Input) report.Environment {
 		e.GraphTrace = new("graph")
 	case t.GraphNodes > 0:
 		e.GraphTrace = new("node")
-	case launchesGraphs(t):
+	case slices.ContainsFunc(t.API.Names, func(n trace.APIName) bool { return n.GraphLaunch }):
 		e.GraphTrace = report.Stated(t.Meta.GraphTrace)
 	}
 	for i := range in.Timeline.Devices {
 		e.GPUs = append(e.GPUs, describeGPU(t, in.Timeline.Devices[i].ID))
 	}
 	return e
-}
-
-func launchesGraphs(t *trace.Trace) bool {
-	for i := range t.API.Len() {
-		if t.API.Names[t.API.Name(i)].GraphLaunch {
-			return true
-		}
-	}
-	return false
 }
 
 // describeGPU describes one device as far as the capture does.

@@ -44,40 +44,36 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 // moeHottest ranks the experts by their share of their layer, and lists all of them in a file.
 func moeHottest(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 	type expert struct {
-		layer, expert int
-		n             int64
-		share         float64
-		toMean        *float64
+		*moeLayer
+		expert int
+		share  float64
 	}
 	var list []expert
-	all := out.Table("moe_experts")
-	rows := 0
 	for _, l := range layers {
 		for e, n := range l.Hits {
-			share := stat.Ratio(n, l.Total)
-			if share == nil {
-				continue
+			if share := stat.Ratio(n, l.Total); share != nil {
+				list = append(list, expert{l, e, *share})
 			}
-			if rows++; rows <= in.Options.DetailRows*10 {
-				all.Row(
-					kit.Int("layer", int64(l.Index)), kit.Int("expert", int64(e)), kit.Int("activations", n),
-					kit.Float("share", *share))
-			}
-			var toMean *float64
-			if l.experts > 0 {
-				toMean = stat.Ratio(float64(n)*float64(l.experts), float64(l.Total))
-			}
-			list = append(list, expert{l.Index, e, n, *share, toMean})
 		}
 	}
-	all.TotalRows = int64(rows)
+	row := func(e *expert) []kit.Field {
+		return []kit.Field{kit.Int("layer", int64(e.Index)), kit.Int("expert", int64(e.expert)), kit.Int("activations", e.Hits[e.expert]),
+			kit.Float("share", e.share)}
+	}
+	all := out.Table("moe_experts")
+	for i := range list[:min(len(list), in.Options.DetailRows*10)] {
+		all.Row(row(&list[i])...)
+	}
+	all.TotalRows = int64(len(list))
 	all.Attach()
-	lists.Sort(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	lists.Falling(list, func(e expert) float64 { return e.share })
 	t := out.Table("moe_hottest")
-	for _, e := range list[:min(len(list), in.Options.Top)] {
-		t.Row(
-			kit.Int("layer", int64(e.layer)), kit.Int("expert", int64(e.expert)), kit.Int("activations", e.n),
-			kit.Float("share", e.share), kit.Maybe("to_mean", e.toMean))
+	for i := range list[:min(len(list), in.Options.Top)] {
+		var toMean *float64
+		if e := &list[i]; e.experts > 0 {
+			toMean = stat.Ratio(float64(e.Hits[e.expert])*float64(e.experts), float64(e.Total))
+		}
+		t.Row(append(row(&list[i]), kit.Maybe("to_mean", toMean))...)
 	}
 	t.TotalRows = int64(len(list))
 	t.Add()

@@ -84,9 +84,7 @@ func (x *sectionFold) statusOf(captures int) (report.Status, string) {
 	case x.status[report.OK] == captures:
 		return report.OK, ""
 	case len(x.status) == 1 && good == 0:
-		for s := range x.status {
-			return s, x.why
-		}
+		return x.Status, x.why
 	case good == 0:
 		return report.Unavailable, x.why
 	case good == captures:

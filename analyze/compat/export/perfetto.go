@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -74,17 +75,17 @@ type traceEvent struct {
 // of its launch; if the report's positions are those of the events, also its position and its change. A flow leads to
 // it from the call that launched it, if that call is in the unit.
 func Perfetto(w io.Writer, units []PerfettoUnit) error {
-	p := &perfetto{w: w}
-	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)
+	p := &perfetto{w: bufio.NewWriter(w)}
+	p.w.WriteString(`{"displayTimeUnit":"ns","traceEvents":[`)
 	for i, u := range units {
 		p.unit(i+1, &u)
 	}
-	p.text("\n]}\n")
-	return p.err
+	p.w.WriteString("\n]}\n")
+	return cmp.Or(p.err, p.w.Flush())
 }
 
 type perfetto struct {
-	w       io.Writer
+	w       *bufio.Writer
 	n       int // events
 	flows   int
 	process int
@@ -99,23 +100,15 @@ type slice struct {
 	thread int // that it is written to
 }
 
-func (p *perfetto) text(s string) {
-	if p.err == nil {
-		_, p.err = io.WriteString(p.w, s)
-	}
-}
-
 func (p *perfetto) event(e traceEvent) {
 	e.Process = p.process
 	b, err := json.Marshal(e)
-	if err != nil {
-		p.err = errors.Join(p.err, err)
-		return
-	}
+	p.err = cmp.Or(p.err, err)
 	if p.n++; p.n > 1 {
-		p.text(",")
+		p.w.WriteByte(',')
 	}
-	p.text("\n" + string(b))
+	p.w.WriteByte('\n')
+	p.w.Write(b)
 }
 
 func (p *perfetto) meta(what, key string, value any) {

@@ -142,13 +142,10 @@ const (
 	outlier       = 3 * mad // times the median absolute deviation
 )
 
-// fit is the line through points. The offset alone is their median. With a drift, the slope is the median of slopes
+// fit is the line through points, of which there are some. The offset alone is their median. With a drift, the slope is the median of slopes
 // between points half of the list apart (Theil, 1950; Sen, 1968), refined by least squares over the points near the
 // line.
 func fit(points []point) Line {
-	if len(points) == 0 {
-		return Line{}
-	}
 	lists.Sort(points, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
 	first := points[0].at
 	flat := Line{From: first, Offset: median(points, func(p point) float64 { return float64(p.diff) })}
