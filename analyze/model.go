@@ -214,10 +214,7 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 // that a limit (--kernel-limit, --top) kept out, is not cited. A metric that no section declares is a mistake of a
 // section, and stays for the writer to refuse.
 func citeKept(r *report.Report) {
-	kept, declared := make(map[string]bool, len(r.Metrics)), map[string]bool{}
-	for i := range r.Metrics {
-		kept[report.MetricKey(r.Metrics[i].ID, r.Metrics[i].Labels)] = true
-	}
+	kept, declared := lists.Set(r.Metrics, func(m report.Metric) string { return report.MetricKey(m.ID, m.Labels) }), map[string]bool{}
 	for _, s := range sections {
 		for i := range s.Metrics {
 			declared[s.Metrics[i].ID] = true

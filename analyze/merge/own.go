@@ -97,40 +97,36 @@ func (s *rankSection) bubbles() {
 
 // experts compares the time of the experts' kernels between ranks.
 func (s *rankSection) experts() {
-	in := s.run.perCapture()
-	var sum, most, n int64
-	worst := -1
-	for i, r := range s.run.ranks {
-		x := s.f.captures[r.capture].own.Experts
-		if in[r.capture] > 1 || x == nil {
-			continue
-		}
-		r.experts = x
-		n++
-		sum += *x
-		if *x > most {
-			most, worst = *x, i
+	in, n := s.run.perCapture(), int64(len(s.run.ranks))
+	for _, r := range s.run.ranks {
+		if in[r.capture] == 1 {
+			r.experts = s.f.captures[r.capture].own.Experts
 		}
 	}
-	if n < 2 || n < int64(len(s.run.ranks)) || s.f.captures.reports() > 0 || sum == 0 {
+	if n < 2 || s.f.captures.reports() > 0 || slices.ContainsFunc(s.run.ranks, func(r *rank) bool { return r.experts == nil }) {
+		return
+	}
+	sum := lists.Sum(s.run.ranks, func(r *rank) int64 { return *r.experts })
+	if sum == 0 {
 		return
 	}
 	shown := s.run.shown(maxRankMetrics)
-	for i := range s.run.ranks {
+	for i, r := range s.run.ranks {
 		if shown[i] {
-			s.out.int("rank.expert_time", report.Labels{"rank": s.run.ranks[i].label}, *s.run.ranks[i].experts, 1)
+			s.out.int("rank.expert_time", report.Labels{"rank": r.label}, *r.experts, 1)
 		}
 	}
-	mean := float64(sum) / float64(n)
-	ratio := float64(most) / mean
+	worst := slices.MaxFunc(s.run.ranks, func(a, b *rank) int { return cmp.Compare(*a.experts, *b.experts) })
+	mean, most := float64(sum)/float64(n), float64(*worst.experts)
+	ratio := most / mean
 	s.out.put("ranks.expert_imbalance", nil, &ratio, n)
-	window := s.f.captures[s.run.ranks[worst].capture].window.Length
-	lost := int64(math.Round(float64(most) - mean))
+	window := s.f.captures[worst.capture].window.Length
+	lost := int64(math.Round(most - mean))
 	severity, ok := tellable(lost, window, false)
 	if !ok {
 		return
 	}
-	s.out.find("rank_experts", severity, fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", s.run.ranks[worst].label,
+	s.out.find("rank_experts", severity, fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", worst.label,
 		unit.Format(ratio, report.Ratio)),
 		[]report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}}, lost, window,
 		"Replicate the experts that most tokens go to, or place them anew (expert parallel load balancing).",

@@ -2,6 +2,7 @@ package merge
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -256,12 +257,8 @@ const unmatchedShare = 0.05
 
 // missing names the ranks below a number without a capture, only the first ten if there are many; "" if there are none.
 func (x *runFold) missing(below int64) string {
-	have := map[int64]bool{}
-	for _, r := range x.ranks {
-		if n := r.number; n >= 0 && n < below {
-			have[n] = true
-		}
-	}
+	have := lists.Set(x.ranks, func(r *rank) int64 { return r.number })
+	maps.DeleteFunc(have, func(n int64, _ bool) bool { return n < 0 || n >= below })
 	n := max(0, below-int64(len(have)))
 	var list []string
 	for r := int64(0); int64(len(list)) < min(n, 10); r++ {

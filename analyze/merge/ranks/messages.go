@@ -127,9 +127,9 @@ func between(upper, lower []point) (line Line, open float64, ok bool) {
 	for _, p := range slices.Concat(upper, lower) {
 		from, to = min(from, p.at), max(to, p.at)
 	}
-	upper, lower = tightest(upper, from, to, 1), tightest(lower, from, to, -1)
-	high := func(drift float64) float64 { return extreme(upper, from, drift, 1) }
-	low := func(drift float64) float64 { return extreme(lower, from, drift, -1) }
+	above, below := tightest(upper, from, to, 1), tightest(lower, from, to, -1)
+	high := func(drift float64) float64 { return extreme(above, from, drift, 1) }
+	low := func(drift float64) float64 { return extreme(below, from, drift, -1) }
 	room := func(drift float64) float64 { return high(drift) - low(drift) }
 	middle := most(-maxRate, maxRate, room)
 	if room(middle) < 0 {
@@ -152,7 +152,7 @@ func between(upper, lower []point) (line Line, open float64, ok bool) {
 }
 
 // tightest returns, for each time bin, the point with the smallest sign times difference.
-func tightest(points []point, from, to int64, sign int64) []point {
+func tightest(points []point, from, to int64, sign int64) []*point {
 	var best [bins]*point
 	for i := range points {
 		p, k := &points[i], 0
@@ -163,18 +163,12 @@ func tightest(points []point, from, to int64, sign int64) []point {
 			best[k] = p
 		}
 	}
-	var list []point
-	for _, p := range best {
-		if p != nil {
-			list = append(list, *p)
-		}
-	}
-	return list
+	return slices.DeleteFunc(best[:], func(p *point) bool { return p == nil })
 }
 
 // extreme returns the largest offset that upper bounds allow at a drift or, with sign -1, the smallest that lower
 // bounds allow.
-func extreme(points []point, from int64, drift float64, sign float64) float64 {
+func extreme(points []*point, from int64, drift float64, sign float64) float64 {
 	least := math.Inf(1)
 	for _, p := range points {
 		least = min(least, sign*(float64(p.diff)-drift*float64(p.at-from)))
