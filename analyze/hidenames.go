@@ -24,7 +24,8 @@ var plainWords = lists.Set(strings.Fields(`all allgather allreduce attention att
 	total tp train verify waiting warmup x zero grad`), func(word string) string { return word })
 
 var (
-	letterRun = regexp.MustCompile(`[\pL\pM]+`)
+	letterRun  = regexp.MustCompile(`[\pL\pM]+`)
+	longNumber = regexp.MustCompile(`[0-9]{7}`) // may be of a person
 	// ownOperator matches an operator of PyTorch and what emit_nvtx appends to it, except for arguments.
 	ownOperator = regexp.MustCompile(`^(?:aten|c10d|prims)::\w+(?:, (?:seq|op_id) = \d+)*$`)
 )
@@ -67,17 +68,7 @@ var layerKeys = map[string]bool{"Module": true, "Inputs": true}
 func onlyPlain(name string) bool {
 	telling := func(word string) bool { return !plainWords[strings.ToLower(word)] }
 	return !slices.ContainsFunc(letterRun.FindAllString(name, -1), telling) &&
-		strings.Trim(name, "0123456789") != "" && longestNumber(name) <= 6 // a longer one may be of a person
-}
-
-func longestNumber(s string) (most int) {
-	for run, i := 0, 0; i < len(s); i++ {
-		if run++; s[i] < '0' || s[i] > '9' {
-			run = 0
-		}
-		most = max(most, run)
-	}
-	return most
+		strings.Trim(name, "0123456789") != "" && !longNumber.MatchString(name)
 }
 
 // letters derives 12 letters from a text: digits would be read as a counter.

@@ -149,7 +149,8 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 
 // nameRanks reads ranks that are otherwise unknown from the name of the capture, if the user gave a pattern.
 func (k *captureFold) nameRanks(pattern *regexp.Regexp) {
-	if pattern == nil {
+	several := slices.ContainsFunc(k.tracks, func(t *ranks.Track) bool { return t.PID != k.tracks[0].PID })
+	if pattern == nil || several {
 		return
 	}
 	m := pattern.FindStringSubmatch(k.Name)
@@ -159,9 +160,6 @@ func (k *captureFold) nameRanks(pattern *regexp.Regexp) {
 	var rank int64
 	if _, err := fmt.Sscanf(m[1], "%d", &rank); err != nil || rank < 0 || rank > 1<<20 {
 		return
-	}
-	if slices.ContainsFunc(k.tracks, func(t *ranks.Track) bool { return t.PID != k.tracks[0].PID }) {
-		return // the file holds several ranks
 	}
 	for _, t := range k.tracks {
 		if t.Rank < 0 {

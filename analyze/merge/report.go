@@ -145,40 +145,38 @@ func (list captures) window(x *runFold) report.Window {
 	if len(list) == 1 {
 		return list[0].window
 	}
-	start, end := int64(math.MaxInt64), int64(math.MinInt64)
-	base := int64(math.MaxInt64)
-	tied := true
-	for _, c := range list {
-		base, tied = min(base, c.Session), tied && c.Session > 0
+	length := func(c *captureFold) int64 { return c.window.End - c.window.Start }
+	longest := lists.Most(list, length)
+	w := report.Window{End: longest, Length: longest, Mode: "merged", Why: "the longest window of the captures: not all say when their session began"}
+	base := slices.MinFunc(list, func(a, b *captureFold) int { return cmp.Compare(a.Session, b.Session) }).Session
+	if longest == 0 || base <= 0 {
+		return w
 	}
 	clocks, moved := map[int]*ranks.Clock{}, map[int]int64{} // by capture
 	for m := range x.members {
 		at := x.ranks[x.of[m]].capture
 		clocks[at], moved[at] = x.aligned.Clock(m), x.members[m].Moved
 	}
-	longest, compared := int64(0), true
+	w.Start, w.End = math.MaxInt64, math.MinInt64
+	compared := len(x.aligned.Clocks) > 1
 	for at, c := range list {
-		if c.window.Length > 0 && tied {
-			began := c.Session - base - moved[at]
-			from, to := c.window.Start+began, c.window.End+began
-			if k := clocks[at]; k != nil && k.Known {
-				from, to = from-k.Line.At(from), to-k.Line.At(to)
-			} else {
-				compared = false
-			}
-			start, end = min(start, from), max(end, to)
+		if length(c) <= 0 {
+			continue
 		}
-		longest = max(longest, c.window.Length)
+		began := c.Session - base - moved[at]
+		from, to := c.window.Start+began, c.window.End+began
+		if k := clocks[at]; k != nil && k.Known {
+			from, to = from-k.Line.At(from), to-k.Line.At(to)
+		} else {
+			compared = false
+		}
+		w.Start, w.End = min(w.Start, from), max(w.End, to)
 	}
-	w := report.Window{Start: start, End: end, Length: end - start, Mode: "merged",
-		Why: "from the first start to the last end of GPU work in any capture, by when their sessions began; idle time " +
-			"and similar numbers are of each capture's own window"}
-	if compared && len(x.aligned.Clocks) > 1 {
-		w.Why = "from the first start to the last end of GPU work in any capture, on the clock of the first rank; idle " +
-			"time and similar numbers are of each capture's own window"
+	by := "by when their sessions began"
+	if compared {
+		by = "on the clock of the first rank"
 	}
-	if !tied || start > end {
-		w = report.Window{End: longest, Length: longest, Mode: "merged", Why: "the longest window of the captures: not all say when their session began"}
-	}
+	w.Length, w.Why = w.End-w.Start, "from the first start to the last end of GPU work in any capture, "+by+
+		"; idle time and similar numbers are of each capture's own window"
 	return w
 }

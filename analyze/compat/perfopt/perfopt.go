@@ -283,22 +283,15 @@ func (d *Data) readConfig(in *file.Input, b []byte) {
 	}
 	in.Tally.Records++
 	understood := false
-	text := func(keys ...string) string {
-		var at any = top
-		for _, k := range keys {
-			m, ok := at.(map[string]any)
-			if !ok {
-				return ""
-			}
-			at = m[k]
-		}
-		s, _ := at.(string)
+	model, _ := top["model"].(map[string]any)
+	text := func(key string) string {
+		s, _ := model[key].(string)
 		return s
 	}
-	if name := modelName(text("model", "name"), text("model", "path")); name != "" && d.Model == "" {
+	if name := modelName(text("name"), text("path")); name != "" && d.Model == "" {
 		d.Model, understood = name, true
 	}
-	if t := dtypes[strings.ToLower(text("model", "dtype"))]; t != "" && d.DType == "" {
+	if t := dtypes[strings.ToLower(text("dtype"))]; t != "" && d.DType == "" {
 		d.DType, understood = t, true
 	}
 	if infer, ok := top["infer"].(map[string]any); ok && d.contextMode == "" {

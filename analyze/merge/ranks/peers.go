@@ -327,14 +327,15 @@ func (x *matching) byEnds() {
 		}
 	}
 	lists.Sort(list, func(a, b kernel) int { return cmp.Compare(a.end, b.end) })
-	found, all := map[int]int{}, 0
+	var found [][2]partner // who waited, and who came last
+	all := 0
 	for i := range list {
 		k := &list[i]
 		if !k.waited {
 			continue
 		}
 		all++
-		best, come := -1, k.start
+		best, come := (*kernel)(nil), k.start
 		for _, step := range []int{-1, 1} {
 			for o := i + step; o >= 0 && o < len(list) && o-i <= back && i-o <= back; o += step {
 				other := &list[o]
@@ -343,23 +344,19 @@ func (x *matching) byEnds() {
 					break
 				}
 				if other.member != k.member && other.start > come && other.start <= k.end {
-					best, come = o, other.start
+					best, come = other, other.start
 				}
 			}
 		}
-		if best >= 0 {
-			found[i] = best
+		if best != nil {
+			found = append(found, [2]partner{k.partner, best.partner})
 		}
 	}
 	if float64(len(found)) < math.Max(leastWaits, paired*float64(all)) {
 		return
 	}
-	for i := range list {
-		o, ok := found[i]
-		if !ok {
-			continue
-		}
-		a, b := list[i].partner, list[o].partner
+	for _, p := range found {
+		a, b := p[0], p[1]
 		x.link(int(b.member), b.call, int(a.member), a.call)
 		x.add(int(a.member), a.call, int(b.member), b.call)
 	}
