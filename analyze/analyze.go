@@ -125,14 +125,11 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 		return nil, err
 	}
 	defer t.Close()
-	in, others, err := prepare(t, &opt, tags)
+	in, others, err := prepare(ctx, t, &opt, tags)
 	if err != nil {
 		return nil, err
 	}
 	in.Evidence = ev
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	res, err = finish(in, others, &opt)
 	if err == nil && look != nil {
 		look(in, res)
@@ -229,7 +226,7 @@ func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
 }
 
 // prepare computes the values that sections share, and the units at anchors other than the report's.
-func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workunit.Result, error) {
+func prepare(ctx context.Context, t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workunit.Result, error) {
 	in := &kit.Input{Trace: t, Options: sectionOptions(opt)}
 	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
 	isComm := make([]bool, len(t.Kernels.Names))
@@ -270,7 +267,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 		in.Steady.Window = window(span, "steady", steadyWhy)
 		in.Steady.Timeline = layOut(span)
 	}
-	return in, others, nil
+	return in, others, ctx.Err()
 }
 
 // findUnits finds the units, the window that they define, and the units at other anchors, which it returns.

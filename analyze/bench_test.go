@@ -74,7 +74,7 @@ func BenchmarkPrepare(b *testing.B) {
 	t, tags := benchOpen(b, path)
 	benchBytes(b, path)
 	for b.Loop() {
-		if _, _, err := prepare(t, &Options{}, tags); err != nil {
+		if _, _, err := prepare(context.Background(), t, &Options{}, tags); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func BenchmarkAttribute(b *testing.B) {
 	path := benchTrace(b)
 	t, tags := benchOpen(b, path)
 	whole, _ := benchOpen(b, path) // prepare gives back the columns that only joining reads
-	in, _, err := prepare(t, &Options{}, tags)
+	in, _, err := prepare(context.Background(), t, &Options{}, tags)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func BenchmarkAttribute(b *testing.B) {
 func BenchmarkSection(b *testing.B) {
 	path := benchTrace(b)
 	t, tags := benchOpen(b, path)
-	in, _, err := prepare(t, &Options{}, tags)
+	in, _, err := prepare(context.Background(), t, &Options{}, tags)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func BenchmarkSections(b *testing.B) {
 	t, tags := benchOpen(b, path)
 	benchBytes(b, path)
 	for b.Loop() {
-		in, _, err := prepare(t, &Options{}, tags)
+		in, _, err := prepare(context.Background(), t, &Options{}, tags)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func BenchmarkSections(b *testing.B) {
 // them, nor does a capture of ten times the rows, unless the graph grows faster than the timeline.
 func BenchmarkStepGraph(b *testing.B) {
 	t, tags := benchOpen(b, benchTrace(b))
-	in, _, err := prepare(t, &Options{}, tags)
+	in, _, err := prepare(context.Background(), t, &Options{}, tags)
 	if err != nil {
 		b.Fatal(err)
 	}

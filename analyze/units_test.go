@@ -133,7 +133,7 @@ func unitsOf(tb testing.TB, path string, opt Options) *workunit.Result {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { t.Close() })
-	in, _, err := prepare(t, &opt, tags)
+	in, _, err := prepare(context.Background(), t, &opt, tags)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options)
 		return nil, err
 	}
 	defer t.Close()
-	in, _, err := prepare(t, &opt, tags)
+	in, _, err := prepare(ctx, t, &opt, tags)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +56,6 @@ func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options)
 		return nil, &NoUnitError{x.Why}
 	case x.Primary < 0:
 		return nil, &NoUnitError{"no complete unit starts in the window"}
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
 	}
 	w := whatif.Input{Trace: t, Graph: in.UnitGraph(), Kinds: in.Kinds,
 		Name: func(d *timeline.Device, i int32) string { return in.WorkNames().Of(d, int(i)) }}

@@ -101,7 +101,13 @@ func mfu(in *kit.Input, out *kit.Output) {
 	for stage, v := range d.Run.Times {
 		u.time.add(stage, *v.Mean)
 	}
-	u.lengths(d.Context)
+	u.prompt = u.solvePrompt()
+	switch {
+	case u.prompt != nil && d.Run.Tokens.Mean != nil: // what llm-perf-opt takes for decode
+		u.context = new(*u.prompt + *d.Run.Tokens.Mean/2)
+	case d.Context > 0:
+		u.context = new(float64(d.Context))
+	}
 	u.count(elementBytes[d.DType])
 	for _, q := range []quantity{u.flops, u.bytes, u.time} {
 		if p, d := q["prefill"], q["decode"]; p != nil && d != nil {
@@ -315,21 +321,9 @@ type modelRun struct {
 	flops, bytes, time quantity // time in ns
 }
 
-// lengths finds the tokens of prompt and context. llm-perf-opt does not write down the length of the prompt, but the
-// utilisation that it states for prefill depends on it: the length S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU
-// × peak × time, and is a whole number if the file is consistent. For decode llm-perf-opt takes the context S + T/2, or
-// the one that its configuration fixes.
-func (u *modelRun) lengths(fixed int64) {
-	r := u.run
-	u.prompt = u.solvePrompt()
-	switch {
-	case u.prompt != nil && r.Tokens.Mean != nil:
-		u.context = new(*u.prompt + *r.Tokens.Mean/2)
-	case fixed > 0:
-		u.context = new(float64(fixed))
-	}
-}
-
+// solvePrompt finds the tokens of the prompt. llm-perf-opt does not write down their number, but the utilisation that it
+// states for prefill depends on it: the length S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU × peak × time, and
+// is a whole number if the file is consistent.
 func (u *modelRun) solvePrompt() *float64 {
 	r := u.run
 	stated, prefill := r.Stated["prefill"], r.Times["prefill"].Mean
