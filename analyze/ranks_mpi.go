@@ -87,10 +87,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 		var reached, ended int64 // up to where time is accounted for, and the end of the collective before
 		for _, c := range calls {
 			kind := mpiBlocking[c.name]
-			if c.mpi != nil && comms.alone(c.mpi) {
-				kind = ""
-			}
-			if kind == "" {
+			if kind == "" || c.mpi != nil && comms.alone(c.mpi) {
 				if known && c.end > reached {
 					ns := c.end - max(c.start, reached)
 					computed := min(ns, c.computed)

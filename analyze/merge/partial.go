@@ -188,11 +188,8 @@ func (p *writer) line(v any) {
 // Partial returns the partial that holds this capture alone.
 func (c *Capture) Partial() ([]byte, error) {
 	sample, err := c.sample().encode()
-	if err != nil {
-		return nil, err
-	}
-	body, err := c.encode()
-	if err != nil {
+	body, failed := c.encode()
+	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -372,16 +369,13 @@ func decode(name string, h Head, body []byte) (*Capture, error) {
 	if err := json.Unmarshal(body, c); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", name, errPartial, err)
 	}
-	if c.Report == nil {
-		return nil, fmt.Errorf("%s: %w: it holds no report", name, errPartial)
+	if c.Report == nil || slices.Contains(c.Tracks, nil) {
+		return nil, fmt.Errorf("%s: %w: it holds no report, or no track where one should be", name, errPartial)
 	}
 	c.Report.Fill()
 	c.Report.Trace.Name = h.Name
 	if err := c.Report.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if slices.Contains(c.Tracks, nil) {
-		return nil, fmt.Errorf("%s: %w: a track is null", name, errPartial)
 	}
 	return c, nil
 }

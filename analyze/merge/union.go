@@ -179,10 +179,9 @@ func open(s *Source) (*Reader, error) {
 }
 
 // read reads the capture of an entry, the whole one if it is kept. Entries of one source come in the source's order.
-func (l *listing) read(list map[int]*Reader, e *entry) (*stored, error) {
+func (l *listing) read(list map[int]*Reader, e *entry) (s *stored, err error) {
 	r := list[e.source]
 	if r == nil {
-		var err error
 		if r, err = open(&l.sources[e.source]); err != nil {
 			return nil, err
 		}
@@ -193,9 +192,8 @@ func (l *listing) read(list map[int]*Reader, e *entry) (*stored, error) {
 			return nil, cmp.Or(err, fmt.Errorf("%s changed while it was read", l.sources[e.source].Name))
 		}
 	}
-	s := &stored{source: l.sources[e.source].Name, head: e.Head, sample: r.sample}
+	s = &stored{source: l.sources[e.source].Name, head: e.Head, sample: r.sample}
 	if !l.sampled || l.keep[e.Key] {
-		var err error
 		if s.body, err = r.body(); err != nil {
 			return nil, err
 		}

@@ -233,27 +233,24 @@ func takeaway(v *present.View) doc.Block {
 
 // iterationTakeaway applies the same rule to a server's iterations by type, if a log details them.
 func iterationTakeaway(v *present.View) (doc.Block, bool) {
-	shares := map[string]float64{}
-	largest, second := "", 0.0
-	list := ""
+	list, largest, most, second := "", "", 0.0, 0.0
 	for _, name := range []string{"prefill", "decode", "mixed"} {
 		x, ok := v.Num("serve.iteration_time_share", "type", name)
-		if ok {
-			list += ", " + name + " " + unit.Format(x, report.Ratio)
-			shares[name] = x
+		if !ok {
+			continue
 		}
-		switch {
-		case largest == "" || x > shares[largest]:
-			largest, second = name, shares[largest]
-		default:
+		list += ", " + name + " " + unit.Format(x, report.Ratio)
+		if x > most {
+			largest, most, second = name, x, most
+		} else {
 			second = max(second, x)
 		}
 	}
-	if len(shares) == 0 {
+	if list == "" {
 		return nil, false
 	}
 	text := "No type of iteration dominates."
-	if shares[largest] >= 1.2*second && shares[largest] > 0 {
+	if most >= 1.2*second && most > 0 {
 		text = map[string]string{"prefill": "Prefill dominates.", "decode": "Decode dominates.",
 			"mixed": "Iterations that mix prefill and decode dominate."}[largest]
 	}

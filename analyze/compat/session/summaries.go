@@ -86,20 +86,17 @@ func kindOf(name string, b []byte) string {
 		has("moe_expert_tracking")):
 		return metadata
 	}
-	percentiles := 0
+	kind := forwardSummary // whose parts all have percentiles
 	for _, raw := range top {
 		t, _ := parse(raw)
 		if t["count"] == nil || t["mean_ms"] == nil || t["max_ms"] == nil {
 			return noSummary
 		}
-		if t["p50_ms"] != nil {
-			percentiles++
+		if t["p50_ms"] == nil {
+			kind = cpuSummary
 		}
 	}
-	if percentiles == len(top) {
-		return forwardSummary
-	}
-	return cpuSummary
+	return kind
 }
 
 // number is the number under a key of an object; nil if there is none, or none within bounds.
