@@ -228,7 +228,7 @@ func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
 // prepare computes the values that sections share, and the units at anchors other than the report's.
 func prepare(ctx context.Context, t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workunit.Result, error) {
 	in := &kit.Input{Trace: t, Options: sectionOptions(opt)}
-	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
+	in.Options.Phases, in.Options.PhasesFrom = tags.phases()
 	isComm := make([]bool, len(t.Kernels.Names))
 	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
 	for i, n := range t.Kernels.Names {

@@ -206,17 +206,10 @@ func (t *tagger) mapped() func(tag uint32) string {
 	}
 }
 
-// phases are the names of the phases, by index.
-func (t *tagger) phases() []string {
+// phases are the names of the phases, by index, and where they come from.
+func (t *tagger) phases() (names []string, from string) {
 	if t.phaseMap == nil {
-		return t.builtin
+		return t.builtin, "built-in patterns"
 	}
-	return lists.Map(t.phaseMap.phases, func(p phase) string { return p.name })
-}
-
-func (t *tagger) from() string {
-	if t.phaseMap == nil {
-		return "built-in patterns"
-	}
-	return "phase map " + t.phaseMap.Name
+	return lists.Map(t.phaseMap.phases, func(p phase) string { return p.name }), "phase map " + t.phaseMap.Name
 }
