@@ -54,20 +54,6 @@ func (c Counted) Len() int64 {
 	return lists.Total(c.Counts)
 }
 
-// Sum of the observations.
-func (c Counted) Sum() (sum int64) {
-	for i, v := range c.Values {
-		sum += v * c.Counts[i]
-	}
-	return sum
-}
-
-// Under is how many observations are less than limit.
-func (c Counted) Under(limit int64) int64 {
-	at, _ := slices.BinarySearch(c.Values, limit)
-	return lists.Total(c.Counts[:at])
-}
-
 // Summary describes the observations exactly as [Summarize] does for the whole sample; nil if there are none.
 func (c Counted) Summary() *report.Summary {
 	if len(c.Values) == 0 {
@@ -102,24 +88,6 @@ func (c Counted) Summary() *report.Summary {
 	}
 	return &report.Summary{N: m.n, Min: float64(c.Values[0]), Max: float64(c.Values[len(c.Values)-1]),
 		P50: percentile(0.5), P90: percentile(0.9), P99: percentile(0.99), Mean: mean, Stddev: sd}
-}
-
-// Histogram counts the observations in log-spaced bins.
-func (c Counted) Histogram() *report.Histogram {
-	h := &report.Histogram{Growth: Growth, Bins: [][2]int64{}}
-	for i, v := range c.Values {
-		if v <= 0 {
-			h.Zero += c.Counts[i]
-			continue
-		}
-		k := bin(float64(v))
-		if n := len(h.Bins); n > 0 && h.Bins[n-1][0] == k {
-			h.Bins[n-1][1] += c.Counts[i]
-			continue
-		}
-		h.Bins = append(h.Bins, [2]int64{k, c.Counts[i]})
-	}
-	return h
 }
 
 // Coarse puts the observations into log-spaced bins, each at the middle of its whole numbers: values, and with them

@@ -21,13 +21,10 @@ func TestCountedIsTheWholeSample(t *testing.T) {
 			merged = merged.Merge(Count(part))
 		}
 		slices.Sort(all)
-		if got, want := merged.Histogram(), Histogram(all); !reflect.DeepEqual(got, want) {
-			t.Fatalf("%+v, want %+v", got, want)
-		}
 		if got, want := merged.Summary(), Summarize(all); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
-		if merged.Len() != int64(len(all)) || merged.Under(2) != int64(len(all)-len(slices.DeleteFunc(slices.Clone(all), func(v int64) bool { return v < 2 }))) {
+		if merged.Len() != int64(len(all)) {
 			t.Fatalf("%d of %d", merged.Len(), len(all))
 		}
 		if c := merged.Coarse(); c.Len() != merged.Len() {
@@ -40,7 +37,7 @@ func TestCountedIsTheWholeSample(t *testing.T) {
 func TestCounted(t *testing.T) {
 	c := Count([]int64{1, 1}).Merge(Count([]int64{4, 10}))
 	s := c.Summary()
-	if s.N != 4 || s.Mean != 4 || s.P50 != 2.5 || s.Min != 1 || s.Max != 10 || c.Sum() != 16 || c.Under(4) != 2 {
+	if s.N != 4 || s.Mean != 4 || s.P50 != 2.5 || s.Min != 1 || s.Max != 10 {
 		t.Errorf("%+v", s)
 	}
 	if sd := s.Stddev * s.Stddev; sd < 13.49 || sd > 13.51 { // (9+9+0+36)/4

@@ -1,7 +1,7 @@
 package stat
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -59,37 +59,25 @@ func (t Merged) Summary() *report.Summary {
 		all.Sort(nil)
 		return all.Summary()
 	}
-	return t.bisect(n)
-}
-
-// bisect is Summary of n numbers, without sorting.
-func (t Merged) bisect(n int) *report.Summary {
-	least, most := t.bounds()
+	least, most := int64(math.MaxInt64), int64(math.MinInt64)
 	var m sums
 	for _, s := range t {
+		if k := s.Len(); k > 0 {
+			least, most = min(least, s.At(0)), max(most, s.At(k-1))
+		}
 		m.add(s)
 	}
 	mean, sd := m.moments()
 	percentile := func(q float64) float64 {
 		lo, part := rank(n, q)
 		a := t.at(lo, least, most)
-		return between(a, t.after(a, lo+1), part)
+		return between(a, t.at(min(lo+1, n-1), a, most), part)
 	}
 	return &report.Summary{
 		N: int64(n), Min: float64(least), Max: float64(most), P50: percentile(0.5), P90: percentile(0.9),
 		P99:  percentile(0.99),
 		Mean: mean, Stddev: sd,
 	}
-}
-
-func (t Merged) bounds() (least, most int64) {
-	least, most = math.MaxInt64, math.MinInt64
-	for _, s := range t {
-		if n := s.Len(); n > 0 {
-			least, most = min(least, s.At(0)), max(most, s.At(n-1))
-		}
-	}
-	return least, most
 }
 
 // at is the number of rank k, counted from 0. All numbers are within least and most.
@@ -105,20 +93,6 @@ func (t Merged) at(k int, least, most int64) int64 {
 	return least
 }
 
-// after is the number of rank k, if v is that of the rank before; after the last rank it is v.
-func (t Merged) after(v int64, k int) int64 {
-	if v == math.MaxInt64 || k >= t.Len() || t.Under(v+1) > k {
-		return v
-	}
-	next := int64(math.MaxInt64)
-	for _, s := range t {
-		if i := s.Under(v + 1); i < s.Len() {
-			next = min(next, s.At(i))
-		}
-	}
-	return next
-}
-
 // Histogram counts the numbers in log-spaced bins.
 func (t Merged) Histogram() *report.Histogram {
 	h := &report.Histogram{Growth: Growth, Bins: [][2]int64{}}
@@ -130,9 +104,8 @@ func (t Merged) Histogram() *report.Histogram {
 			counts[b[0]] += b[1]
 		}
 	}
-	for k, n := range counts {
-		h.Bins = append(h.Bins, [2]int64{k, n})
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		h.Bins = append(h.Bins, [2]int64{k, counts[k]})
 	}
-	slices.SortFunc(h.Bins, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
 	return h
 }
