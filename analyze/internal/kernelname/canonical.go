@@ -48,7 +48,7 @@ func Canonical(name string) string {
 
 // canonicalPass writes name once from left to right, in time linear in its length.
 func canonicalPass(name string) string {
-	s := stripTags(name)
+	s := string(appendUntagged(nil, name))
 	if strings.HasPrefix(s, "[CUDA ") || strings.Contains(s, " -> ") {
 		return strings.Join(strings.Fields(s), " ") // a copy's label, not a symbol
 	}

@@ -81,8 +81,8 @@ func BuiltinPhase(rangeName string) string {
 	if strings.HasPrefix(s, "schedule_") {
 		return phaseSchedule // lmdeploy's schedule_prefill and schedule_decoding are host work
 	}
-	prefill := strings.Contains(s, "prefill")
-	decode := strings.Contains(s, "generation") || containsUnless(s, "decode", 'r')
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "decoder", " "), "scheduler", " ")
+	prefill, decode := holds(s, "prefill"), holds(s, "generation", "decode")
 	switch {
 	case prefill && decode:
 		return phaseMixed
@@ -94,22 +94,8 @@ func BuiltinPhase(rangeName string) string {
 		return phaseDraft
 	case holds(s, "sampl") && !holds(s, "resampl", "downsampl", "upsampl"):
 		return phaseSampling
-	case containsUnless(s, "schedule", 'r'): // a scheduler's ranges go around all that it does
+	case holds(s, "schedule"): // a scheduler's ranges go around all that it does
 		return phaseSchedule
 	}
 	return ""
-}
-
-// containsUnless reports whether s holds word at a place where next does not follow.
-func containsUnless(s, word string, next byte) bool {
-	for {
-		i := strings.Index(s, word)
-		if i < 0 {
-			return false
-		}
-		s = s[i+len(word):]
-		if s == "" || s[0] != next {
-			return true
-		}
-	}
 }

@@ -43,7 +43,7 @@ func mayMark(text string) bool {
 	if len(text) < len("LLM@x") {
 		return false
 	}
-	for _, begin := range markers[text[0]] {
+	for _, begin := range markers[text[0]].begin {
 		if strings.HasPrefix(text, begin) {
 			return true
 		}
@@ -51,9 +51,16 @@ func mayMark(text string) bool {
 	return false
 }
 
-// markers are how markers begin, by their first byte.
-var markers = [256][]string{'e': {"exec", "eag"}, 's': {"step["}, 'p': {"pref"}, 'd': {"deco", "dumm", "draf", "dspa"},
-	'L': {"LLM@"}, 'P': {"Prof"}, '[': {"[Ex"}, '_': {"_for"}, 'B': {"BatchD", "BatchJ", "BatchP", "BatchV"}, '{': {"{'Mo"}}
+// markers are how markers begin, and how they are read, by their first byte.
+var markers = [256]struct {
+	begin []string
+	parse func(text string) (Marker, bool)
+}{
+	'e': {[]string{"exec", "eag"}, parseVLLM}, 's': {[]string{"step["}, parseSGLang}, 'p': {[]string{"pref"}, parseATOM},
+	'd': {[]string{"deco", "dumm", "draf", "dspa"}, parseATOM}, 'L': {[]string{"LLM@"}, parseLLM},
+	'P': {[]string{"Prof"}, parseProfilerStep}, '[': {[]string{"[Ex"}, parseTRTLLM}, '_': {[]string{"_for"}, parseTRTLLM},
+	'B': {[]string{"BatchD", "BatchJ", "BatchP", "BatchV"}, parseMLC}, '{': {[]string{"{'Mo"}, parseLayers},
+}
 
 // ParseMarker reads the step markers that engines emit:
 //
@@ -79,35 +86,20 @@ func ParseMarker(text string) (Marker, bool) {
 		return Marker{}, false
 	}
 	text = strings.TrimRight(text, " ")
-	parse := parseATOM
-	switch text[0] {
-	case 's':
-		parse = parseSGLang
-	case '[', '_':
-		parse = parseTRTLLM
-	case 'L':
-		parse = parseLLM
-	case 'P':
-		parse = parseProfilerStep
-	case 'B':
-		parse = parseMLC
-	case '{':
-		parse = parseLayers
-	default:
-		if strings.HasPrefix(text, "execute_") {
-			parse = parseVLLM
-		}
-	}
-	if m, ok := parse(text); ok {
+	if m, ok := markers[text[0]].parse(text); ok {
 		return m, true
 	}
 	return Marker{}, false
 }
 
-// parseVLLM reads execute_context_N(M)_generation_K(L), its detailed form, and execute_new_N_cached_K.
+// parseVLLM reads execute_context_N(M)_generation_K(L), its detailed form, and execute_new_N_cached_K. ATOM's
+// eager_decode[…] begins with the same letter.
 func parseVLLM(text string) (Marker, bool) {
 	m := unknownMarker(EngineVLLM)
-	if strings.HasPrefix(text, "execute_diffusion_") {
+	switch {
+	case !strings.HasPrefix(text, "execute_"):
+		return parseATOM(text)
+	case strings.HasPrefix(text, "execute_diffusion_"):
 		m.Phase = phaseDiffusion
 		return m, true
 	}

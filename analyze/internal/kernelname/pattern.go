@@ -3,6 +3,8 @@ package kernelname
 import (
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 func (r *rule) matches(v *view) bool {
@@ -24,23 +26,23 @@ type part struct {
 	right      bool // ~ after: none to the right
 }
 
-// parsePatterns reads "^abc def~ gh&ij": parts joined by "&" must all be there.
-func parsePatterns(s string) patterns {
-	var out patterns
+// parse reads patterns, separated by spaces: the parts of one, joined by "&", must all be there.
+func parse(s string, part func(lit string) part) (list patterns) {
 	for field := range strings.FieldsSeq(s) {
-		var p pattern
-		for lit := range strings.SplitSeq(field, "&") {
-			var q part
-			lit, q.start = strings.CutPrefix(lit, "^")
-			lit, q.left = strings.CutPrefix(lit, "~")
-			lit, q.end = strings.CutSuffix(lit, "$")
-			lit, q.right = strings.CutSuffix(lit, "~")
-			q.lit = lit
-			p = append(p, q)
-		}
-		out = append(out, p)
+		list = append(list, lists.Map(strings.Split(field, "&"), part))
 	}
-	return out
+	return list
+}
+
+// parsePatterns reads "^abc def~ gh&ij".
+func parsePatterns(s string) patterns {
+	return parse(s, func(lit string) (q part) {
+		lit, q.start = strings.CutPrefix(lit, "^")
+		lit, q.left = strings.CutPrefix(lit, "~")
+		lit, q.end = strings.CutSuffix(lit, "$")
+		q.lit, q.right = strings.CutSuffix(lit, "~")
+		return q
+	})
 }
 
 func (ps patterns) in(text string) bool {
@@ -128,36 +130,26 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 // "*attn" a word that ends so, and "chunk&fwd" a name with both. "^" binds to the first word of the function's own
 // name.
 func parseWords(s string) patterns {
-	var out patterns
-	for field := range strings.FieldsSeq(s) {
-		var p pattern
-		for lit := range strings.SplitSeq(field, "&") {
-			lit, first := strings.CutPrefix(lit, "^")
-			lit, begins := strings.CutSuffix(lit, "*")
-			lit, ends := strings.CutPrefix(lit, "*")
-			if !begins {
-				lit += "_"
-			}
-			if !ends {
-				lit = "_" + lit
-			}
-			p = append(p, part{lit: lit, start: first})
+	return parse(s, func(lit string) part {
+		lit, first := strings.CutPrefix(lit, "^")
+		lit, begins := strings.CutSuffix(lit, "*")
+		lit, ends := strings.CutPrefix(lit, "*")
+		if !begins {
+			lit += "_"
 		}
-		out = append(out, p)
-	}
-	return out
+		if !ends {
+			lit = "_" + lit
+		}
+		return part{lit: lit, start: first}
+	})
 }
 
 // inWords reports whether a pattern of parseWords matches.
 func (p pattern) inWords(v *view) bool {
-	for _, q := range p {
-		text := v.words
+	return !slices.ContainsFunc(p, func(q part) bool {
 		if q.start {
-			text = v.base
+			return !q.in(v.base)
 		}
-		if !q.in(text) {
-			return false
-		}
-	}
-	return true
+		return !q.in(v.words)
+	})
 }

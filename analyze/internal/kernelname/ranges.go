@@ -78,34 +78,32 @@ func appendHash(dst []byte, base int) []byte {
 // tagLen returns the length of a leading ", seq = N" or ", op_id = N" of s that
 // the end or another comma follows, or 0.
 func tagLen(s string) int {
-	n := 0
-	switch {
-	case strings.HasPrefix(s, seq):
-		n = len(seq)
-	case strings.HasPrefix(s, opID):
-		n = len(opID)
-	default:
+	rest, ok := strings.CutPrefix(s, seq)
+	if !ok {
+		rest, ok = strings.CutPrefix(s, opID)
+	}
+	digits := run(rest, isDigit)
+	if !ok || digits == 0 || digits < len(rest) && rest[digits] != ',' {
 		return 0
 	}
-	digits := run(s[n:], isDigit)
-	if n += digits; digits == 0 || n < len(s) && s[n] != ',' {
-		return 0
-	}
-	return n
+	return len(s) - len(rest) + digits
 }
 
-// stripTags removes what tagLen finds.
-func stripTags(s string) string {
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		if n := tagLen(s[i:]); n > 0 {
-			i += n
-			continue
+// appendUntagged appends to dst what is left of s without what tagLen finds.
+func appendUntagged(dst []byte, s string) []byte {
+	for {
+		i := strings.IndexByte(s, ',')
+		if i < 0 {
+			return append(dst, s...)
 		}
-		out = append(out, s[i])
-		i++
+		dst = append(dst, s[:i]...)
+		n := tagLen(s[i:])
+		if n == 0 {
+			dst = append(dst, ',')
+			n = 1
+		}
+		s = s[i+n:]
 	}
-	return string(out)
 }
 
 // counter looks at the number that begins at text[i] and reports whether it counts something. If so text[start:end] is
@@ -277,16 +275,14 @@ func CutCounters(text string) (rest string, ok bool) {
 		for i > 0 && isDigit(rest[i-1]) {
 			i--
 		}
-		switch { // comparing in place: this is done for each of millions of ranges
-		case i == len(rest):
-			return rest, len(rest) < len(text)
-		case i >= len(opID) && rest[i-len(opID):i] == opID:
-			rest = rest[:i-len(opID)]
-		case i >= len(seq) && rest[i-len(seq):i] == seq:
-			rest = rest[:i-len(seq)]
-		default:
+		head, ok := strings.CutSuffix(rest[:i], opID)
+		if !ok {
+			head, ok = strings.CutSuffix(rest[:i], seq)
+		}
+		if !ok || i == len(rest) {
 			return rest, len(rest) < len(text)
 		}
+		rest = head
 	}
 }
 
@@ -297,18 +293,5 @@ func AppendRangeKey(dst []byte, text string) []byte {
 	if mayMark(text) || len(text) > maxRange {
 		return append(dst, text...)
 	}
-	text = strings.TrimRight(text, " ")
-	for {
-		i := strings.IndexByte(text, ',')
-		if i < 0 {
-			return append(dst, text...)
-		}
-		dst = append(dst, text[:i]...)
-		n := tagLen(text[i:])
-		if n == 0 {
-			dst = append(dst, ',')
-			n = 1
-		}
-		text = text[i+n:]
-	}
+	return appendUntagged(dst, strings.TrimRight(text, " "))
 }
