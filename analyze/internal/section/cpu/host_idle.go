@@ -204,17 +204,17 @@ func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
 	t := out.Table("host_ranges")
 	traced := slices.ContainsFunc(in.Trace.Ranges.Names, func(n trace.RangeName) bool { return trace.WaitsForGIL(n.Text) })
-	for i, r := range x.ranges {
-		name := r.name
+	for i, name := range kit.ByTime(x.ranges) {
+		time := x.ranges[name]
 		if trace.WaitsForGIL(name) {
-			x.gil += r.time
+			x.gil += time
 		}
 		if name == "" {
 			name = "(no range)"
 		} else if i < maxNames {
-			out.Int("host.range_time", kit.Labels("range", name), r.time)
+			out.Int("host.range_time", kit.Labels("range", name), time)
 		}
-		t.Row(kit.Text("range_name", name), kit.Int("time", r.time), kit.Maybe("share", stat.Ratio(r.time, x.total)))
+		t.Row(kit.Text("range_name", name), kit.Int("time", time), kit.Maybe("share", stat.Ratio(time, x.total)))
 	}
 	t.Cut(in.Options.Top, "time").Add()
 	if traced {
@@ -301,11 +301,11 @@ func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
 	}
 	t := out.Table("host_instead")
 	rest := off
-	for _, o := range x.instead {
-		rest -= o.time
-		pid := o.global >> 24 & 0xffffff
-		t.Row(kit.Put("process", report.OrNull(x.processes[o.global>>24])), kit.Int("pid", pid),
-			kit.Int("tid", o.global&0xffffff), kit.Int("time", o.time), kit.Maybe("share", stat.Ratio(o.time, off)))
+	for _, global := range kit.ByTime(x.instead) {
+		time := x.instead[global]
+		rest -= time
+		t.Row(kit.Put("process", report.OrNull(x.processes[global>>24])), kit.Int("pid", global>>24&0xffffff),
+			kit.Int("tid", global&0xffffff), kit.Int("time", time), kit.Maybe("share", stat.Ratio(time, off)))
 	}
 	t.Partial(kit.Text("process", "(no thread that the capture follows)"), kit.Int("time", rest),
 		kit.Maybe("share", stat.Ratio(rest, off)))

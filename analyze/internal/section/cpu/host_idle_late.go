@@ -17,7 +17,7 @@ type late struct {
 	total   int64 // idle time of cause host, over all devices
 	gil     int64 // of it in waits for Python's lock
 	calls   []*lateCall
-	ranges  []*named
+	ranges  map[string]int64      // by name; empty: in none
 	called  map[string]kit.Called // by the call's name: where most of its time was called from
 
 	samples, stacked int64 // samples of that time, and those with a call stack
@@ -25,14 +25,9 @@ type late struct {
 	pythonSamples    int64
 	python           []lateFrame
 
-	instead       []occupant
+	instead       map[int64]int64 // by globalTid: who had the CPU instead
 	threads, cpus int64
 	processes     map[int64]string
-}
-
-type named struct {
-	name string
-	time int64
 }
 
 type lateCall struct {
@@ -47,8 +42,6 @@ type lateFrame struct {
 	line         int64 // of a function in Python: where most of its samples are
 	within, self int64
 }
-
-type occupant struct{ global, time int64 }
 
 type deviceLate struct {
 	timeline.Visitor
@@ -65,7 +58,7 @@ type deviceLate struct {
 func newLate(in *kit.Input) *late {
 	t := in.Trace
 	looks := lateLooks(in)
-	x := &late{devices: looks.devices, processes: t.Programs}
+	x := &late{devices: looks.devices, processes: t.Programs, ranges: map[string]int64{}, instead: map[int64]int64{}}
 	in.Visit(in.Timeline, looks.visitors())
 	looks.seen.free(t)
 	for _, d := range x.devices {
@@ -75,8 +68,8 @@ func newLate(in *kit.Input) *late {
 		cause int
 		name  string
 	}
-	calls, ranges := kit.NewTally[call, lateCall](), make([]int64, len(t.Ranges.Names)+1)
-	stacks, instead := map[int64]kit.StackTime{}, map[int64]int64{}
+	calls := kit.NewTally[call, lateCall]()
+	stacks := map[int64]kit.StackTime{}
 	sampled, python := map[int64]bool{}, map[int32]bool{}
 	for _, d := range x.devices {
 		x.total += lists.Total(d.causes[:])
@@ -85,12 +78,18 @@ func newLate(in *kit.Input) *late {
 			*sum = lateCall{cause: key.Cause, name: key.Name(t), count: sum.count + c.count, time: sum.time + c.time}
 		}
 		for n, ns := range d.ranges {
-			ranges[len(ranges)-len(d.ranges)+n] += ns
+			name := ""
+			if n < len(d.ranges)-1 {
+				name = t.Ranges.Names[n].Text
+			}
+			if ns != 0 {
+				x.ranges[name] += ns
+			}
 		}
 		for id, s := range d.stacks {
 			stacks[id] = kit.StackTime{What: s.What, Time: stacks[id].Time + s.Time}
 		}
-		lists.AddTo(instead, d.instead)
+		lists.AddTo(x.instead, d.instead)
 		for _, row := range d.samples {
 			sampled[t.Samples.Number(int(row))] = true
 		}
@@ -102,39 +101,12 @@ func newLate(in *kit.Input) *late {
 	lists.Sort(x.calls, func(a, b *lateCall) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.cause, b.cause), strings.Compare(a.name, b.name))
 	})
-	x.ranges = rankRanges(t, ranges)
-	for global, ns := range instead {
-		x.instead = append(x.instead, occupant{global, ns})
-	}
-	lists.Sort(x.instead, func(a, b occupant) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.global, b.global))
-	})
 	x.samples = int64(len(sampled))
 	x.addFrames(t, sampled)
 	x.addPython(t, python)
 	x.called = kit.CallersOf(t, stacks)
 	x.countThreads(in)
 	return x
-}
-
-// rankRanges brings names together that differ in their tags; an empty one stands for no range.
-func rankRanges(t *trace.Trace, times []int64) []*named {
-	byName := kit.NewTally[string, named]()
-	for n, ns := range times {
-		if ns == 0 {
-			continue
-		}
-		name := ""
-		if n < len(t.Ranges.Names) {
-			name = t.Ranges.Names[n].Text
-		}
-		r := byName.At(name)
-		r.name, r.time = name, r.time+ns
-	}
-	lists.Sort(byName.Values, func(a, b *named) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
-	})
-	return byName.Values
 }
 
 // countThreads counts the threads that came onto a CPU in the window, and the CPUs.

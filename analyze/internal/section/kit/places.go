@@ -2,6 +2,7 @@ package kit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -92,12 +93,12 @@ const alsoShare = 0.05
 func (w *IdlePlace) further(t *trace.Trace, least float64, said ...[]string) (names []string) {
 	times := w.inCalls(t)
 	lists.AddTo(times, w.Ranges)
-	for name, ns := range times {
-		if float64(ns) >= least && !slices.Contains(slices.Concat(said...), name) {
+	for _, name := range ByTime(times) {
+		if float64(times[name]) >= least && len(names) < 2 && !slices.Contains(slices.Concat(said...), name) {
 			names = append(names, name)
 		}
 	}
-	return longest(names, times)
+	return names
 }
 
 // inCalls is the time in calls, by name.
@@ -109,10 +110,11 @@ func (w *IdlePlace) inCalls(t *trace.Trace) map[string]int64 {
 	return times
 }
 
-// longest are the two names with most time.
-func longest(names []string, times map[string]int64) []string {
-	lists.Sort(names, func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), strings.Compare(a, b)) })
-	return names[:min(2, len(names))]
+// ByTime are the keys of some times, most time first.
+func ByTime[K cmp.Ordered](times map[K]int64) []K {
+	return slices.SortedFunc(maps.Keys(times), func(a, b K) int {
+		return cmp.Or(cmp.Compare(times[b], times[a]), cmp.Compare(a, b))
+	})
 }
 
 // phaseBits of a range name's tag hold its phase plus one.

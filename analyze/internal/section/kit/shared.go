@@ -200,20 +200,14 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 
 // Rows are the API calls of the window whose name is chosen, in order.
 func (s *callStats) Rows(chosen func(n *trace.APIName) bool) []int {
-	api := s.api
-	names, rows := make([]bool, len(api.Names)), int64(0)
-	for _, e := range s.Names {
-		if names[e.Key] = chosen(&api.Names[e.Key]); names[e.Key] {
-			rows += e.Count
-		}
-	}
+	rows := s.InWindow(chosen)
 	if rows == 0 {
 		return nil
 	}
 	list := make([]int, 0, rows)
-	lo, hi := api.Starting(s.span.Start, s.span.End)
+	lo, hi := s.api.Starting(s.span.Start, s.span.End)
 	for i := lo; i < hi; i++ {
-		if names[api.Name(i)] {
+		if chosen(&s.api.Names[s.api.Name(i)]) {
 			list = append(list, i)
 		}
 	}
@@ -232,16 +226,8 @@ func (s *callStats) Chosen(chosen func(n *trace.APIName) bool) []Totals {
 
 // InCapture is how many API calls of the capture have a chosen name.
 func (s *callStats) InCapture(chosen func(n *trace.APIName) bool) (count int64) {
-	api := s.api
-	if s.All.Count == int64(api.Len()) { // the window is the capture
-		return s.InWindow(chosen)
-	}
-	names := make([]bool, len(api.Names))
-	for n := range names {
-		names[n] = chosen(&api.Names[n])
-	}
-	for i := range api.Len() {
-		if names[api.Name(i)] {
+	for i := range s.api.Len() {
+		if chosen(&s.api.Names[s.api.Name(i)]) {
 			count++
 		}
 	}

@@ -196,13 +196,12 @@ func (s *Step) manyGaps() string {
 // leading are the names, at most two, that each hold at least 30 % of a time: the second only if it holds a third of
 // the time of the first.
 func leading(times map[string]int64, of int64) (names []string, ns int64) {
-	for name, t := range times {
-		if of > 0 && float64(t) >= placeShare*float64(of) {
-			names = append(names, name)
+	for _, name := range ByTime(times) {
+		if of > 0 && float64(times[name]) >= placeShare*float64(of) && len(names) < 2 {
+			names, ns = append(names, name), ns+times[name]
 		}
 	}
-	names = longest(names, times)
-	return names, lists.Sum(names, func(name string) int64 { return times[name] })
+	return names, ns
 }
 
 // threadText names a thread for a sentence.
