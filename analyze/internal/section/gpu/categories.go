@@ -169,14 +169,12 @@ func unnamedFinding(in *kit.Input, out *kit.Output, share *float64) {
 func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.Info) string) []*kernelGroup {
 	groups := kit.NewTally[string, kernelGroup]()
 	for _, e := range times {
-		g := groups.At(of(&in.Kinds[e.Key]))
+		name := of(&in.Kinds[e.Key])
+		g := groups.At(name)
 		if g.names == 0 {
-			g.top = e.Key
+			g.name, g.top = name, e.Key
 		}
 		g.count, g.total, g.names = g.count+e.Count, g.total+e.Total, g.names+1
-	}
-	for i, g := range groups.Values {
-		g.name = groups.Keys[i]
 	}
 	lists.Sort(groups.Values, func(a, b *kernelGroup) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))

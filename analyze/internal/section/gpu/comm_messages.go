@@ -3,6 +3,7 @@ package gpu
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"sort"
@@ -25,41 +26,36 @@ type commSize struct {
 // traffic is the bytes that calls moved, and their time.
 type traffic struct {
 	calls, time, bytes int64   // bytes of the messages
-	moved, carried     float64 // bytes of the collectives, and of what each link carries
-	unknown, unlinked  bool    // for some calls these are not known
+	moved, carried     float64 // bytes of the collectives, and of what each link carries; NaN if some call's are unknown
 }
 
 func (t *traffic) add(o *traffic) {
 	t.calls, t.time, t.bytes = t.calls+o.calls, t.time+o.time, t.bytes+o.bytes
 	t.moved, t.carried = t.moved+o.moved, t.carried+o.carried
-	t.unknown, t.unlinked = t.unknown || o.unknown, t.unlinked || o.unlinked
 }
 
 // rates are the algorithm and the bus bandwidth, in bytes per second; nil unknown.
 func (t *traffic) rates() (algorithm, bus *float64) {
-	if !t.unknown {
-		algorithm = bytesPerSecond(t.moved, t.time)
-	}
-	if !t.unlinked {
-		bus = bytesPerSecond(t.carried, t.time)
-	}
-	return algorithm, bus
+	return bytesPerSecond(t.moved, t.time), bytesPerSecond(t.carried, t.time)
 }
 
 // messageVolume is the bytes that a collective of n ranks moves for a given message size, as nccl-tests define it: its
 // size, for the algorithm bandwidth, and the bytes that each link carries, for the bus bandwidth. n is -1 if it is not
-// known.
-func messageVolume(collective string, bytes, n int64) (moved, carried float64, known, linked bool) {
-	moved, all := float64(bytes), float64(n)
+// known. What does not follow is NaN.
+func messageVolume(collective string, bytes, n int64) (moved, carried float64) {
+	moved, ranks := float64(bytes), float64(n)
+	if n <= 0 {
+		ranks = math.NaN()
+	}
 	switch collective {
 	case kernelname.CollAllReduce:
-		return moved, moved * 2 * (all - 1) / all, true, n > 0
+		return moved, moved * 2 * (ranks - 1) / ranks
 	case kernelname.CollAllGather, kernelname.CollReduceScatter:
-		return moved * all, moved * (all - 1), n > 0, n > 0
+		return moved * ranks, moved * (ranks - 1)
 	case kernelname.CollBroadcast, kernelname.CollReduce, kernelname.CollSendRecv:
-		return moved, moved, true, true
+		return moved, moved
 	}
-	return moved, 0, true, false
+	return moved, math.NaN()
 }
 
 // commMessages joins the kernels to NCCL's ranges around the calls that launched them, whose payloads state the size of
@@ -89,11 +85,11 @@ func commMessages(in *kit.Input, out *kit.Output) {
 			u := seen[at]
 			if u == nil {
 				c := &in.Trace.NCCL[at]
-				s := commSize{collective(in, d, j), c.Bytes, calls.world(c)}
+				s := commSize{collective(in, d, j), c.Bytes, cmp.Or(calls.worlds[c.Comm], -1)}
 				u = uses.At(s)
 				seen[at] = u
-				moved, carried, known, linked := messageVolume(s.collective, s.bytes, s.ranks)
-				u.add(&traffic{1, 0, s.bytes, moved, carried, !known, !linked})
+				moved, carried := messageVolume(s.collective, s.bytes, s.ranks)
+				u.add(&traffic{1, 0, s.bytes, moved, carried})
 			}
 			u.time += d.End(j) - d.Start(j)
 		}
@@ -182,14 +178,6 @@ func newMessageCalls(list []trace.NCCLCall) *messageCalls {
 		}
 	}
 	return m
-}
-
-// world is the number of ranks of a call's communicator; -1 unknown.
-func (m *messageCalls) world(c *trace.NCCLCall) int64 {
-	if n := m.worlds[c.Comm]; n > 0 {
-		return n
-	}
-	return -1
 }
 
 // around is the range in which an API call began, or -1. NCCL's ranges that state a size do not nest.

@@ -28,11 +28,12 @@ func wholeGraphs(in *kit.Input) (total int64, count int) {
 	return kit.Total(lo, hi, g.Dur), hi - lo
 }
 
-// chunkStarts is the start of each of n chunks of the window, and the end of the last.
+// chunkStarts is the start of each of n chunks of the window, and the end of the last; the division comes first, so that
+// nothing overflows.
 func chunkStarts(window interval.Interval, n int) []int64 {
-	starts := make([]int64, n+1)
+	starts, length, chunks := make([]int64, n+1), window.Len(), int64(n)
 	for i := range starts {
-		starts[i] = chunk(window, i, n)
+		starts[i] = window.Start + length/chunks*int64(i) + length%chunks*int64(i)/chunks
 	}
 	return starts
 }
@@ -45,9 +46,3 @@ const shortWindow = 100_000
 
 // insideGraphs names the time of CUDA graphs whose kernels were not traced.
 const insideGraphs = "(inside CUDA graphs)"
-
-// chunk is the start of the i-th of n chunks of the window; the division comes first, so that nothing overflows.
-func chunk(window interval.Interval, i, n int) int64 {
-	length := window.Len()
-	return window.Start + length/int64(n)*int64(i) + length%int64(n)*int64(i)/int64(n)
-}

@@ -211,8 +211,10 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 	n := len(index.Keys)
 	spans := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
 		func(i int) int64 { return runs[i].end - runs[i].start }).Sort()
-	busy := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
-		func(i int) int64 { return runs[i].busy })
+	busy := make([]int64, n)
+	for i, k := range keys {
+		busy[k] += runs[i].busy
+	}
 	t := out.Table("graphs")
 	for _, e := range spans.Rank(cmp.Compare) {
 		k := &index.Keys[e.Key]
@@ -221,7 +223,7 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 			kit.Put("graph_exec_id", kit.Known(k.exec)), kit.Int("count", e.Count), kit.Int("total", e.Total))
 		if k.kernels >= 0 {
 			row = append(row, kit.Text("signature", fmt.Sprintf("%016x", k.signature)),
-				kit.Int("kernel_time", busy.Of(e.Key).Sum()), kit.Int("kernels", int64(k.kernels)))
+				kit.Int("kernel_time", busy[e.Key]), kit.Int("kernels", int64(k.kernels)))
 		}
 		t.Partial(row...)
 	}

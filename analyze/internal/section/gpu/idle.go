@@ -282,11 +282,11 @@ func chunkUse(starts []int64, busy func(at int64) int64) []float64 {
 
 // utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.
 func utilisation(d *timeline.Device, window interval.Interval, use []float64) report.Series {
-	n := len(use)
-	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n),
-		Values: append([]float64{}, use...)}
-	for i := range n {
-		s.Labels[i] = strconv.FormatInt(chunk(window, i, n)-window.Start, 10)
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: []string{}, Values: append([]float64{}, use...)}
+	if len(use) > 0 {
+		for _, at := range chunkStarts(window, len(use))[:len(use)] {
+			s.Labels = append(s.Labels, strconv.FormatInt(at-window.Start, 10))
+		}
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
@@ -163,13 +164,13 @@ type amount struct {
 
 func (a *amount) throughput() *float64 { return bytesPerSecond(float64(a.bytes), a.total) }
 
-// bytesPerSecond is nil if the time, in ns, is 0.
+// bytesPerSecond is nil if the time, in ns, is 0, or the bytes are not a number.
 func bytesPerSecond(bytes float64, time int64) *float64 {
 	rate := stat.Ratio(bytes, time)
-	if rate != nil {
-		*rate *= 1e9
+	if rate == nil || math.IsNaN(*rate) {
+		return nil
 	}
-	return rate
+	return new(*rate * 1e9)
 }
 
 // amounts are the durations and sizes of copies or memsets by cell, a small number.
@@ -252,29 +253,25 @@ func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 		func(i int) int32 { return int32(kit.Direction(c.Kind(i))*kinds + kit.CopySide(c, i)) }, c.Dur, c.Bytes)
 	defer x.free()
 	x.all().emit(out, trace.RoleMemcpy, "memcpy", nil)
+	emit := func(a *amount, l report.Labels, columns ...string) {
+		a.emit(out, trace.RoleMemcpy, "memcpy", l, columns...)
+		out.Metric("memcpy.throughput", l, a.throughput())
+	}
 	byDirection := x.by(len(kit.Directions), func(cell int) int { return cell / kinds })
 	for d := range kit.Directions {
-		a := &byDirection[d]
-		if a.rows == 0 {
-			continue
+		if byDirection[d].rows > 0 {
+			emit(&byDirection[d], kit.Labels("direction", kit.Directions[d]), "copyKind")
 		}
-		l := kit.Labels("direction", kit.Directions[d])
-		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
-		out.Metric("memcpy.throughput", l, a.throughput())
 	}
 	byKind := x.by(kinds, func(cell int) int { return cell % kinds })
 	for _, k := range ranked(byKind) {
-		l := kit.Labels("kind", kit.MemKinds[k])
-		byKind[k].emit(out, trace.RoleMemcpy, "memcpy", l, "srcKind", "dstKind")
-		out.Metric("memcpy.throughput", l, byKind[k].throughput())
+		emit(&byKind[k], kit.Labels("kind", kit.MemKinds[k]), "srcKind", "dstKind")
 	}
 	t := out.Table("memcpy")
 	pairs := x.by(len(kit.Directions)*kinds, func(cell int) int { return cell })
 	for _, p := range ranked(pairs) {
 		d, k := kit.Directions[p/kinds], kit.MemKinds[p%kinds]
-		l := kit.Labels("direction", d, "kind", k)
-		pairs[p].emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind", "srcKind", "dstKind")
-		out.Metric("memcpy.throughput", l, pairs[p].throughput())
+		emit(&pairs[p], kit.Labels("direction", d, "kind", k), "copyKind", "srcKind", "dstKind")
 		t.Row(pairs[p].fields(kit.Text("direction", d), kit.Text("kind", k))...)
 	}
 	t.Add()

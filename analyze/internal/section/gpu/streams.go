@@ -75,7 +75,9 @@ func streamsOf(in *kit.Input, d *timeline.Device) (list []*streamUse, concurrent
 	latestEnd := in.Span.Start
 	both := kit.Covered{Reached: in.Span.Start}
 	for i := range d.Len() {
-		u, from, to := streams.At(streamKey{d.Proc(i), d.Stream(i)}), d.Start(i), d.End(i)
+		key, from, to := streamKey{d.Proc(i), d.Stream(i)}, d.Start(i), d.End(i)
+		u := streams.At(key)
+		u.streamKey = key
 		if u.kernels+u.graphs+u.copies == 0 {
 			u.busy.Reached = in.Span.Start
 		}
@@ -97,9 +99,6 @@ func streamsOf(in *kit.Input, d *timeline.Device) (list []*streamUse, concurrent
 		if end > latestEnd {
 			latest, latestEnd = u, end
 		}
-	}
-	for i, u := range streams.Values {
-		u.streamKey = streams.Keys[i]
 	}
 	return streams.Values, both.Ns
 }
