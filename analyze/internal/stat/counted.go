@@ -2,11 +2,9 @@ package stat
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Counted is a sample as its distinct values, ascending, with how often each occurs. Samples of several captures merge
@@ -49,27 +47,14 @@ func (c Counted) Merge(x Counted) (sum Counted) {
 	return sum
 }
 
-// Len is how many observations there are.
-func (c Counted) Len() int64 {
-	return lists.Total(c.Counts)
-}
-
 // Summary describes the observations exactly as [Summarize] does for the whole sample; nil if there are none.
 func (c Counted) Summary() *report.Summary {
 	if len(c.Values) == 0 {
 		return nil
 	}
-	m := sums{n: c.Len()}
+	var m sums
 	for i, v := range c.Values {
-		n := uint64(c.Counts[i])
-		high, low := bits.Mul64(uint64(v), n)
-		if v < 0 {
-			high -= n // v was taken as v + 2^64
-		}
-		m.addTotal(low, high)
-		u := uint64(max(v, -v))
-		high, low = bits.Mul64(u, u)
-		m.addSquares(low, high, n)
+		m.addTimes(v, c.Counts[i])
 	}
 	mean, sd := m.moments()
 	var ends []int64 // rank after the last observation of each value
