@@ -195,7 +195,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers, split bool) {
 		}
 		x.ranges[name] += ns
 	}
-	cpus := &cpuWalk{threads: in.Threads, s: &in.Trace.Sched, seen: seen, thread: map[int32]*lastCPU{}, cpu: map[int64]*onCPU{}}
+	cpus := &cpuWalk{threads: in.Threads, s: &in.Trace.Sched, seen: seen, thread: map[int32]*switches{}, cpu: map[int64]*switches{}}
 	x.Piece = func(p *timeline.HostPiece) {
 		x.causes[p.Cause] += p.Len()
 		key, ok := kit.LateCallOf(in.Trace, p)
@@ -258,18 +258,14 @@ type cpuWalk struct {
 	threads *timeline.Threads
 	s       *trace.Observed
 	seen    *observers
-	thread  map[int32]*lastCPU
-	cpu     map[int64]*onCPU
+	thread  map[int32]*switches
+	cpu     map[int64]*switches
 }
 
-type lastCPU struct {
-	rows timeline.RowWalk
-	cpu  int64 // or -1
-}
-
-type onCPU struct {
-	rows   timeline.RowWalk // still to come
-	global int64            // who is on it, or 0
+// switches of a thread or of a CPU.
+type switches struct {
+	rows timeline.RowWalk // still to come
+	now  int64            // the thread's CPU, or -1; the globalTid that is on the CPU, or 0
 }
 
 // switched is the current switch of a walk, unless it is after the moment; it moves to the next one.
@@ -286,35 +282,35 @@ func (w *cpuWalk) switched(rows *timeline.RowWalk, at int64) (x trace.Subject, o
 func (w *cpuWalk) instead(p *timeline.HostPiece, times map[int64]int64) {
 	th := w.thread[p.Thread]
 	if th == nil {
-		th = &lastCPU{rows: w.threads.Switches(p.Thread), cpu: -1}
+		th = &switches{w.threads.Switches(p.Thread), -1}
 		w.thread[p.Thread] = th
 	}
 	for k, ok := w.switched(&th.rows, p.Start); ok; k, ok = w.switched(&th.rows, p.Start) {
-		th.cpu = k.What >> 1
+		th.now = k.What >> 1
 	}
-	if th.cpu < 0 {
+	if th.now < 0 {
 		return
 	}
-	on := w.cpu[th.cpu]
+	on := w.cpu[th.now]
 	if on == nil {
-		on = &onCPU{rows: w.seen.byCPU.Of(int32(th.cpu))}
-		w.cpu[th.cpu] = on
+		on = &switches{rows: w.seen.byCPU.Of(int32(th.now))}
+		w.cpu[th.now] = on
 	}
 	for at := p.Start; at < p.End; {
 		for k, ok := w.switched(&on.rows, at); ok; k, ok = w.switched(&on.rows, at) {
 			switch {
 			case k.What&1 == 1:
-				on.global = k.Global
-			case on.global == k.Global:
-				on.global = 0
+				on.now = k.Global
+			case on.now == k.Global:
+				on.now = 0
 			}
 		}
 		until := p.End
 		if on.rows.Row != trace.None {
 			until = min(until, w.s.Start(int(on.rows.Row)))
 		}
-		if on.global != 0 {
-			times[on.global] += until - at
+		if on.now != 0 {
+			times[on.now] += until - at
 		}
 		at = until
 	}

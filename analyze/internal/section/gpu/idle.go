@@ -253,16 +253,9 @@ func (x *deviceIdle) lowUse() float64 {
 
 // uncovered is the longest piece of the gap outside the set.
 func uncovered(gap interval.Interval, set interval.Set) int64 {
-	var longest int64
-	at := gap.Start
-	first, _ := slices.BinarySearchFunc(set, gap.Start, func(i interval.Interval, t int64) int {
-		return cmp.Compare(i.End, t)
-	})
-	for _, o := range set[first:] {
-		if o.Start >= gap.End {
-			break
-		}
-		longest, at = max(longest, o.Start-at), max(at, o.End)
+	longest, at := int64(0), gap.Start
+	for _, o := range set.Clip(gap.Start, gap.End) {
+		longest, at = max(longest, o.Start-at), o.End
 	}
 	return max(longest, gap.End-at)
 }
