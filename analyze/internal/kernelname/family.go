@@ -2,7 +2,7 @@ package kernelname
 
 import (
 	"cmp"
-	"slices"
+	"regexp"
 	"strings"
 )
 
@@ -84,7 +84,7 @@ func fmhaType(name string) string {
 func trimTiles(name string) string {
 	kept := make([]string, 0, 8)
 	for part := range strings.SplitSeq(name, "_") {
-		if !isTile(part) {
+		if !tile.MatchString(part) {
 			kept = append(kept, part)
 		}
 	}
@@ -94,11 +94,8 @@ func trimTiles(name string) string {
 	return strings.Join(kept, "_")
 }
 
-// isTile reports whether part reads 64x64, 128x128x8 and the like.
-func isTile(part string) bool {
-	sizes := strings.Split(part, "x")
-	return len(sizes) > 1 && !slices.ContainsFunc(sizes, func(s string) bool { return s == "" || run(s, isDigit) < len(s) })
-}
+// tile is the form of 64x64, 128x128x8 and the like.
+var tile = regexp.MustCompile(`^\d+(?:x\d+)+$`)
 
 // Libraries whose kernels are read in a way of their own.
 const (

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Operator returns the operator of PyTorch that a range stands for, and whether it stands for one: a name of the form
 // namespace::name ("aten::mm", "c10d::allreduce_", "flash_attn::_flash_attn_forward"), which begins in lower case, or
@@ -10,26 +13,10 @@ import "strings"
 // Other libraries have ranges of this form too: it is certainly an operator only if the same process has an aten::
 // range.
 func Operator(text string) (op string, ok bool) {
-	if i := strings.IndexByte(text, ','); i >= 0 {
-		text = text[:i]
-	}
-	if node, found := strings.CutPrefix(text, backwardNode); found {
-		return text, isIdentifier(node)
-	}
-	space, name, found := strings.Cut(text, "::")
-	if !found || !isIdentifier(space) || space[0] >= 'A' && space[0] <= 'Z' {
-		return "", false
-	}
-	for part := range strings.SplitSeq(name, "::") {
-		if !isIdentifier(part) {
-			return "", false
-		}
-	}
-	return text, true
+	op, _, _ = strings.Cut(text, ",")
+	return op, operator.MatchString(op)
 }
 
 const backwardNode = "autograd::engine::evaluate_function: "
 
-func isIdentifier(s string) bool {
-	return s != "" && !isDigit(s[0]) && run(s, func(c byte) bool { return isAlnum(c) || c == '_' }) == len(s)
-}
+var operator = regexp.MustCompile(`^(?:` + backwardNode + `[A-Za-z_]\w*|[a-z_]\w*(?:::[A-Za-z_]\w*)+)$`)

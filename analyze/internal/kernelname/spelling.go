@@ -1,6 +1,7 @@
 package kernelname
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -63,19 +64,13 @@ func trimNumber(w string) string {
 
 // trimAddresses replaces each 0x… that starts a part of w by "#".
 func trimAddresses(w string) string {
-	var b strings.Builder
-	for i := 0; i < len(w); {
-		n := addressLen(w[i:])
-		if n == 0 || i > 0 && w[i-1] != '_' {
-			b.WriteByte(w[i])
-			i++
-			continue
-		}
-		b.WriteByte('#')
-		i += n
+	if !holds(w, "0x", "0X") {
+		return w
 	}
-	return b.String()
+	return address.ReplaceAllString(w, "$1#")
 }
+
+var address = regexp.MustCompile(`(^|_)0[xX][0-9a-fA-F]+`)
 
 // addressLen returns the length of a leading 0x… of s, or 0.
 func addressLen(s string) int {
@@ -88,56 +83,28 @@ func addressLen(s string) int {
 // stripCounters replaces the counters of compilers: Triton's signature suffix (name_0d1d2de, from its versions before
 // 3) and Inductor's trailing number (triton_poi_fused_add_12). Hand-written names keep their numbers.
 func stripCounters(name []byte) []byte {
-	for _, c := range name {
-		if !isWord(c) && c != '#' {
-			return name
-		}
-	}
-	inductor := isInductor(string(name))
-	cut := len(name)
-	for {
-		u := cut - 1
-		for u >= 0 && name[u] != '_' {
-			u--
-		}
-		if u <= 0 {
-			break
-		}
-		if part := string(name[u+1 : cut]); !isSignature(part) && !(inductor && isCounter(part)) {
-			break
-		}
-		cut = u
-	}
-	if cut == len(name) {
+	if len(name) == 0 || slices.ContainsFunc(name, func(c byte) bool { return !isWord(c) && c != '#' }) {
 		return name
 	}
-	return append(name[:cut:cut], "_#"...)
-}
-
-// isInductor reports whether name is one that torch.compile gives:
-// triton_poi_fused_…, triton_mm_…, or triton__… and triton_12 without description.
-func isInductor(name string) bool {
-	rest, ok := strings.CutPrefix(name, "triton_")
-	if !ok || rest == "" {
-		return false
+	counters := signatures
+	if inductor.Match(name) {
+		counters = numbers
 	}
-	if rest[0] == '_' || isDigit(rest[0]) || rest[0] == '#' {
-		return true
+	at := counters.FindIndex(name[1:])
+	if at == nil {
+		return name
 	}
-	kind, _, _ := strings.Cut(rest, "_")
-	return slices.Contains([]string{"poi", "red", "per", "tem", "for", "mm", "bmm", "split", "unk"}, kind)
+	return append(name[:at[0]+1:at[0]+1], "_#"...)
 }
 
-// isCounter reports whether part is a number, or the # that replaced one.
-func isCounter(part string) bool {
-	return part != "" && strings.Trim(part, "0123456789#") == ""
-}
-
-// isSignature reports whether part reads 0d1d2de…: at least two arguments, since "2d" alone is a word.
-func isSignature(part string) bool {
-	others, ok := strings.CutPrefix(part, "0d")
-	return ok && strings.ContainsAny(others, "0123456789") && strings.Trim(others, "0123456789dec") == ""
-}
+var (
+	// inductor is how names begin that torch.compile gives: triton_poi_fused_…, triton_mm_…, or triton__… and triton_12
+	// without description.
+	inductor = regexp.MustCompile(`^triton_(?:[_0-9#]|(?:poi|red|per|tem|for|mm|bmm|split|unk)(?:_|$))`)
+	// signatures read 0d1d2de…: at least two arguments, since "2d" alone is a word. Numbers may be the # that replaced one.
+	signatures = regexp.MustCompile(`(?:_0d[0-9dec]*[0-9][0-9dec]*)+$`)
+	numbers    = regexp.MustCompile(`(?:_(?:0d[0-9dec]*[0-9][0-9dec]*|[0-9#]+))+$`)
+)
 
 // Unqualified returns the canonical name without namespaces, as an ncu that
 // prints "void reduce_kernel<…>" for "void at::native::reduce_kernel<…>" has

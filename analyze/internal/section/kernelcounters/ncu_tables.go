@@ -2,7 +2,7 @@ package kernelcounters
 
 import (
 	"cmp"
-	"strings"
+	"regexp"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -131,26 +131,11 @@ func meanDuration(k *ncu.Kernel) *float64 {
 
 // displayName is llm-perf-opt's: letters, digits and underscores, all else one underscore, 80 characters at most.
 func displayName(name string) string {
-	const most = 80
-	var b strings.Builder
-	last := byte(0)
-	for i := range len(name) {
-		c := name[i]
-		if c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			if last == 1 {
-				continue
-			}
-			c, last = '_', 1
-		} else {
-			last = 0
-		}
-		b.WriteByte(c)
-		if b.Len() == most {
-			break
-		}
-	}
-	return b.String()
+	name = special.ReplaceAllString(name, "_")
+	return name[:min(len(name), 80)]
 }
+
+var special = regexp.MustCompile(`\W+`)
 
 // findings name the limits of the measured kernels, and the advice for them.
 func (s *ncuRun) findings(coverage *float64) {
