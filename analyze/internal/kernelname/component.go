@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // maxRange bounds how many bytes of a range's name are searched for words.
 const maxRange = 1 << 10
@@ -20,7 +23,7 @@ func RangeComponent(rangeName string) string {
 		return CompNorm
 	case has("attention", "attn", "qkv"):
 		return CompAttention
-	case wordStart(s, rangeName, "moe") || has("expert", "routing") || has("topk") && !has("sampl", "logit"):
+	case moeWord.MatchString(clip(rangeName, maxRange)) || has("expert", "routing") || has("topk") && !has("sampl", "logit"):
 		return CompMoE
 	case has("ffn", "mlp", "feed_forward", "feedforward"):
 		return CompFFN
@@ -42,20 +45,8 @@ func endsInNorm(s string) bool {
 	return strings.HasSuffix(strings.TrimRight(s, "0123456789#_.:)]}>'\" "), "norm")
 }
 
-// wordStart reports whether word, in s, begins one of original's words: it follows no letter, or it is a capital after
-// a small letter or a digit.
-func wordStart(s, original, word string) bool {
-	for at := 0; ; at++ {
-		i := strings.Index(s[at:], word)
-		if i < 0 {
-			return false
-		}
-		at += i
-		if at == 0 || !isLetter(s[at-1]) || original[at] != s[at] && original[at-1] == s[at-1] {
-			return true
-		}
-	}
-}
+// moeWord is moe at the start of a word: after no letter, or with a capital after a small letter.
+var moeWord = regexp.MustCompile(`(?:^|[^A-Za-z])(?i:moe)|[a-z]M(?i:oe)`)
 
 // Phases of inference that names tell.
 const (

@@ -1,6 +1,8 @@
 package kernelname
 
 import (
+	"cmp"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -171,26 +173,11 @@ func (v view) gemmType(y symbol) string {
 
 // gemmLetter reads BLAS's letter: sgemm, h16816gemm, s1688tf32gemm.
 func gemmLetter(name string) string {
-	for part := range strings.SplitSeq(name, "_") {
-		head, _, ok := strings.Cut(part, "gem")
-		if !ok || head == "" {
-			continue
-		}
-		if strings.Contains(head, "tf32") {
-			return "tf32"
-		}
-		shape := strings.Trim(head[1:], "0123456789")
-		switch {
-		case shape != "":
-		case head[0] == 's' && len(head) == 1:
-			return "f32"
-		case head[0] == 'd':
-			return "f64"
-		case head[0] == 'h':
-			return "f16"
-		case head[0] == 'i':
-			return "i8"
-		}
+	m := letters.FindStringSubmatch(name)
+	if m == nil {
+		return ""
 	}
-	return ""
+	return map[string]string{"tf32": "tf32", "s": "f32", "d": "f64", "h": "f16", "i": "i8"}[cmp.Or(m[1:]...)]
 }
+
+var letters = regexp.MustCompile(`(?:^|_)(?:[^_]*(tf32)[^_]*|(s)|([dhi])\d*)gem`)
