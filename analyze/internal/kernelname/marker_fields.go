@@ -2,6 +2,7 @@ package kernelname
 
 import (
 	"math"
+	"regexp"
 	"strings"
 )
 
@@ -153,9 +154,6 @@ func field(s, key string, other int64) int64 {
 	}
 }
 
-// runningSums are the numbers in a detailed marker that differ at every step.
-var runningSums = []string{"sqsq", "sqsk", "sk", "ctx="}
-
 // appendMarker appends the canonical form of the marker text, see AppendRangeCanonical.
 func appendMarker(dst []byte, text string, m Marker) []byte {
 	switch m.Engine {
@@ -176,50 +174,17 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 	if strings.HasPrefix(m.Engine, EngineLayers) {
 		return appendLayers(dst, text)
 	}
-	for i := 0; i < len(text); {
-		n := runningSum(text, i)
-		if n == 0 {
-			dst = append(dst, text[i])
-			i++
-			continue
-		}
-		dst = append(dst, text[i:i+n]...)
-		i += n
-		if end := i + valueLen(text[i:]); end > i {
-			dst = append(dst, '#')
-			i = end
-		}
+	if !holds(text, "sk", "sqsq", "ctx=") {
+		return append(dst, text...)
 	}
-	return dst
+	return append(dst, counted.ReplaceAllStringFunc(text, func(field string) string {
+		switch name := field[:strings.IndexAny(field, "[0123456789")]; name {
+		case "sqsq", "sqsk", "sk", "sqsq=", "sqsk=", "sk=", "ctx=": // running sums, which differ at every step
+			return name + "#"
+		}
+		return field
+	})...)
 }
 
-// runningSum returns the length of the name, "=" included, of a running sum that
-// starts at text[i], or 0.
-func runningSum(text string, i int) int {
-	if text[i] != 's' && text[i] != 'c' || i > 0 && isLetter(text[i-1]) {
-		return 0
-	}
-	for _, name := range runningSums {
-		if strings.HasPrefix(text[i:], name) {
-			n := len(name)
-			if i+n < len(text) && text[i+n] == '=' {
-				n++
-			}
-			return n
-		}
-	}
-	return 0
-}
-
-// valueLen returns the length of a number or a bracketed list (with "...+3" if it was cut) that s starts with.
-func valueLen(s string) int {
-	if strings.HasPrefix(s, "[") {
-		n := closing(s) + 1
-		if rest, ok := strings.CutPrefix(s[n:], "...+"); ok && n > 0 {
-			_, after, _ := leadingNumber(rest)
-			n = len(s) - len(after)
-		}
-		return n
-	}
-	return run(s, isDigit)
-}
+// counted are words with a number, and the list of contexts (with "...+3" if it was cut).
+var counted = regexp.MustCompile(`[A-Za-z]+=?\d+|ctx=\[[^\[\]]*\](?:\.\.\.\+\d+)?`)

@@ -20,7 +20,8 @@ import (
 //     _forward_step #: 2 ctx reqs…"; so do steps written by hand (ParseStep). Detailed markers also lose the running
 //     sums of key lengths (sk, sqsq, sqsk, ctx), which differ at every step.
 //
-// The key of a key is the key itself. text is read once from left to right, and only dst is allocated.
+// The key of a key is the key itself. text is read once from left to right, and only dst is allocated, but for detailed
+// markers.
 func AppendRangeCanonical(dst []byte, text string) []byte {
 	text = strings.TrimRight(text, " ")
 	if mayMark(text) {
