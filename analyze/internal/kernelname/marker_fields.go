@@ -162,14 +162,7 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 	case EngineMLC:
 		return append(dst, text...)
 	case EngineTRTLLM:
-		const head = "[Executor] _forward_step "
-		if rest, ok := strings.CutPrefix(text, head); ok {
-			_, counts, _ := strings.Cut(rest, ":")
-			dst = append(dst, head...)
-			dst = append(dst, "#:"...)
-			return append(dst, counts...)
-		}
-		return append(dst, text...)
+		return append(dst, forwardStep.ReplaceAllString(text, "${1}#")...)
 	}
 	if strings.HasPrefix(m.Engine, EngineLayers) {
 		return appendLayers(dst, text)
@@ -188,3 +181,6 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 
 // counted are words with a number, and the list of contexts (with "...+3" if it was cut).
 var counted = regexp.MustCompile(`[A-Za-z]+=?\d+|ctx=\[[^\[\]]*\](?:\.\.\.\+\d+)?`)
+
+// forwardStep is the number of a step of TensorRT-LLM.
+var forwardStep = regexp.MustCompile(`^(\[Executor\] _forward_step )\d+`)

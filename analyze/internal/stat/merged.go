@@ -55,9 +55,13 @@ func (t Merged) Summary() *report.Summary {
 	case n == 0:
 		return nil
 	case n/len(t) < perSample:
-		all := Join(t...)
-		all.Sort(nil)
-		return all.Summary()
+		all := make([]int64, 0, n)
+		for _, s := range t {
+			for i := range s.Len() {
+				all = append(all, s.At(i))
+			}
+		}
+		return Summarize(all)
 	}
 	least, most := int64(math.MaxInt64), int64(math.MinInt64)
 	var m sums

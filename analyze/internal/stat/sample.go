@@ -39,29 +39,6 @@ func (s Sample) Slice(lo, hi int) Sample {
 	return Sample{narrow: s.narrow[lo:hi]}
 }
 
-// Join is a new sample of the numbers of all samples.
-func Join(list ...Sample) Sample {
-	n, isWide := 0, false
-	for _, s := range list {
-		n += s.Len()
-		isWide = isWide || s.wide != nil
-	}
-	if !isWide {
-		all := make([]uint32, 0, n)
-		for _, s := range list {
-			all = append(all, s.narrow...)
-		}
-		return Narrow(all)
-	}
-	all := make([]int64, 0, n)
-	for _, s := range list {
-		for i := range s.Len() {
-			all = append(all, s.At(i))
-		}
-	}
-	return Wide(all)
-}
-
 // Sum of the numbers.
 func (s Sample) Sum() int64 { return sumOf(s.narrow) + sumOf(s.wide) }
 

@@ -76,23 +76,13 @@ func TestSampleOfEitherWidth(t *testing.T) {
 	})
 }
 
-// Joined and collected samples hold all numbers, and get wide with the first that needs it.
-func TestJoinAndCollect(t *testing.T) {
+// Collected samples hold all numbers, and get wide with the first that needs it.
+func TestCollect(t *testing.T) {
 	numbers := func(s stat.Sample) (list []int64) {
 		for i := range s.Len() {
 			list = append(list, s.At(i))
 		}
 		return list
-	}
-	small, large := stat.Narrow([]uint32{1, 2}), stat.Wide([]int64{-1, 1 << 40})
-	if got := numbers(stat.Join(small, stat.Narrow([]uint32{math.MaxUint32}))); !slices.Equal(got, []int64{1, 2, math.MaxUint32}) {
-		t.Errorf("joined: %v", got)
-	}
-	if got := numbers(stat.Join(small, large)); !slices.Equal(got, []int64{1, 2, -1, 1 << 40}) {
-		t.Errorf("joined: %v", got)
-	}
-	if got := stat.Join(); got.Len() != 0 || got.Sum() != 0 || got.Summary() != nil {
-		t.Errorf("joined nothing: %v", got)
 	}
 	for _, list := range [][]int64{{1, 2, math.MaxUint32}, {1, 2, math.MaxUint32 + 1, 3}, {-1, 5}, nil} {
 		c := stat.NewCollector(make([]uint32, 2))
