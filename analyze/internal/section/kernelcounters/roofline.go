@@ -125,13 +125,12 @@ func rooflineData(d *ncu.Data, out *kit.Output) {
 		if sm == nil || k.Throughput == nil {
 			continue
 		}
-		limit := "unknown"
+		limit := "memory"
 		switch {
 		case dram == nil:
+			limit = "unknown"
 		case *sm > *dram:
 			limit = "compute"
-		default:
-			limit = "memory"
 		}
 		t.Row(
 			kit.Text("kernel_name", k.Name), kit.Maybe("sm_utilization", sm),

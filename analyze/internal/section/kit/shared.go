@@ -108,28 +108,20 @@ func newKernelStats(t *trace.Trace, span interval.Interval) *kernelStats {
 			byProc[at.A] = append(byProc[at.A], c)
 		}
 	}
-	for n, list := range byName {
-		if len(list) > 0 {
-			s.Names = append(s.Names, Totals{n, Sums{
-				Count: lists.Sum(list, func(c int) int64 { return s.Cells[c].Count }),
-				Total: lists.Sum(list, func(c int) int64 { return s.Cells[c].Total }),
-			}})
-		}
-	}
-	rankTotals(s.Names, func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
-	s.Tiny, s.Histograms = make([]Totals, len(s.Names)), make([]*report.Histogram, min(len(s.Names), MaxHistograms))
 	s.OnDevices = make([]PlaceTotals, len(byDevice.Keys))
 	parallel.Do(func() {
-		for i := range s.Names {
-			e := &s.Names[i]
-			sample := g.Together(byName[e.Key])
-			d := statsOf(sample)
-			e.Summary = d.Summary
-			s.Tiny[i] = Totals{e.Key, Sums{Count: d.Tiny, Total: d.tinyTotal}}
-			if i < len(s.Histograms) {
-				s.Histograms[i] = sample.Histogram()
+		tiny := make([]Sums, len(byName))
+		for n, list := range byName {
+			if len(list) > 0 {
+				d := g.stats(list)
+				s.Names, tiny[n] = append(s.Names, Totals{n, d.Sums}), Sums{Count: d.Tiny, Total: d.tinyTotal}
 			}
 		}
+		rankTotals(s.Names, func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
+		s.Tiny = lists.Map(s.Names, func(e Totals) Totals { return Totals{e.Key, tiny[e.Key]} })
+		s.Histograms = lists.Map(s.Names[:min(len(s.Names), MaxHistograms)], func(e Totals) *report.Histogram {
+			return g.Together(byName[e.Key]).Histogram()
+		})
 	}, func() {
 		for n, x := range byDevice.Keys {
 			s.OnDevices[n] = PlaceTotals{x.A, x.B, g.stats(*byDevice.Values[n]).Sums}

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -34,7 +33,7 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 		if th == trace.None {
 			continue
 		}
-		kind := uint8(math.MaxUint8)
+		var kind uint8
 		staged := CopySide(c, i) == MemPageable
 		switch {
 		case c.Kind(i) == CopyDtoH && c.Bytes(i) <= ReadBackBytes:
@@ -44,10 +43,10 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 			kind = markStaged
 		case n.SyncCopy && c.Bytes(i) > ReadBackBytes:
 			kind = markBlocked
+		default:
+			continue
 		}
-		if kind != math.MaxUint8 {
-			list[th] = append(list[th], mark{api.Start(int(call)), api.End(int(call)), call, kind})
-		}
+		list[th] = append(list[th], mark{api.Start(int(call)), api.End(int(call)), call, kind})
 	}
 	for th := range list {
 		lists.Sort(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
