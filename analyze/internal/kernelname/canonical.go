@@ -2,6 +2,7 @@ package kernelname
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 )
 
@@ -257,8 +258,8 @@ func (p *speller) paren(rest string) {
 		p.i += len(anon)
 		return
 	}
-	if n, ok := instanceNumber(rest); ok {
-		p.put("#"+n, len("(instance )")+len(n))
+	if m := instance.FindStringSubmatch(rest); m != nil {
+		p.put("#"+m[1], len(m[0]))
 		return
 	}
 	end := p.closing()
@@ -281,6 +282,9 @@ func (p *speller) paren(rest string) {
 		p.push('(', "(", 1)
 	}
 }
+
+// instance is the number of a lambda.
+var instance = regexp.MustCompile(`^\(instance (\d+)\)`)
 
 // closing returns the index of the ")" that closes the "(" at p.i, or -1.
 func (p *speller) closing() int {

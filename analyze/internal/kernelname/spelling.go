@@ -46,13 +46,6 @@ func isCast(s string, open, end int) bool {
 	return run(inner, func(c byte) bool { return isWord(c) || strings.IndexByte(": <>*&,", c) >= 0 }) == len(inner)
 }
 
-// instanceNumber returns N of a leading "(instance N)".
-func instanceNumber(s string) (string, bool) {
-	s, ok := strings.CutPrefix(s, "(instance ")
-	n := run(s, isDigit)
-	return s[:n], ok && n > 0 && strings.HasPrefix(s[n:], ")")
-}
-
 // trimNumber cuts a literal's suffix: 128u → 128, 3ul → 3; an address is "#".
 func trimNumber(w string) string {
 	n := run(w, isDigit)
