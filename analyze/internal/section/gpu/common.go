@@ -28,8 +28,8 @@ func wholeGraphs(in *kit.Input) (total int64, count int) {
 	return kit.Total(lo, hi, g.Dur), hi - lo
 }
 
-// chunkStarts is the start of each of n chunks of the window, and the end of the last; the division comes first, so that
-// nothing overflows.
+// chunkStarts is the start of each of n chunks of the window, and the end of the last; the division comes first, so
+// that nothing overflows.
 func chunkStarts(window interval.Interval, n int) []int64 {
 	starts, length, chunks := make([]int64, n+1), window.Len(), int64(n)
 	for i := range starts {
