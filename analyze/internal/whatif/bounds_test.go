@@ -13,7 +13,7 @@ import (
 // main are the sums of the units of the main kind, by device.
 func (c *capture) main(change *stepgraph.Change) (was, gain []float64) {
 	for _, g := range c.ceilings.gains(change, true) {
-		was, gain = append(was, g.Time*float64(g.N)), append(gain, g.Mean*float64(g.N))
+		was, gain = append(was, g.Time*float64(g.N)), append(gain, g.Gain*float64(g.N))
 	}
 	return was, gain
 }
@@ -76,8 +76,8 @@ func TestBoundsOfCeilings(t *testing.T) {
 		was, free := c.main(&stepgraph.Change{HostFree: true})
 		_, graph := c.main(&stepgraph.Change{Graph: true})
 		x := c.ceilings
-		t.Logf("%-28s resolved %v: path %.1f %%, bare %.1f %%, unknown %.1f %%", name, x.Resolved, 100*x.OnHost, 100*x.Bare, 100*x.Unknown)
-		if apart := math.Abs(x.OnHost - x.Bare); apart > 0.1 && x.Resolved {
+		t.Logf("%-28s resolved %v: path %.1f %%, bare %.1f %%, unknown %.1f %%", name, x.Fits, 100*x.OnHost, 100*x.Bare, 100*x.Unknown)
+		if apart := math.Abs(x.OnHost - x.Bare); apart > 0.1 && x.Fits {
 			t.Errorf("%s: %.1f points between path and gain", name, 100*apart)
 		}
 		for d := range was {
@@ -86,10 +86,10 @@ func TestBoundsOfCeilings(t *testing.T) {
 			}
 			t.Logf("   device %d: idle %.2f %%, of the host %.2f %%; free host %.2f %%, graph %.2f %%, %d streams", d,
 				100*idles[d]/was[d], 100*host[d]/was[d], 100*free[d]/was[d], 100*graph[d]/was[d], c.streams(d))
-			if x.Resolved && free[d] < host[d]-0.001*was[d] {
+			if x.Fits && free[d] < host[d]-0.001*was[d] {
 				t.Errorf("%s: a free host gains less than the idle time of the host", name)
 			}
-			if x.Resolved && graph[d] > idles[d]+0.001*was[d] {
+			if x.Fits && graph[d] > idles[d]+0.001*was[d] {
 				t.Errorf("%s: graphs gain more than the idle time", name)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -17,25 +18,31 @@ import (
 // Ceilings computes what units of work would gain at most by changes. Findings, the report and the page of the
 // critical path all use it. If there are very many units, those in the middle are replayed.
 //
-// If Resolved is false, the graph does not explain enough of the units, and no replay is believed. A change then has
+// If Fits is false, the graph does not explain enough of the units, and no replay is believed. A change then has
 // its face value, which is reported as not replayed: the GPU time that nothing else covers, or the idle time.
 type Ceilings struct {
-	// Error is the median error of a unit that is replayed with typical latencies instead of measured ones, as a share
-	// of its time.
-	Error float64
-	// Unknown is the unexplained share of the units' critical paths, 0 to 1; OnHost is the share on the host, in its
-	// calls and in latencies; Bare is what units gain without these, as a share of their time.
-	Unknown, OnHost, Bare float64
-	// Unlaunched is the share of the GPU work, 0 to 1, whose launching call is unknown.
-	Unlaunched float64
+	Fit
 	// Contradicted is true if OnHost and Bare of a device are more than 10 points apart, and the unknown share does not
 	// explain it: no path can be believed then.
 	Contradicted bool
-	// Resolved is true if the replay fits, the paths are known, and they are not contradicted.
-	Resolved bool
 
 	face  *facing  // kept units of any kind on any device, by start
 	known sync.Map // func() []int64 by named: times of units
+}
+
+// Fit is how well the graph explains units. Shares are from 0 to 1.
+type Fit struct {
+	// Error is the median error of a unit that is replayed with typical latencies instead of measured ones, as a share
+	// of its time.
+	Error float64 `json:"error"`
+	// Fits is true if the ceilings can be believed: the error is at most 1 %; at most 25 % of the units' critical paths
+	// are unknown; at most 25 % of their work has no known call; and the share of the paths that lies on the host, in
+	// its calls and in latencies is within 10 points of the gain of a replay without these.
+	Fits       bool    `json:"fits"`
+	Unknown    float64 `json:"unknown_path"`    // share of the paths
+	Unlaunched float64 `json:"unlaunched_work"` // share of the GPU work whose launching call is unknown
+	OnHost     float64 `json:"host_path"`       // share of the paths on the host, in its calls and in latencies
+	Bare       float64 `json:"host_gain"`       // what units gain without these, as a share of their time
 }
 
 // named is a change without functions: equal ones have equal results for all callers.
@@ -68,12 +75,12 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 		func() { host, unknown = c.walk() })
 	for d := range bare {
 		if bare[d].Time > 0 && !math.IsNaN(host[d]) {
-			share := bare[d].Mean / bare[d].Time
+			share := bare[d].Gain / bare[d].Time
 			c.Bare, c.OnHost, c.Unknown = max(c.Bare, share), max(c.OnHost, host[d]), max(c.Unknown, unknown[d])
 			c.Contradicted = c.Contradicted || share < host[d]-mostApart || share > host[d]+unknown[d]+mostApart
 		}
 	}
-	c.Resolved = fits && c.Error <= mostError && max(c.Unknown, c.Unlaunched) <= mostUnknown && !c.Contradicted
+	c.Fits = fits && c.Error <= mostError && max(c.Unknown, c.Unlaunched) <= mostUnknown && !c.Contradicted
 	return c
 }
 
@@ -132,15 +139,17 @@ func stretchOf(r *workunit.Result, list []int32) interval.Interval {
 // longLead is how many times as long as the first unit the unit before it may be.
 const longLead = 8
 
-// Gained is what units gain by a change.
+// Gained is what units gain by a change. Times are means per unit in ns.
 type Gained struct {
-	N    int
-	Time float64 // mean of the units as they were, ns
-	Mean float64 // what they gain, ns per unit, from 0 to Time
-	// Interval is the 95 % interval of the gain, in ns per unit: that of its share of the units' time, by a bootstrap
-	// of blocks of consecutive units, times the mean; nil for fewer than 8 units.
-	Interval *[2]float64
-	UpTo     float64 // the upper end of the interval, or the mean if there is none
+	N       int64   `json:"n"`            // units that were replayed
+	Time    float64 `json:"time"`         // as they were
+	Ceiling float64 `json:"ceiling_time"` // with the change
+	Gain    float64 `json:"gain"`         // the difference, from 0 to Time
+	// Interval is the 95 % interval of the gain: that of its share of the units' time, by a bootstrap of blocks of
+	// consecutive units, times the mean; nil for fewer than 8 units.
+	Interval *[2]float64 `json:"gain_interval"`
+	Ratio    *float64    `json:"gain_ratio"` // the gain as a share of the time; nil if that is 0
+	UpTo     float64     `json:"gain_up_to"` // the upper end of the interval, or the gain if there is none
 }
 
 // gainedBy sums up what units gain. times are by unit, in a replay, in ns; -1 if a unit was not
@@ -156,16 +165,16 @@ func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 		was, is = was+float64(ns), is+float64(times[u])
 		took, gains = append(took, float64(ns)), append(gains, float64(ns-times[u]))
 	}
-	if g.N = len(gains); g.N == 0 {
+	if g.N = int64(len(gains)); g.N == 0 {
 		return g
 	}
 	g.Time = was / float64(g.N)
 	within := func(gain float64) float64 { return min(max(gain, 0), g.Time) }
-	g.Mean = within((was - is) / float64(g.N))
-	g.UpTo = g.Mean
+	g.Gain = within((was - is) / float64(g.N))
+	g.Ceiling, g.Ratio, g.UpTo = g.Time-g.Gain, stat.Ratio(g.Gain, g.Time), g.Gain
 	if b := bootstrap(gains, took); b != nil {
 		g.Interval = &[2]float64{within(b[0] * g.Time), within(b[1] * g.Time)}
-		g.UpTo = max(g.Mean, g.Interval[1])
+		g.UpTo = max(g.Gain, g.Interval[1])
 	}
 	return g
 }

@@ -93,7 +93,7 @@ func (c *capture) truth(m *mutant.Mutant) (share float64, ok bool) {
 // share is the mean gain of units of the main kind by a change, as a share of their time.
 func (c *capture) share(change *stepgraph.Change) float64 {
 	g := c.ceilings.Gain(change, true)
-	return g.Mean / g.Time
+	return g.Gain / g.Time
 }
 
 // families are the kernels by what they take, most first.
@@ -215,7 +215,7 @@ func TestCeilingsOfMutants(t *testing.T) {
 			continue
 		}
 		c := open(t, path)
-		if c.ceilings == nil || !c.ceilings.Resolved {
+		if c.ceilings == nil || !c.ceilings.Fits {
 			continue
 		}
 		m, err := mutant.Read(path)
@@ -226,7 +226,7 @@ func TestCeilingsOfMutants(t *testing.T) {
 		captures := []*capture{c}
 		for _, of := range threads {
 			if edited, err := m.Mutate(mutant.Threads(of)); err == nil {
-				if x := open(t, edited.WriteTB(t)); x.ceilings != nil && x.ceilings.Resolved {
+				if x := open(t, edited.WriteTB(t)); x.ceilings != nil && x.ceilings.Fits {
 					captures = append(captures, x)
 				} else {
 					t.Log(path, of, "unresolved")
@@ -256,7 +256,7 @@ func TestCeilingsOfMutants(t *testing.T) {
 func TestThreadsThatOnlyWait(t *testing.T) {
 	for _, path := range longtest.Captures(t) {
 		c, name := open(t, path), strings.TrimSuffix(filepath.Base(path), ".sqlite")
-		if c.ceilings == nil || !c.ceilings.Resolved {
+		if c.ceilings == nil || !c.ceilings.Fits {
 			continue
 		}
 		m, err := mutant.Read(path)
@@ -275,7 +275,7 @@ func TestThreadsThatOnlyWait(t *testing.T) {
 				continue
 			}
 			x := open(t, edited.WriteTB(t))
-			if x.ceilings == nil || !x.ceilings.Resolved {
+			if x.ceilings == nil || !x.ceilings.Fits {
 				t.Logf("%s, threads by %q: not resolved", name, of)
 				continue
 			}

@@ -42,18 +42,7 @@ type Unit struct {
 
 // Replay describes how well the graph explains the units.
 type Replay struct {
-	// Error is the median error of a replayed unit with typical latencies instead of measured ones, as a share of its
-	// time.
-	Error float64 `json:"error"`
-	// Fits is true if the ceilings can be believed: the error is at most 1 %; at most 25 % of the units' critical paths
-	// are unknown; at most 25 % of their work has no known call; and the share of the paths that lies on the host, in
-	// its calls and in latencies is within 10 points of the gain of a replay without these.
-	Fits    bool    `json:"fits"`
-	Unknown float64 `json:"unknown_path"` // share of the paths, 0 to 1
-	// Unlaunched is the share of the GPU work, 0 to 1, whose launching call is unknown.
-	Unlaunched float64 `json:"unlaunched_work"`
-	OnHost     float64 `json:"host_path"` // likewise
-	Bare       float64 `json:"host_gain"` // share of the units' time
+	Fit
 	// Unresolved counts the waits of streams for events for which it is unknown what they waited for.
 	Unresolved int64 `json:"unresolved_waits"`
 	// Inferred counts work that is assumed to have waited for what had just ended.
@@ -85,20 +74,12 @@ type Scenario struct {
 
 // Steps are the units of one kind on the device where their median is longest. Times are means per unit in ns.
 type Steps struct {
-	Phase   string  `json:"phase"`
-	Batch   *int64  `json:"batch"`
-	Tokens  *int64  `json:"tokens"`
-	Device  int64   `json:"device"`
-	Main    bool    `json:"main"`
-	N       int64   `json:"n"` // units that were replayed
-	Time    float64 `json:"time"`
-	Ceiling float64 `json:"ceiling_time"` // with the changes
-	Gain    float64 `json:"gain"`         // the difference, from 0 to Time, and no less than with some of the changes
-	// Interval is the 95 % interval of the gain: that of its share of the units' time, by a bootstrap of blocks of
-	// consecutive units, times the mean; null for fewer than 8 units.
-	Interval *[2]float64 `json:"gain_interval"`
-	Ratio    *float64    `json:"gain_ratio"` // the gain as a share of the time; null if that is 0
-	UpTo     float64     `json:"gain_up_to"` // the upper end of the interval, or the gain if there is none
+	Phase  string `json:"phase"`
+	Batch  *int64 `json:"batch"`
+	Tokens *int64 `json:"tokens"`
+	Device int64  `json:"device"`
+	Main   bool   `json:"main"`
+	Gained        // no less than with some of the changes
 }
 
 // mostKinds bounds the kinds of steps of a scenario.
@@ -123,7 +104,7 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 		all = append(all, x.list[i].Units...)
 	}
 	c := NewCeilings(in.Graph, r)
-	x.replayed = c != nil && c.Resolved
+	x.replayed = c != nil && c.Fits
 	x.face = newFacing(in.Graph, r, all)
 	for _, changes := range scenarios {
 		steps, err := x.steps(changes)
@@ -149,9 +130,7 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 		out.Replay.LockWaits = &found.Locked
 	}
 	if c != nil {
-		p := &out.Replay
-		p.Error, p.Fits, p.Unknown, p.OnHost, p.Bare = c.Error, c.Resolved, c.Unknown, c.OnHost, c.Bare
-		p.Unlaunched = c.Unlaunched
+		out.Replay.Fit = c.Fit
 	}
 	return out, nil
 }
@@ -277,17 +256,12 @@ func (in *Input) longest() string {
 
 // stepsOf sums up the units of one kind; nil if none was replayed.
 func stepsOf(r *workunit.Result, s *workunit.Set, times []int64) *Steps {
-	g := &r.Groups[s.Group]
-	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.Group) == r.Primary}
-	got := gainedBy(r, s.Units, times)
-	if got.N == 0 {
+	gained := gainedBy(r, s.Units, times)
+	if gained.N == 0 {
 		return nil
 	}
-	out.Device = int64(s.Device)
-	out.N, out.Time, out.Gain, out.Ceiling = int64(got.N), got.Time, got.Mean, got.Time-got.Mean
-	out.Interval, out.UpTo = got.Interval, got.UpTo
-	out.Ratio = stat.Ratio(got.Mean, got.Time)
-	return out
+	g := &r.Groups[s.Group]
+	return &Steps{g.Phase, known(g.Batch), known(g.Tokens), int64(s.Device), int(s.Group) == r.Primary, gained}
 }
 
 func known(v int64) *int64 {

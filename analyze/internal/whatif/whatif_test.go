@@ -32,7 +32,7 @@ func loop() *tracetest.Builder {
 
 func TestCeilingsByHand(t *testing.T) {
 	c := open(t, loop().WriteTB(t))
-	if c.ceilings == nil || !c.ceilings.Resolved {
+	if c.ceilings == nil || !c.ceilings.Fits {
 		t.Fatalf("%+v", c.ceilings)
 	}
 	kinds := make([]kernelname.Info, len(c.trace.Kernels.Names))
@@ -67,8 +67,8 @@ func TestCeilingsByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g := c.ceilings.Gain(compiled, true); math.Abs(g.Mean-x.us*us) > 1 || math.Abs(g.UpTo-x.us*us) > 1 || g.Time != 1000*us {
-			t.Errorf("%s: %.1f µs, want %.0f: %+v", change.String(), g.Mean/us, x.us, g)
+		if g := c.ceilings.Gain(compiled, true); math.Abs(g.Gain-x.us*us) > 1 || math.Abs(g.UpTo-x.us*us) > 1 || g.Time != 1000*us {
+			t.Errorf("%s: %.1f µs, want %.0f: %+v", change.String(), g.Gain/us, x.us, g)
 		}
 	}
 }
@@ -193,16 +193,16 @@ func TestUpTo(t *testing.T) {
 		r.Units = append(r.Units, workunit.Unit{Start: 0, End: 1e9})
 		return gainedBy(r, append(units, int32(len(gains))), append(times, -1))
 	}
-	if g := of(10, 10, 10, 10, 10, 10, 80); g.N != 7 || g.Interval != nil || g.Mean != 20 || g.UpTo != 20 {
+	if g := of(10, 10, 10, 10, 10, 10, 80); g.N != 7 || g.Interval != nil || g.Gain != 20 || g.UpTo != 20 {
 		t.Errorf("seven: %+v", g)
 	}
-	if g := of(40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0); g.Mean != 20 || g.UpTo != 20 || g.Interval[0] != 20 {
+	if g := of(40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0); g.Gain != 20 || g.UpTo != 20 || g.Interval[0] != 20 {
 		t.Errorf("every second: %+v", g)
 	}
-	if g := of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 80, 80, 80, 80); g.Mean != 20 || g.UpTo < 40 || g.UpTo > 80 || g.Interval[0] != 0 {
+	if g := of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 80, 80, 80, 80); g.Gain != 20 || g.UpTo < 40 || g.UpTo > 80 || g.Interval[0] != 0 {
 		t.Errorf("the last four: %+v", g)
 	}
-	if g := of(-50, -50, -50); g.Mean != 0 || g.UpTo != 0 {
+	if g := of(-50, -50, -50); g.Gain != 0 || g.UpTo != 0 {
 		t.Errorf("a loss: %+v", g)
 	}
 }
@@ -223,7 +223,7 @@ func TestCeilingsOfStepsThatShrink(t *testing.T) {
 	}
 	c := open(t, b.WriteTB(t))
 	g := c.ceilings.Gain(c.scaled("gemm_a", 0.5), true)
-	if g.N != 600 || math.Abs(g.Time-916_667) > 1 || math.Abs(g.Mean-258_333) > 1 {
+	if g.N != 600 || math.Abs(g.Time-916_667) > 1 || math.Abs(g.Gain-258_333) > 1 {
 		t.Errorf("%+v", g)
 	}
 }

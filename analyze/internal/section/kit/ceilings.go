@@ -16,7 +16,7 @@ import (
 // mcp share it. It is nil if there is no unit, no graph or no API call.
 //
 // The gain of units, as a share of their time, times the mean time of a unit is the ceiling in ns per step. It counts
-// only if Resolved; else the worth is the plain time of the finding, and is said to be not replayed.
+// only if Fits; else the worth is the plain time of the finding, and is said to be not replayed.
 func (in *Input) Ceilings() *whatif.Ceilings {
 	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone ||
 		in.Units.Primary < 0 || !in.Trace.Tables.Has(trace.RoleAPI) {
@@ -51,7 +51,7 @@ func replayWorths(in *Input, findings []*Finding) {
 		return
 	}
 	c := in.Ceilings()
-	if c == nil || !c.Resolved {
+	if c == nil || !c.Fits {
 		return
 	}
 	// The replays of long captures are where memory peaks. They, and what is kept of a rank, ask for work and calls alone.

@@ -35,7 +35,7 @@ func (r *pathRun) whatIfs() {
 		r.out.Note("The critical path is not resolved: " + percent(c.OnHost) + " of it lies on the host, its calls and " +
 			"latencies, and a replay without these gains " + percent(c.Bare) + ".")
 	}
-	if !c.Resolved {
+	if !c.Fits {
 		r.out.Note("The worth of findings is not replayed: the graph does not explain the units well enough (" +
 			percent(c.Error) + " off, " + percent(c.Unknown) + " of their paths unknown, " +
 			percent(c.Unlaunched) + " of the work without a launching call).")
@@ -46,7 +46,7 @@ func (r *pathRun) whatIfs() {
 	parallel.Each(len(list), func(i int) {
 		g := c.Gain(list[i].change, true)
 		if list[i].change.Work == nil { // the interval may reach beyond the time that there is
-			g.UpTo = max(g.Mean, min(g.UpTo, most))
+			g.UpTo = max(g.Gain, min(g.UpTo, most))
 		}
 		list[i].gain = g
 	})
