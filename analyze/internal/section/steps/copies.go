@@ -14,32 +14,23 @@ import (
 // copies emits the copies of a set of units by direction and kind of memory; those of the primary group have no further
 // labels.
 func copies(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet) {
-	x := in.Units
 	if !in.Trace.Tables.Has(trace.RoleMemcpy) {
 		return
 	}
-	index := x.Units[s.Units[0]].Index
-	place := unitPlaces(in, s)
 	type sums struct{ count, bytes []int64 } // by unit
 	sorts, rows := kit.NewTally[copySort, sums](), 0
-	device := x.Timeline.Devices[index]
-	members := x.Of[index].Walk()
-	for i := range device.Len() {
-		if device.Kind(i) != timeline.CopyWork { // few are
-			continue
+	eachPiece(in, s, func(d *timeline.Device, i int, unit int32) {
+		if d.Kind(i) != timeline.CopyWork {
+			return
 		}
-		u := members.Of(i)
-		if u == trace.None || place[u] == 0 {
-			continue
-		}
-		sum := sorts.At(copySortOf(in, device, i))
+		sum := sorts.At(copySortOf(in, d, i))
 		if sum.count == nil {
 			sum.count, sum.bytes = make([]int64, len(s.Units)), make([]int64, len(s.Units))
 		}
-		sum.count[place[u]-1]++
-		sum.bytes[place[u]-1] += in.Trace.Copies.Bytes(device.Row(i))
+		sum.count[unit]++
+		sum.bytes[unit] += in.Trace.Copies.Bytes(d.Row(i))
 		rows++
-	}
+	}, in.Units.Of)
 	out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
 	order := slices.Clone(sorts.Keys)
 	lists.Sort(order, func(a, b copySort) int { return cmp.Compare(a.name(), b.name()) })

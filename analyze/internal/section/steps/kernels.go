@@ -79,30 +79,30 @@ type unitWork struct {
 func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.Units)}
 	w.time, w.exclusive = newParts(w.names), newParts(w.names)
-	eachPiece(in, s, nil, func(d *timeline.Device, i int, unit int32) {
+	eachPiece(in, s, func(d *timeline.Device, i int, unit int32) {
 		if name := w.name(in, d, i); name >= 0 {
 			w.time.add(name, unit, d.End(i)-d.Start(i))
 		}
-	})
+	}, in.Units.Of)
 	w.alone(in, s)
 	return w
 }
 
-// eachPiece visits the device's work that belongs to the units of a set, or was launched between their markers as far
-// as between tells, by start, and with the place of its unit.
-func eachPiece(in *kit.Input, s *unitSet, between []workunit.Members,
-	visit func(d *timeline.Device, i int, unit int32)) {
-
-	x, place := in.Units, unitPlaces(in, s)
-	index := x.Units[s.Units[0]].Index
-	device, members, others := x.Timeline.Devices[index], x.Of[index].Walk(), new(workunit.Members).Walk()
-	if between != nil {
-		others = between[index].Walk()
+// eachPiece visits the device's work of the units of a set by start, and with the place of its unit: what belongs to
+// them by the first of some members that know its unit.
+func eachPiece(in *kit.Input, s *unitSet, visit func(d *timeline.Device, i int, unit int32), of ...[]workunit.Members) {
+	place, index := unitPlaces(in, s), in.Units.Units[s.Units[0]].Index
+	device := in.Units.Timeline.Devices[index]
+	var walks []workunit.Walk
+	for _, members := range of {
+		if members != nil {
+			walks = append(walks, members[index].Walk())
+		}
 	}
 	for i := 0; i < device.Len(); {
-		u, end := members.Run(i, device.Len())
-		if u == trace.None {
-			u, end = others.Run(i, end)
+		u, end := trace.None, device.Len()
+		for w := 0; w < len(walks) && u == trace.None; w++ {
+			u, end = walks[w].Run(i, end)
 		}
 		if u == trace.None || place[u] == 0 {
 			i = end

@@ -188,14 +188,14 @@ func (w *unitWork) positions(in *kit.Input, group int32) []report.Cell {
 	if example < 0 {
 		return first
 	}
-	eachPiece(in, oneUnit(example), nil, func(d *timeline.Device, i int, _ int32) {
+	eachPiece(in, oneUnit(example), func(d *timeline.Device, i int, _ int32) {
 		if n := w.name(in, d, i); n >= 0 {
 			if first[n].IsNull() {
 				first[n] = report.I(at)
 			}
 			at++
 		}
-	})
+	}, in.Units.Of)
 	return first
 }
 
@@ -206,7 +206,7 @@ func (w *unitWork) geometries(in *kit.Input, s *unitSet) (cells, threads []repor
 	kernels, config := &in.Trace.Kernels, slices.Repeat([]int32{unseen}, w.names)
 	sum, runs := make([]float64, w.names), make([]float64, w.names)
 	of := lists.Map(kernels.Configs, threadsOf)
-	eachPiece(in, s, nil, func(d *timeline.Device, i int, _ int32) {
+	eachPiece(in, s, func(d *timeline.Device, i int, _ int32) {
 		if d.Kind(i) != timeline.KernelWork {
 			return
 		}
@@ -218,7 +218,7 @@ func (w *unitWork) geometries(in *kit.Input, s *unitSet) (cells, threads []repor
 		case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
 			config[n] = mixed
 		}
-	})
+	}, in.Units.Of)
 	cells, threads = make([]report.Cell, w.names), make([]report.Cell, w.names)
 	for n, c := range config {
 		if c >= 0 {
@@ -275,22 +275,13 @@ func geometry(c *trace.LaunchConfig) string {
 
 // launchedBetween is, by kernel name, how often it was launched between the markers of units of a set, per unit.
 func (w *unitWork) launchedBetween(in *kit.Input, s *unitSet) []report.Cell {
-	x := in.Units
-	index := x.Units[s.Units[0]].Index
-	device, place := x.Timeline.Devices[index], unitPlaces(in, s)
-	cells, count := make([]report.Cell, w.names), make([]int64, w.names)
-	between := x.Between[index].Walk()
-	for i := range device.Len() {
-		if u := between.Of(i); u != trace.None && place[u] != 0 {
-			if n := w.name(in, device, i); n >= 0 {
-				count[n]++
-			}
+	count := make([]int64, w.names)
+	eachPiece(in, s, func(d *timeline.Device, i int, _ int32) {
+		if n := w.name(in, d, i); n >= 0 {
+			count[n]++
 		}
-	}
-	for n, k := range count {
-		cells[n] = report.F(float64(k) / float64(w.units))
-	}
-	return cells
+	}, in.Units.Between)
+	return lists.Map(count, func(k int64) report.Cell { return report.F(float64(k) / float64(w.units)) })
 }
 
 // maxPoints bounds the points of the chart over all devices.
@@ -342,28 +333,29 @@ const (
 )
 
 func (r *unitRun) findings() {
-	if len(r.main.Units) >= manyUnits {
-		times := r.costs.of(r.main, func(c *unitCost) int64 { return c.time })
-		slices.Sort(times)
-		b := kit.TwoTimes(r.in.Units)
-		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 || b != nil {
-			title := "Steps of the same kernels take very different time"
-			if b != nil {
-				title = "Steps of the same kernels take two unlike times: " + b.String()
-				for _, m := range []struct {
-					mode        string
-					time, share float64
-				}{{"short", b.Short, 1 - b.Slow}, {"long", b.Long, b.Slow}} {
-					r.out.Float("unit.mode_time", kit.Labels("mode", m.mode), m.time)
-					r.out.Float("unit.mode_share", kit.Labels("mode", m.mode), m.share)
-				}
-			}
-			r.out.FindAs("unit_uneven", title,
-				kit.Refs("unit.time", "unit.gpu_busy", "unit.gpu_idle"),
-				"Compare the slow rows of the units table with the others: if busy time is alike, the host delays them (garbage collection, scheduling, another process on the machine); if it is not, the work differs (sequence lengths, batch size).",
-				"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
-		}
+	if len(r.main.Units) < manyUnits {
+		return
 	}
+	times := r.costs.of(r.main, func(c *unitCost) int64 { return c.time })
+	slices.Sort(times)
+	b := kit.TwoTimes(r.in.Units)
+	if b == nil && stat.Percentile(times, 0.9) <= unitUneven*stat.Percentile(times, 0.5) {
+		return
+	}
+	title := "Steps of the same kernels take very different time"
+	if b != nil {
+		title = "Steps of the same kernels take two unlike times: " + b.String()
+		emit := func(mode string, time, share float64) {
+			r.out.Float("unit.mode_time", kit.Labels("mode", mode), time)
+			r.out.Float("unit.mode_share", kit.Labels("mode", mode), share)
+		}
+		emit("short", b.Short, 1-b.Slow)
+		emit("long", b.Long, b.Slow)
+	}
+	r.out.FindAs("unit_uneven", title,
+		kit.Refs("unit.time", "unit.gpu_busy", "unit.gpu_idle"),
+		"Compare the slow rows of the units table with the others: if busy time is alike, the host delays them (garbage collection, scheduling, another process on the machine); if it is not, the work differs (sequence lengths, batch size).",
+		"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
 }
 
 // imbalance looks for a device whose units are busier than another's.

@@ -67,11 +67,11 @@ func (q *sequence) free() {
 // kernelsOf visits the kernels of units, and for each the place of its unit in the set: those that belong to it, and
 // those launched between its marker and the next.
 func kernelsOf(in *kit.Input, s *unitSet, visit func(i int, unit int32)) {
-	eachPiece(in, s, in.Units.Between, func(d *timeline.Device, i int, unit int32) {
+	eachPiece(in, s, func(d *timeline.Device, i int, unit int32) {
 		if k := d.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
 			visit(i, unit)
 		}
-	})
+	}, in.Units.Of, in.Units.Between)
 }
 
 // gather lists the kernels of each unit.

@@ -23,16 +23,7 @@ var unitCopyLabels = []string{"direction,kind", "device,direction,kind", "direct
 	"batch,direction,kind,phase", "batch,direction,kind,phase,tokens"}
 
 // unitCauseLabels are unitLabels with the cause.
-func unitCauseLabels() []string {
-	list := make([]string, 0, len(unitLabels))
-	for _, l := range unitLabels {
-		if l != "" {
-			l += ","
-		}
-		list = append(list, l+"cause")
-	}
-	return list
-}
+var unitCauseLabels = []string{"cause", "device,cause", "phase,cause", "phase,batch,cause", "phase,batch,tokens,cause"}
 
 // perUnit declares a number of each unit.
 func perUnit(id, unit string, better report.Direction, assume report.Noise, meaning string) report.MetricDef {
@@ -85,10 +76,10 @@ var Section = kit.Section{
 			"sum of the durations of the kernels that unit.between_kernels counts").By(unitLabels...),
 		kit.UnitTime("unit.idle_cause_time", report.Lower, report.OfStep,
 			"idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed communication, "+
-				"exposed copies and these causes sum to the mean unit.time").Summarised().By(unitCauseLabels()...),
+				"exposed copies and these causes sum to the mean unit.time").Summarised().By(unitCauseLabels...),
 		kit.UnitTime("unit.host_cause_time", report.Lower, report.OfStep, "idle time of cause host in a unit by what "+
 			"the launching thread did, as in gpu.host_cause_time; the means of these causes sum to the mean "+
-			"unit.idle_cause_time of cause host").Summarised().By(unitCauseLabels()...),
+			"unit.idle_cause_time of cause host").Summarised().By(unitCauseLabels...),
 		perUnit("unit.host_call_time", report.Nanoseconds, report.Lower, report.Noisy,
 			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 longest "+
 				"that take 0.1 % of the unit or more").

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -87,7 +88,7 @@ type partTimes struct {
 }
 
 // familyTimes are the families of kernels by exclusive time, the longest first; those below least are one sum by class.
-func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
+func familyTimes(in *kit.Input, s *unitSet, least float64) []*partTimes {
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.Units)}
 	w.exclusive = newParts(w.names)
 	w.alone(in, s)
@@ -107,14 +108,14 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 	lists.Sort(families.Values, func(a, b *partTimes) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))
 	})
-	var out []partTimes
+	var out []*partTimes
 	for i, p := range families.Values {
 		if i < mostFamilies && float64(p.total) >= least {
-			out = append(out, *p)
+			out = append(out, p)
 			continue
 		}
-		rest := lists.Entry(&out, func(o partTimes) bool { return o.kind == p.kind && o.name == "" },
-			partTimes{kind: p.kind, times: make([]int64, len(s.Units))})
+		rest := *lists.Entry(&out, func(o *partTimes) bool { return o.kind == p.kind && o.name == "" },
+			&partTimes{kind: p.kind, times: make([]int64, len(s.Units))})
 		for u, ns := range p.times {
 			rest.times[u] += ns
 		}
@@ -124,71 +125,48 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 
 // copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; if several run,
 // the time belongs to the one that started first.
-func copyTimes(in *kit.Input, s *unitSet) []partTimes {
+func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 	d := in.Units.Timeline.Devices[in.Units.Units[s.Units[0]].Index]
-	owned := owners(in, s)
-	var names lists.Numbering[copySort]
-	var times [][]int64 // by number of the name and unit
 	type piece struct {
 		from, to int64
-		name     int32
+		sort     copySort
 	}
-	var open []piece // of the time that copies take, in order
-	first := 0       // of those that are not attributed yet
-	kernels, copies := int64(math.MinInt64), int64(math.MinInt64)
-	give := func(p piece) {
-		from := max(p.from, kernels)
-		for i := range owned {
-			o := &owned[i]
-			o.Advance(from, p.to)
-			o.Each(from, p.to, func(u int, from, to int64) {
-				for len(times) <= int(p.name) {
-					times = append(times, make([]int64, len(s.Units)))
-				}
-				times[p.name][int(o.first)+u] += to - from
-			})
-		}
-	}
-	until := func(moment int64) {
-		for first < len(open) && open[first].from < moment {
-			p := open[first]
-			if p.to > moment {
-				open[first].from, p.to = moment, moment
-			} else {
-				first++
-			}
-			if p.to > max(p.from, kernels) {
-				give(p)
-			}
-		}
-		if first == len(open) {
-			open, first = open[:0], 0
-		}
-	}
+	var own []piece                                               // each copy's own time, in order
+	var later interval.Set                                        // in which kernels run that started during a copy
+	copies, kernels := int64(math.MinInt64), int64(math.MinInt64) // the latest end so far
 	for i := range d.Len() {
 		from, to := d.Start(i), d.End(i)
-		if to <= from {
-			continue
-		}
-		until(from)
-		if d.Class(i) != timeline.Copy {
+		switch {
+		case d.Class(i) != timeline.Copy:
+			if from < copies {
+				later.Add(from, to)
+			}
 			kernels = max(kernels, to)
-			continue
-		}
-		if at := max(from, copies); to > at {
-			open = append(open, piece{at, to, names.Of(copySortOf(in, d, i))})
+		case to > max(from, copies):
+			own = append(own, piece{max(from, copies, kernels), to, copySortOf(in, d, i)})
 			copies = to
 		}
 	}
-	until(math.MaxInt64)
-	list := []partTimes{}
-	for n := range times {
-		if slices.ContainsFunc(times[n], func(ns int64) bool { return ns > 0 }) {
-			list = append(list, partTimes{kind: report.PartCopy, name: names.Keys[n].name(), times: times[n]})
+	parts, owned := kit.NewTally[copySort, partTimes](), owners(in, s)
+	for _, p := range own {
+		for i := range owned {
+			o := &owned[i]
+			o.Advance(p.from, p.to)
+			o.Each(p.from, p.to, func(u int, from, to int64) {
+				ns := to - from - later.Within(from, to)
+				if ns == 0 {
+					return
+				}
+				x := parts.At(p.sort)
+				if x.times == nil {
+					*x = partTimes{kind: report.PartCopy, name: p.sort.name(), times: make([]int64, len(s.Units))}
+				}
+				x.times[int(o.first)+u] += ns
+			})
 		}
 	}
-	lists.Sort(list, func(a, b partTimes) int { return cmp.Compare(a.name, b.name) })
-	return list
+	lists.Sort(parts.Values, func(a, b *partTimes) int { return cmp.Compare(a.name, b.name) })
+	return parts.Values
 }
 
 // copySort is the direction of a copy and the kind of its memory; -1 for a memset.
