@@ -145,7 +145,6 @@ func (f *Search) byGraph(minShare float64) *Result {
 	r := f.sliced(s, KindGraph, "CUDA graph launch", fmt.Sprintf(
 		"no step marker; CUDA graphs, traced %s, run %.2f of the compute time, and a unit runs from one launch of the graph with most time (or of the same step at another size) to the next, %d launches", mode, share, launches))
 	if !f.sound(r) && (minShare > 0 || r.Primary < 0) {
-		f.of.free()
 		return nil
 	}
 	return r

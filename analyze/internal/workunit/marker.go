@@ -142,7 +142,6 @@ func (f *Search) byMarkers() *Result {
 			title, len(w.set.ranges), float64(w.work)/float64(max(all, 1)))
 		return res
 	}
-	f.of.free()
 	return nil
 }
 

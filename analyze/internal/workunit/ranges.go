@@ -125,7 +125,6 @@ func (f *Search) byRanges() *Result {
 			return r
 		}
 	}
-	f.of.free()
 	return nil
 }
 

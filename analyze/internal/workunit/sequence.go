@@ -112,6 +112,7 @@ func (f *Search) bySequence() *Result {
 		if r := f.cutSequence(found, w); r != nil {
 			return r
 		}
+		f.of.free()
 	}
 	if longest < plainLine {
 		return &Result{Kind: KindNone, Why: fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and %d compute kernels on a device are too few: fewer than %d repeats of so few kernels prove nothing", longest, plainUnits)}
@@ -253,7 +254,6 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 		}
 	}
 	if tracks == 0 || float64(time) < minTracks*float64(total) {
-		f.of.free()
 		return nil
 	}
 	p := w.period(first.best, tracks)
@@ -272,7 +272,6 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 	r := f.sliced(s, KindKernel, start, why)
 	r.Period = p
 	if !f.sound(r) {
-		f.of.free()
 		return nil
 	}
 	whole := newFitter(first.best.line)

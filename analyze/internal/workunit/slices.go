@@ -193,7 +193,7 @@ func (s *slicer) group() []Group {
 			continue
 		}
 		at := slices.IndexFunc(standing[:min(len(standing), maxCompared)], func(g kind) bool {
-			return g.anchor == k.anchor && near.trifle(int(g.example), int(k.example))
+			return g.anchor == k.anchor && near.alike(int(g.example), int(k.example), sameWork, trifle)
 		})
 		switch {
 		case at >= 0:
@@ -226,7 +226,7 @@ func (s *slicer) group() []Group {
 			u.State = Cut
 		}
 		for g := 0; g < min(len(standing), maxCompared); g++ {
-			if standing[g].anchor == u.anchor && near.same(i, int(standing[g].example)) {
+			if standing[g].anchor == u.anchor && near.alike(i, int(standing[g].example), 2*sameWork, 1) {
 				u.Group, u.State = int32(g), Kept
 				break
 			}
@@ -263,62 +263,40 @@ func newComparer(span []slice, names *symbols) *comparer {
 	return &comparer{span, names, make([]int32, n), make([]int32, n)}
 }
 
-func (c *comparer) each(unit int, visit func(symbol int32)) {
-	c.timed(unit, func(symbol int32, _ int64) { visit(symbol) })
-}
-
-func (c *comparer) timed(unit int, visit func(symbol int32, time int64)) {
+func (c *comparer) each(unit int, visit func(symbol int32, time float64)) {
 	x := &c.span[unit]
 	t, device := x.track, x.track.device
 	for k := x.lo; k < x.hi; k++ {
 		if w := t.piece(k); t.compared(w) {
-			visit(c.names.at(device, w), device.End(w)-device.Start(w))
+			visit(c.names.at(device, w), float64(device.End(w)-device.Start(w)))
 		}
 	}
 }
 
-// trifle reports whether two units run the same kernels, except for a few that take next to no time.
-func (c *comparer) trifle(a, b int) bool {
+// alike reports whether two units run the same kernels, except for a share of the kernels of the larger one, those of
+// both units added up, that take a share of the time. The numbers of their kernels may differ by sameWork.
+func (c *comparer) alike(a, b int, kernels, time float64) bool {
 	n, m := c.span[a].size, c.span[b].size
-	limit := sameWork * float64(max(n, m))
-	if float64(max(n, m)-min(n, m)) > limit {
+	larger := float64(max(n, m))
+	if float64(max(n, m)-min(n, m)) > sameWork*larger {
 		return false
 	}
-	c.each(a, func(s int32) { c.count[s]++; c.runs[s]++ })
-	c.each(b, func(s int32) { c.count[s]--; c.runs[s]++ })
-	var differ int32
+	c.each(a, func(s int32, _ float64) { c.count[s]++; c.runs[s]++ })
+	c.each(b, func(s int32, _ float64) { c.count[s]--; c.runs[s]++ })
 	var all, other float64
 	for _, unit := range [2]int{a, b} {
-		c.timed(unit, func(s int32, time int64) {
-			all += float64(time)
-			other += float64(time) * float64(max(c.count[s], -c.count[s])) / float64(c.runs[s])
+		c.each(unit, func(s int32, time float64) {
+			all += time
+			other += time * float64(max(c.count[s], -c.count[s])) / float64(c.runs[s])
 		})
 	}
-	for _, unit := range [2]int{a, b} {
-		c.each(unit, func(s int32) {
-			differ += max(c.count[s], -c.count[s])
-			c.count[s], c.runs[s] = 0, 0
-		})
-	}
-	return float64(differ) <= limit && other <= trifle*all
-}
-
-func (c *comparer) same(a, b int) bool {
-	n, m := c.span[a].size, c.span[b].size
-	limit := sameWork * float64(max(n, m))
-	if float64(max(n, m)-min(n, m)) > limit {
-		return false
-	}
-	c.each(a, func(s int32) { c.count[s]++ })
-	c.each(b, func(s int32) { c.count[s]-- })
 	var differ int32
-	clear := func(s int32) {
-		differ += max(c.count[s], -c.count[s])
-		c.count[s] = 0
+	for _, k := range c.count {
+		differ += max(k, -k)
 	}
-	c.each(a, clear)
-	c.each(b, clear)
-	return float64(differ)/2 <= limit
+	clear(c.count)
+	clear(c.runs)
+	return float64(differ) <= kernels*larger && other <= time*all
 }
 
 // slicer begins an attempt to find units by cuts.

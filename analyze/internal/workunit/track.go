@@ -224,14 +224,12 @@ func (f *Search) find() *Result {
 		return &Result{Kind: KindNone,
 			Why: "--unit graph: the capture has no CUDA graph that was launched at least three times"}
 	}
-	if r := f.byMarkers(); r != nil {
-		return r
-	}
-	if r := f.byGraph(minGraphShare); r != nil {
-		return r
-	}
-	if r := f.byRanges(); r != nil {
-		return r
+	byGraph := func() *Result { return f.byGraph(minGraphShare) }
+	for _, way := range []func() *Result{f.byMarkers, byGraph, f.byRanges} {
+		if r := way(); r != nil {
+			return r
+		}
+		f.of.free()
 	}
 	return f.bySequence()
 }

@@ -20,14 +20,11 @@ type stepTimes struct {
 	of    []int32           // by place among the median unit's kernels: the position
 	count []int32           // by position: how many kernels were combined
 	list  []report.Position // sums; the one after the last is the end
-	rest  int64
+	out   *report.UnitStep  // whose rest and hiccups are filled in
 
-	sample      []int32  // by unit: its place among the sampled ones plus one, or 0
-	n           int      // sampled units
-	hiccups     []hiccup // single long gaps or kernels, the longest first, at most maxHiccups
-	hiccupCount int64
-	threshold   int64 // from which it is one, ns
-	values      []int64
+	sample []int32 // by unit: its place among the sampled ones plus one, or 0
+	n      int     // sampled units
+	values []int64
 }
 
 // maxCells bounds the sampled units times the positions: 8 bytes each.
@@ -37,8 +34,8 @@ const maxCells = 1 << 18
 const noTime = math.MinInt64
 
 // newStepTimes goes through the work of each unit.
-func newStepTimes(q *sequence) *stepTimes {
-	s := &stepTimes{sequence: q, sample: make([]int32, len(q.set.Units))}
+func newStepTimes(q *sequence, out *report.UnitStep) *stepTimes {
+	s := &stepTimes{sequence: q, out: out, sample: make([]int32, len(q.set.Units))}
 	s.first, s.of, s.count = q.fold()
 	n := len(s.first)
 	s.list = make([]report.Position, n+1)
@@ -160,7 +157,7 @@ func (s *stepTimes) moments(u int, x *workunit.Unit, stretches *timeline.Stretch
 			s.add(exclusive, u, s.position(k), ns)
 			return
 		}
-		s.rest += ns
+		s.out.Rest += ns
 	}
 	now := x.Start
 	copies := func(until int64, ends *[timeline.Idle]int64) {
@@ -208,18 +205,11 @@ func (s *stepTimes) median(of []int64, p int) int64 {
 	return s.values[(n-1)/2] + (s.values[n/2]-s.values[(n-1)/2])/2
 }
 
-// hiccup is a single gap, or kernel, that was much longer than its median.
-type hiccup struct {
-	position, part int
-	unit           int64
-	excess         int64
-}
-
 // maxHiccups bounds how many of them a report lists.
 const maxHiccups = 64
 
-// losses computes the medians of gaps and of exclusive times, and finds the hiccups of the sampled units: times that
-// exceed their median by a twentieth of a unit.
+// losses computes the medians of gaps and of exclusive times, and finds the hiccups of the sampled units: single gaps or
+// kernels that exceed their median by a twentieth of a unit.
 func (s *stepTimes) losses(gap, alone []int64) {
 	last := len(s.list) - 1
 	for p := range s.list {
@@ -228,21 +218,24 @@ func (s *stepTimes) losses(gap, alone []int64) {
 			s.list[p].AloneMedian = s.median(alone, p)
 		}
 	}
-	s.threshold = int64(s.set.P50 / 20)
-	var list []hiccup
+	s.out.Threshold = int64(s.set.P50 / 20)
+	var list [][4]int64 // position, part, unit, excess
 	for u, unit := range s.set.Units {
-		if s.sample[u] == 0 || s.threshold <= 0 {
+		if s.sample[u] == 0 || s.out.Threshold <= 0 {
 			continue
 		}
 		for p := range s.list {
 			c := s.cell(u, p)
 			for part, excess := range [2]int64{gap[c] - s.list[p].GapMedian, alone[c] - s.list[p].AloneMedian} {
-				if excess >= s.threshold {
-					list = append(list, hiccup{p, part, int64(s.in.Units.Units[unit].Number), excess})
+				if excess >= s.out.Threshold {
+					list = append(list, [4]int64{int64(p), int64(part), int64(s.in.Units.Units[unit].Number), excess})
 				}
 			}
 		}
 	}
-	lists.Sort(list, func(a, b hiccup) int { return cmp.Compare(b.excess, a.excess) })
-	s.hiccups, s.hiccupCount = list[:min(len(list), maxHiccups)], int64(len(list))
+	lists.Sort(list, func(a, b [4]int64) int { return cmp.Compare(b[3], a[3]) })
+	s.out.HiccupCount = int64(len(list))
+	for _, h := range list[:min(len(list), maxHiccups)] {
+		s.out.Hiccups = append(s.out.Hiccups, h[:]...)
+	}
 }

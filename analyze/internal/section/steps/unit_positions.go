@@ -124,11 +124,11 @@ func stepSets(in *kit.Input) []*unitSet {
 const maxStepSets = 8
 
 func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *report.UnitStep {
-	names, s := stacks.names, newStepTimes(newSequence(in, set))
+	step := &report.UnitStep{Group: set.id, Device: int64(set.Device), Hiccups: []int64{}, Shown: []*report.UnitShown{}}
+	names, s := stacks.names, newStepTimes(newSequence(in, set), step)
 	defer s.free()
-	step := &report.UnitStep{Group: set.id, Device: int64(set.Device), Units: int64(len(s.set.Units)), Sampled: int64(s.n),
-		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
-		Threshold: s.threshold, HiccupCount: s.hiccupCount, Shown: []*report.UnitShown{}}
+	step.Units, step.Sampled, step.Kernels = int64(len(s.set.Units)), int64(s.n), int64(len(s.work))
+	step.Folded = len(s.first) < len(s.positions)
 	step.Aligned = int64(lists.Count(s.at, func(position int32) bool { return position >= 0 }))
 	step.Time = lists.Sum(s.set.Units, func(u int32) int64 { return in.Units.Units[u].Time() })
 	for p, w := range s.first {
@@ -143,9 +143,6 @@ func newStep(in *kit.Input, set *unitSet, stacks *stackTable, shown bool) *repor
 	end := s.list[len(s.first)]
 	step.End = report.StepEnd{Gap: end.Gap[:], Copies: end.Copies, GapMedian: end.GapMedian}
 	step.SetPositions(s.list[:len(s.first)])
-	for _, h := range s.hiccups {
-		step.Hiccups = append(step.Hiccups, int64(h.position), int64(h.part), h.unit, h.excess)
-	}
 	if shown {
 		median, slowest := s.set.Units[s.sequence.median], s.slowest()
 		step.Shown = append(step.Shown, showUnit(in, "median", median, names))
