@@ -96,8 +96,9 @@ func (w *walker) back(piece int32) {
 		if w.until = until; next == trace.None {
 			break
 		}
-		if piece = next; !started {
-			piece = w.through(next)
+		if piece = next; !started { // to its start; of a collective, to that of the piece that joined it last
+			piece = w.g.joinedLast(next)
+			w.cut(Runs, next, trace.None, w.g.start(piece))
 		}
 	}
 	w.cut(Unknown, piece, trace.None, w.until)
@@ -144,13 +145,6 @@ func (w *walker) host(piece, call, at int32) (next int32, started bool) {
 	}
 	w.cut(OnHost, piece, call, w.until)
 	return trace.None, false
-}
-
-// through goes back through a piece of work to its start; of a collective, to that of the piece that joined it last.
-func (w *walker) through(piece int32) int32 {
-	last := w.g.joinedLast(piece)
-	w.cut(Runs, piece, trace.None, w.g.start(last))
-	return last
 }
 
 // CallsBetween visits the calls of a thread in a stretch, backwards: each call that began in it, with the time outside

@@ -34,7 +34,11 @@ func (f *Search) settle(r *Result) {
 	for _, list := range lists.Groups(r.grouped(), of) {
 		units := lists.Map(list, func(u int32) *Unit { return &r.Units[u] })
 		closeLast(units)
-		warmups(units)
+		kept := lists.Filter(units, func(u *Unit) bool { return u.State == Kept })
+		times := lists.Map(kept, func(u *Unit) float64 { return float64(u.Time()) })
+		for _, u := range kept[:stat.Warmup(times)] {
+			u.State = Warmup
+		}
 	}
 	r.count()
 	r.describe()
@@ -54,14 +58,6 @@ func closeLast(units []*Unit) {
 	}
 	if len(idle) == 0 || order.Median(idle) > openIdle {
 		units[n-1].State = Cut
-	}
-}
-
-func warmups(units []*Unit) {
-	list := lists.Filter(units, func(u *Unit) bool { return u.State == Kept })
-	times := lists.Map(list, func(u *Unit) float64 { return float64(u.Time()) })
-	for _, u := range list[:stat.Warmup(times)] {
-		u.State = Warmup
 	}
 }
 

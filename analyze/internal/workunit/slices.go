@@ -185,7 +185,7 @@ func (s *slicer) group() []Group {
 		a, b := &kinds[i], &kinds[j]
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.units, a.units), cmp.Compare(a.hash, b.hash)) < 0
 	})
-	near := newComparer(s.span, s.names)
+	near := &comparer{s.span, s.names, make([]int32, len(s.names.name)), make([]int32, len(s.names.name))}
 	of := make(map[key]int32, len(kinds))
 	standing := kinds[:0:0]
 	for _, k := range kinds {
@@ -256,11 +256,6 @@ type comparer struct {
 	span        []slice // by unit
 	names       *symbols
 	count, runs []int32 // by symbol, zero between calls
-}
-
-func newComparer(span []slice, names *symbols) *comparer {
-	n := len(names.name)
-	return &comparer{span, names, make([]int32, n), make([]int32, n)}
 }
 
 func (c *comparer) each(unit int, visit func(symbol int32, time float64)) {

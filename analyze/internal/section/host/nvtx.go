@@ -84,7 +84,7 @@ func nvtx(in *kit.Input, out *kit.Output) {
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
 	mapped, whyNot := attributesKernels(in)
 	totals := totalsOfRanges(in)
-	names, parts, list := totals.names, totals.parts, totals.list
+	names, list := totals.names, totals.list
 
 	summaries := rangeSummaries(in)
 	rangesTable(in, out, names, list, summaries, mapped)
@@ -107,14 +107,10 @@ func nvtx(in *kit.Input, out *kit.Output) {
 	evidence := kit.Refs("nvtx.count")
 	out.From(trace.RoleNVTX, hi-lo, "start", "end", "eventType")
 	out.Int("nvtx.count", nil, int64(hi-lo))
-	if mapped {
-		if coverageMetrics(in, out) {
-			evidence = append(evidence, kit.Ref("nvtx.coverage"))
-		}
-		rangeGPUMetrics(out, names, list)
+	if mapped && coverageMetrics(in, out) {
+		evidence = append(evidence, kit.Ref("nvtx.coverage"))
 	}
-	rangeWallMetrics(out, names, list, summaries)
-	rangePidMetrics(in, out, names, parts, mapped)
+	rangeMetrics(in, out, &totals, summaries, mapped)
 
 	if in.Options.Phased(&in.Trace.Ranges, lo, hi) {
 		out.FindAs("nvtx_present", "NVTX ranges are there, and some map to phases", evidence,

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -52,69 +51,55 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 	t.AttachDetails(hi - lo)
 }
 
-func rangeGPUMetrics(out *kit.Output, names *rangeNames, list []rangeTotal) {
-	fromAttribution(out, 0)
-	room := kit.Budget{Names: maxRangeMetrics, Bytes: maxRangeNameBytes}
-	for _, e := range list {
-		if e.pairs == 0 {
-			continue
-		}
-		text := names.texts[e.text]
-		if !room.Take(text) {
+// rangesInReport visits the first of some names, as many as the report has room for.
+func rangesInReport(names *rangeNames, list []rangeTotal, most int, visit func(e *rangeTotal, name string)) {
+	room := kit.Budget{Names: most, Bytes: maxRangeNameBytes}
+	for i := range list {
+		name := names.texts[list[i].text]
+		if !room.Take(name) {
 			return
 		}
-		l := kit.Labels("range", text)
-		out.Source.Rows = e.pairs
-		out.Int("nvtx.gpu_time", l, e.gpu)
-		out.Source.Rows = e.kernels
-		out.Int("nvtx.gpu_time_self", l, e.self)
+		visit(&list[i], name)
 	}
 }
 
-// rangeWallMetrics emits wall time and count of the names with the most wall time.
-func rangeWallMetrics(out *kit.Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary) {
-	byWall := slices.Clone(list)
+// emitGPU emits the GPU time of ranges.
+func (a *rangeTotal) emitGPU(out *kit.Output, l report.Labels) {
+	fromAttribution(out, a.pairs)
+	out.Int("nvtx.gpu_time", l, a.gpu)
+	out.Source.Rows = a.kernels
+	out.Int("nvtx.gpu_time_self", l, a.self)
+}
+
+// emitWall emits the host time of ranges, with a summary of single ones if there is one.
+func (a *rangeTotal) emitWall(out *kit.Output, l report.Labels, single *report.Summary) {
+	out.From(trace.RoleNVTX, int(a.count), "start", "end", "text", "textId", "globalTid")
+	out.Int("nvtx.wall_time", l, a.wall).Summary = single
+	out.Int("nvtx.count", l, a.count)
+}
+
+// rangeMetrics emits the GPU time of the names with most of it, wall time and count of those with most wall time, and
+// both by process.
+func rangeMetrics(in *kit.Input, out *kit.Output, totals *rangeTotals, summaries []*report.Summary, mapped bool) {
+	names := totals.names
+	launched := func(e rangeTotal) bool { return mapped && e.pairs > 0 }
+	rangesInReport(names, lists.Filter(totals.list, launched), maxRangeMetrics, func(e *rangeTotal, name string) {
+		e.emitGPU(out, kit.Labels("range", name))
+	})
+	byWall := lists.Filter(totals.list, func(e rangeTotal) bool { return e.count > 0 })
 	lists.Sort(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
-	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
-	room := kit.Budget{Names: maxRangeWalls, Bytes: maxRangeNameBytes}
-	for _, e := range byWall {
-		if e.count == 0 {
-			continue
-		}
-		text := names.texts[e.text]
-		if !room.Take(text) {
-			return
-		}
-		l := kit.Labels("range", text)
-		out.Source.Rows = e.count
-		out.Int("nvtx.wall_time", l, e.wall).Summary = summaries[e.text]
-		out.Int("nvtx.count", l, e.count)
-	}
-}
-
-func rangePidMetrics(in *kit.Input, out *kit.Output, names *rangeNames, parts []rangeTotal, mapped bool) {
-	list := slices.Clone(parts)
-	rankRanges(list, names)
-	room := kit.Budget{Names: maxRangePidMetrics, Bytes: maxRangeNameBytes}
-	for _, e := range list {
-		if e.proc == trace.None {
-			continue
-		}
-		text := names.texts[e.text]
-		if !room.Take(text) {
-			return
-		}
-		l := kit.Labels("pid", kit.PIDText(in, e.proc), "range", text)
-		if mapped && e.pairs > 0 {
-			fromAttribution(out, e.pairs)
-			out.Int("nvtx.gpu_time", l, e.gpu)
-			out.Source.Rows = e.kernels
-			out.Int("nvtx.gpu_time_self", l, e.self)
+	rangesInReport(names, byWall, maxRangeWalls, func(e *rangeTotal, name string) {
+		e.emitWall(out, kit.Labels("range", name), summaries[e.text])
+	})
+	byProc := lists.Filter(totals.parts, func(e rangeTotal) bool { return e.proc != trace.None })
+	rankRanges(byProc, names)
+	rangesInReport(names, byProc, maxRangePidMetrics, func(e *rangeTotal, name string) {
+		l := kit.Labels("pid", kit.PIDText(in, e.proc), "range", name)
+		if launched(*e) {
+			e.emitGPU(out, l)
 		}
 		if e.count > 0 {
-			out.From(trace.RoleNVTX, int(e.count), "start", "end", "text", "textId", "globalTid")
-			out.Int("nvtx.wall_time", l, e.wall)
-			out.Int("nvtx.count", l, e.count)
+			e.emitWall(out, l, nil)
 		}
-	}
+	})
 }

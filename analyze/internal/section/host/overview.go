@@ -60,22 +60,24 @@ var Overview = kit.Section{
 }
 
 func overview(in *kit.Input, out *kit.Output) {
-	t := in.Trace
 	procs := lists.Count(procSums(in), func(s procSum) bool { return s.proc != trace.None })
 	captureTable(in, out)
-	windowTable(in, out)
+	t, w := out.Table("window"), &in.Window
+	t.Row(kit.Text("mode", w.Mode), kit.Int("start", w.Start), kit.Int("end", w.End), kit.Int("length", w.Length),
+		kit.Put("captured", kit.Stated(in.Trace.Meta.CaptureStop-in.Trace.Meta.CaptureStart)), kit.Text("why", w.Why))
+	t.Add()
 	devicesTable(in, out)
 	rows := out.Table("tables")
 	var read int64
 	var names []string
-	for _, s := range t.Tables {
+	for _, s := range in.Trace.Tables {
 		rows.Row(
 			kit.Text("table", s.Name), kit.Text("role", string(s.Role)), kit.Int("rows", s.Rows),
 			kit.Int("skipped", s.Skipped))
 		read += s.Rows
 		names = append(names, s.Name)
 	}
-	for _, name := range t.LeftOut {
+	for _, name := range in.Trace.LeftOut {
 		rows.Partial(kit.Text("table", name), kit.Text("role", "not read"))
 	}
 	rows.Add()
@@ -122,14 +124,6 @@ func graphTrace(in *kit.Input) string {
 		return in.Trace.Meta.GraphTrace
 	}
 	return "no graph was launched"
-}
-
-func windowTable(in *kit.Input, out *kit.Output) {
-	t, w := out.Table("window"), &in.Window
-	t.Row(
-		kit.Text("mode", w.Mode), kit.Int("start", w.Start), kit.Int("end", w.End), kit.Int("length", w.Length),
-		kit.Put("captured", kit.Stated(in.Trace.Meta.CaptureStop-in.Trace.Meta.CaptureStart)), kit.Text("why", w.Why))
-	t.Add()
 }
 
 func devicesTable(in *kit.Input, out *kit.Output) {

@@ -279,6 +279,10 @@ func checkWindow(in *kit.Input, out *kit.Output) *checked {
 	if before > busy-before {
 		part, narrow = "a tail after it", "--to "+flagTime(from)
 	}
+	steady := ""
+	if in.Steady != nil {
+		steady = "; findings are of the steady part alone"
+	}
 	if s := in.Steady; s != nil && (longest.End <= s.Span.Start || longest.Start >= s.Span.End) {
 		narrow = "" // the findings are of the steady part, which the gap is no part of
 	} else {
@@ -291,13 +295,5 @@ func checkWindow(in *kit.Input, out *kit.Output) *checked {
 	return that(*ratio > kit.GapWarn, timed(longest.Len(), ratio), "window_gap",
 		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+
 			", from "+formatTime(from)+" to "+formatTime(to)+" after its start)"+narrow+
-			". The window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both"+ofSteady(in)+".")
-}
-
-// ofSteady says that findings are not affected by the part of the window outside the work.
-func ofSteady(in *kit.Input) string {
-	if in.Steady == nil {
-		return ""
-	}
-	return "; findings are of the steady part alone"
+			". The window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both"+steady+".")
 }

@@ -59,6 +59,14 @@ const (
 type regionNode struct {
 	parent, name int32 // index of the node around it or -1; index of the name
 	only
+	self   int64        // GPU time launched in it and in no deeper node
+	leaves []regionLeaf // the kernels of that
+}
+
+// regionLeaf is a kernel, or -1 for whole CUDA graphs.
+type regionLeaf struct {
+	kernel int32
+	regionWork
 }
 
 // only is the single device and process of some work, if there is any; several if there are more.
@@ -101,7 +109,7 @@ func regions(in *kit.Input, out *kit.Output) {
 		return
 	}
 	names := nameRanges(&in.Trace.Ranges)
-	tree, self, leaves, list := regionTree(in, names)
+	tree, list := regionTree(in, names)
 	fromAttribution(out, in.NVTX.AttributedCount)
 	out.Int("region.count", nil, int64(len(list)))
 	if len(list) == 0 {
@@ -133,19 +141,11 @@ func regions(in *kit.Input, out *kit.Output) {
 	t.TotalRows = int64(len(list))
 	t.Add()
 	k.Add()
-	out.Chart(flame(in, tree, self, leaves, names))
+	out.Chart(flame(in, tree, names))
 }
 
-// regionLeaf is a kernel launched in a node of the tree of regions and in no deeper one; -1 is a whole CUDA graph.
-type regionLeaf struct {
-	kernel int32
-	regionWork
-}
-
-// regionTree gathers the kernels of the window by region, the regions with most GPU time first; leaves are by node.
-func regionTree(in *kit.Input, names *rangeNames) (
-	tree []regionNode, self []int64, leaves [][]regionLeaf, list []*region,
-) {
+// regionTree gathers the kernels of the window by region, the regions with most GPU time first.
+func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, list []*region) {
 	paths := regionPaths{in: in, names: names, known: make([]int32, in.Contexts.Nodes())}
 	cells := kit.NewCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
 	var works []regionWork
@@ -164,12 +164,12 @@ func regionTree(in *kit.Input, names *rangeNames) (
 	}
 	gather(&in.Trace.Kernels.Work, in.Calls.Kernel, func(i int) int32 { return in.Trace.Kernels.Name(i) })
 	gather(&in.Trace.Graphs.Work, in.Calls.Graph, func(int) int32 { return -1 })
-	self, leaves = make([]int64, len(paths.tree)), make([][]regionLeaf, len(paths.tree))
 	for c, key := range cells.Keys {
-		self[key.A] += works[c].time
-		leaves[key.A] = append(leaves[key.A], regionLeaf{key.B - 1, works[c]})
+		n := &paths.tree[key.A]
+		n.self += works[c].time
+		n.leaves = append(n.leaves, regionLeaf{key.B - 1, works[c]})
 	}
-	return paths.tree, self, leaves, spreadWork(names, paths.tree, cells.Keys, works)
+	return paths.tree, spreadWork(names, paths.tree)
 }
 
 // Bounds of the flame view.
@@ -181,8 +181,8 @@ const (
 // flame draws the stacks of ranges with the GPU time launched inside them. A box is as wide as the time of its range
 // and of all inside it, and stands on the range around it; the part without boxes above it is its own. The kernels that
 // a range launches itself are boxes too, after the ranges inside it.
-func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf, names *rangeNames) report.Chart {
-	total := slices.Clone(self)
+func flame(in *kit.Input, tree []regionNode, names *rangeNames) report.Chart {
+	total := lists.Map(tree, func(n regionNode) int64 { return n.self })
 	for n := len(tree) - 1; n >= 0; n-- { // a parent stands before its children
 		if p := tree[n].parent; p >= 0 {
 			total[p] += total[n]
@@ -233,9 +233,9 @@ func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf
 				return
 			}
 			c.Series = append(c.Series, report.Series{Name: names.texts[tree[n].name], Labels: labels,
-				Values: []float64{float64(depth), float64(start), float64(total[n]), float64(self[n])}})
+				Values: []float64{float64(depth), float64(start), float64(total[n]), float64(tree[n].self)}})
 			lay(children[n], depth+1, start)
-			kernels(leaves[n], depth+1, start+total[n]-self[n])
+			kernels(tree[n].leaves, depth+1, start+total[n]-tree[n].self)
 			start += total[n]
 		}
 	}
@@ -284,14 +284,18 @@ func (p *regionPaths) of(call int32) int32 {
 }
 
 // spreadWork adds the work of each node to the names on its path, once each.
-func spreadWork(names *rangeNames, tree []regionNode, cells []kit.Pair, works []regionWork) []*region {
+func spreadWork(names *rangeNames, tree []regionNode) []*region {
 	byName := kit.NewTally[int32, region]()
 	path := make([]int32, 0, maxRegionDepth)
-	for c, key := range cells {
+	for n := range tree {
+		node := &tree[n]
+		if !node.any {
+			continue
+		}
 		path = path[:0]
-		for n := key.A; n >= 0 && len(path) < maxRegionDepth; n = tree[n].parent {
-			if !slices.Contains(path, tree[n].name) {
-				path = append(path, tree[n].name)
+		for up := int32(n); up >= 0 && len(path) < maxRegionDepth; up = tree[up].parent {
+			if !slices.Contains(path, tree[up].name) {
+				path = append(path, tree[up].name)
 			}
 		}
 		for i, name := range path {
@@ -299,15 +303,17 @@ func spreadWork(names *rangeNames, tree []regionNode, cells []kit.Pair, works []
 			if r.kernels == nil {
 				*r = region{name: name, kernels: kit.NewTally[int32, regionWork](), around: map[int32]int64{}, parent: -1}
 			}
-			k := r.kernels.At(key.B - 1)
-			k.time, k.count = k.time+works[c].time, k.count+works[c].count
-			r.time, r.count = r.time+works[c].time, r.count+works[c].count
-			r.add(tree[key.A].device, tree[key.A].proc)
+			for _, leaf := range node.leaves {
+				k := r.kernels.At(leaf.kernel)
+				k.time, k.count = k.time+leaf.time, k.count+leaf.count
+				r.time, r.count = r.time+leaf.time, r.count+leaf.count
+			}
+			r.add(node.device, node.proc)
 			around := int32(-1)
 			if i+1 < len(path) {
 				around = path[i+1]
 			}
-			r.around[around] += works[c].time
+			r.around[around] += node.self
 		}
 	}
 	list := slices.Clone(byName.Values)

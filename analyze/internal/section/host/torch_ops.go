@@ -178,13 +178,11 @@ func inOrder(r *trace.Ranges, lo, hi int, add func(i int)) {
 
 // gpuOps adds the kernels of the window to the operators by number.
 func gpuOps(in *kit.Input, names *rangeNames, list []torchOp) {
-	tree, self, leaves, regions := regionTree(in, names)
-	for n := range tree {
-		o := &list[tree[n].name].self
-		o.time += self[n]
-		for _, leaf := range leaves[n] {
-			o.count += leaf.count
-		}
+	tree, regions := regionTree(in, names)
+	for _, n := range tree {
+		o := &list[n.name].self
+		o.time += n.self
+		o.count += lists.Sum(n.leaves, func(leaf regionLeaf) int64 { return leaf.count })
 	}
 	for _, r := range regions {
 		list[r.name].gpu = r.regionWork

@@ -192,11 +192,6 @@ func (r *pathRun) found() {
 	}
 }
 
-func (r *pathRun) nameIn(g *stepgraph.Graph, piece int32) string {
-	d, i := g.Place(piece)
-	return r.in.WorkNames().Of(g.Timeline.Devices[d], i)
-}
-
 func (r *pathRun) callName(call int32) string {
 	return r.in.Trace.API.Names[r.in.Trace.API.Name(int(call))].Name
 }

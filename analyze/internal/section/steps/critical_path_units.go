@@ -108,15 +108,15 @@ func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part in
 	switch s.Kind {
 	case stepgraph.Runs:
 		d, i := g.Place(s.Piece)
-		part := partCompute
-		switch g.Timeline.Devices[d].Class(i) {
+		device, part := g.Timeline.Devices[d], partCompute
+		switch device.Class(i) {
 		case timeline.Comm:
 			part = partComm
 		case timeline.Copy:
 			part = partCopy
 		case timeline.Compute, timeline.Idle:
 		}
-		tell(part, name(func() string { return r.nameIn(g, s.Piece) }), ns)
+		tell(part, name(func() string { return r.in.WorkNames().Of(device, i) }), ns)
 	case stepgraph.AfterWork:
 		tell(partLatency, "(between pieces of work)", ns)
 	case stepgraph.AfterCall:

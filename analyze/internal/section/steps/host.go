@@ -75,9 +75,7 @@ func apis(in *kit.Input, out *kit.Output, with report.Labels, s *unitSet, w *uni
 		return
 	}
 	out.From(trace.RoleAPI, w.rows, "start", "end", "nameId", "globalTid")
-	total := w.total(w.time)
-	calls := make([]int64, len(api.Names))
-	w.time.each(func(x *part) { calls[x.name] += x.count })
+	total, calls := w.total(w.time, partTime), w.total(w.time, partCount)
 	names := lists.Where(len(calls), func(n int32) bool { return calls[n] > 0 })
 	lists.Sort(names, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(api.Names[a].Name, api.Names[b].Name))

@@ -173,16 +173,16 @@ func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, o *owner) {
 	}
 }
 
-// total adds parts up by name.
-func (w *unitWork) total(list *parts) []int64 {
+// total adds a value of parts up by name.
+func (w *unitWork) total(list *parts, value func(p *part) int64) []int64 {
 	sums := make([]int64, w.names)
-	list.each(func(x *part) { sums[x.name] += x.ns })
+	list.each(func(x *part) { sums[x.name] += value(x) })
 	return sums
 }
 
 // ranked are the names that have any part, by their time, largest first; equal ones by name.
 func (w *unitWork) ranked(in *kit.Input) []int32 {
-	time, alone := w.total(w.time), w.total(w.exclusive)
+	time, alone := w.total(w.time, partTime), w.total(w.exclusive, partTime)
 	seen := make([]bool, w.names)
 	for _, list := range []*parts{w.time, w.exclusive} {
 		list.each(func(x *part) { seen[x.name] = true })

@@ -65,14 +65,7 @@ func (k *kinds) sampleUnits(list []int32, all int) (shown, rest []int32) {
 			left--
 		}
 	}
-	for _, u := range list {
-		if chosen[u] {
-			shown = append(shown, u)
-		} else {
-			rest = append(rest, u)
-		}
-	}
-	return shown, rest
+	return lists.Filter(list, func(u int32) bool { return chosen[u] }), lists.Filter(list, func(u int32) bool { return !chosen[u] })
 }
 
 func unitRows(in *kit.Input, out *kit.Output, costs unitCosts, list []int32) *kit.Table {
@@ -153,9 +146,7 @@ func (r *unitRun) kernelTable() {
 	w := r.work
 	units := float64(w.units)
 	unitTime := r.costs.mean(r.main, func(c *unitCost) int64 { return c.time })
-	time, alone := w.total(w.time), w.total(w.exclusive)
-	count := make([]int64, w.names)
-	w.time.each(func(x *part) { count[x.name] += x.count })
+	time, alone, count := w.total(w.time, partTime), w.total(w.exclusive, partTime), w.total(w.time, partCount)
 	first, between := w.positions(r.in, r.main.Group), make([]report.Cell, w.names)
 	geometry, threads := w.geometries(r.in, r.main)
 	if r.between {

@@ -323,7 +323,7 @@ func (r *unitRun) kernelSet(k labelled, w *unitWork) {
 		slot[n] = lists.Place[int32](&categories, string(w.info(r.in, int32(n)).Category))
 	}
 	total := make([]int64, len(categories))
-	for n, ns := range w.total(w.time) {
+	for n, ns := range w.total(w.time, partTime) {
 		total[slot[n]] += ns
 	}
 	order := lists.Where(len(categories), func(i int32) bool { return total[i] > 0 })
