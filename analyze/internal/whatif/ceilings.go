@@ -105,11 +105,10 @@ func mostReplayed(n, work int) int {
 func (c *Ceilings) unlaunched() float64 {
 	var all, without int
 	for _, device := range c.face.graph.Timeline.Devices {
-		for i := range device.Len() {
-			if at := device.Start(i); at >= c.face.stretch.Start && at < c.face.stretch.End {
-				if all++; device.Call(i) == trace.None {
-					without++
-				}
+		lo, hi := device.From(c.face.stretch.Start), device.From(c.face.stretch.End)
+		for all += hi - lo; lo < hi; lo++ {
+			if device.Call(lo) == trace.None {
+				without++
 			}
 		}
 	}

@@ -145,14 +145,11 @@ func callless(t *trace.Trace, calls *timeline.Calls) (list []hole) {
 
 // lose marks the kept units that lack events, and leaves them out if they are few.
 func (r *Result) lose(missing []hole) {
-	type flag struct {
-		by   int32
-		unit int
-	}
-	flags, by := map[flag]bool{}, map[int32][]int{}
+	habit, by := map[int32]bool{}, map[int32]map[int]bool{} // by name: whether it is one, and the units
 	kept := lists.Count(r.Units, func(u Unit) bool { return u.State == Kept })
 	for i := range missing {
 		h := &missing[i]
+		habit[h.by] = h.habit
 		a, b := r.around(&h.from), r.around(&h.to)
 		launched := func(u int) bool {
 			return u >= 0 && r.Units[u].HostKnown() && r.Units[u].HostStart <= h.at && h.at < r.Units[u].HostEnd
@@ -169,21 +166,21 @@ func (r *Result) lose(missing []hole) {
 			a = b
 		}
 		for _, u := range []int{a, b} {
-			if x := (flag{h.by, u}); u >= 0 && r.Units[u].State == Kept && !flags[x] {
-				flags[x], by[h.by] = true, append(by[h.by], u)
+			if u >= 0 && r.Units[u].State == Kept {
+				if by[h.by] == nil {
+					by[h.by] = map[int]bool{}
+				}
+				by[h.by][u] = true
 			}
-		}
-	}
-	habit := map[int32]bool{}
-	for i := range missing {
-		if h := &missing[i]; h.habit && 2*len(by[h.by]) > kept {
-			habit[h.by] = true
 		}
 	}
 	lost := 0
 	for name, units := range by {
-		for _, u := range units {
-			if x := &r.Units[u]; !habit[name] && !x.incomplete {
+		if habit[name] && 2*len(units) > kept {
+			continue
+		}
+		for u := range units {
+			if x := &r.Units[u]; !x.incomplete {
 				x.incomplete = true
 				lost++
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,21 +40,10 @@ type family struct {
 	share   float64 // of the time or the kernels of all GPU work, the smaller one
 }
 
+var numbers = regexp.MustCompile("[0-9#]+")
+
 // fold replaces every number in a name by #.
-func fold(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c >= '0' && c <= '9' || c == '#' {
-			if s := b.String(); !strings.HasSuffix(s, "#") {
-				b.WriteByte('#')
-			}
-			continue
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
+func fold(text string) string { return numbers.ReplaceAllLiteralString(text, "#") }
 
 // libraries are the prefixes of ranges that libraries put around their own calls.
 var libraries = []string{

@@ -2,6 +2,7 @@ package workunit
 
 import (
 	"cmp"
+	"hash/fnv"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -98,11 +99,9 @@ func (s *symbols) find(name string) (symbol int32, ok bool) {
 }
 
 func hashText(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return Mix(h)
+	h := fnv.New64a()
+	h.Write([]byte(s)) // never fails
+	return Mix(h.Sum64())
 }
 
 // at returns the symbol of a device's i-th piece of work if it is a kernel or a graph, else -1.

@@ -149,12 +149,12 @@ type hostPlace struct {
 // range nested in one of its own name counts once.
 type hostTimes struct {
 	first, last int64
-	*kit.Tally[hostPlace, kit.Covered]
+	kit.Tally[hostPlace, kit.Covered]
 }
 
 func (x *hostTimes) add(p hostPlace, start, end int64) {
-	if x.Tally == nil {
-		x.first, x.Tally = start, kit.NewTally[hostPlace, kit.Covered]()
+	if len(x.Keys) == 0 {
+		x.first = start
 	}
 	x.last = max(x.last, end)
 	x.At(p).Add(start, end)
@@ -162,9 +162,6 @@ func (x *hostTimes) add(p hostPlace, start, end int64) {
 
 // shortest is the place with least of the time, of those with hostPlaceShare of it or more.
 func (x *hostTimes) shortest() (best hostPlace, ns int64) {
-	if x.Tally == nil {
-		return best, 0
-	}
 	for i, p := range x.Keys {
 		t := x.Values[i].Ns
 		if float64(t) < hostPlaceShare*float64(x.last-x.first) {

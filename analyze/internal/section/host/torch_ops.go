@@ -246,7 +246,10 @@ func sumOps(in *kit.Input, names *rangeNames, mapped bool) (list []torchOp, c *o
 			}
 		}
 	}
-	forward := forwardCalls{}
+	// Operators by autograd's number of their call. If several calls have one number, the backward call belongs to the
+	// last. Each thread counts for itself: if two have a number, its thread is ambiguous.
+	type call struct{ op, thread int32 }
+	forward := map[int64]call{}
 	inOrder(r, 0, r.Len(), func(i int) {
 		op, back := names.of[r.Name(i)], r.Backward(i)
 		if op < 0 && !back {
@@ -289,7 +292,11 @@ func sumOps(in *kit.Input, names *rangeNames, mapped bool) (list []torchOp, c *o
 			}
 			tied = tied || o.forward != trace.None
 		} else if number >= 0 {
-			forward.add(number, op, thread)
+			of := call{op, thread}
+			if c, ok := forward[number]; ok && c.thread != thread {
+				of = call{trace.None, trace.None}
+			}
+			forward[number] = of
 		}
 		stacks[thread+1] = append(stack, o)
 	})
@@ -335,19 +342,6 @@ func launchedTime(in *kit.Input) []int64 {
 	add(&in.Trace.Kernels.Work, in.Calls.Kernel)
 	add(&in.Trace.Graphs.Work, in.Calls.Graph)
 	return list
-}
-
-// forwardCalls are operators by autograd's number of their call. If several calls have one number, the backward call
-// belongs to the last. Each thread counts for itself.
-type forwardCalls map[int64]forwardCall
-
-type forwardCall struct{ op, thread int32 }
-
-func (f forwardCalls) add(number int64, op, thread int32) {
-	if c, ok := f[number]; ok && c.thread != thread { // the thread is ambiguous
-		op, thread = trace.None, trace.None
-	}
-	f[number] = forwardCall{op, thread}
 }
 
 // sizedTable shows operators by the sizes of their inputs, those with most GPU time first.
