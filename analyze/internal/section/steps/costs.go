@@ -15,12 +15,10 @@ import (
 )
 
 type unitCost struct {
-	time, busy, idle                  int64
-	compute, exposedComm, exposedCopy int64
-	cause                             [timeline.Causes]int64
-	host                              [timeline.HostCauses]int64
-	launches, kernels                 int64
-	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
+	timeline.Times
+	time                        int64
+	launches, kernels           int64
+	betweenTime, betweenKernels int64 // of kernels that were launched between its marker and the next
 }
 
 // unitNumber is a number of a unit: its metric, and its column in the table of units.
@@ -31,13 +29,13 @@ type unitNumber struct {
 
 var unitNumbers = []unitNumber{
 	{"unit.time", "duration", func(c *unitCost) int64 { return c.time }},
-	{"unit.gpu_busy", "busy", func(c *unitCost) int64 { return c.busy }},
-	{"unit.gpu_idle", "idle", func(c *unitCost) int64 { return c.idle }},
+	{"unit.gpu_busy", "busy", func(c *unitCost) int64 { return c.Busy() }},
+	{"unit.gpu_idle", "idle", func(c *unitCost) int64 { return c.time - c.Busy() }},
 	{"unit.launches", "launches", func(c *unitCost) int64 { return c.launches }},
 	{"unit.kernels", "kernels", func(c *unitCost) int64 { return c.kernels }},
-	{"unit.compute_time", "compute", func(c *unitCost) int64 { return c.compute }},
-	{"unit.exposed_comm_time", "exposed_comm", func(c *unitCost) int64 { return c.exposedComm }},
-	{"unit.exposed_copy_time", "exposed_copy", func(c *unitCost) int64 { return c.exposedCopy }},
+	{"unit.compute_time", "compute", func(c *unitCost) int64 { return c.Compute }},
+	{"unit.exposed_comm_time", "exposed_comm", func(c *unitCost) int64 { return c.ExposedComm }},
+	{"unit.exposed_copy_time", "exposed_copy", func(c *unitCost) int64 { return c.ExposedCopy }},
 }
 
 type unitCosts []unitCost
@@ -108,12 +106,7 @@ func addUnits(in *kit.Input) unitSums {
 			}
 			from, _ := slices.BinarySearch(moments, u.Start)
 			to, _ := slices.BinarySearch(moments, u.End)
-			spent := times[to].Minus(&times[from])
-			c.time = u.Time()
-			c.busy = spent.Busy()
-			c.idle = c.time - c.busy
-			c.compute, c.exposedComm, c.exposedCopy = spent.Compute, spent.ExposedComm, spent.ExposedCopy
-			c.cause, c.host = spent.Cause, spent.Host
+			c.time, c.Times = u.Time(), times[to].Minus(&times[from])
 		}
 		spill.Free(in.Trace.Memory(), times)
 		late[index].Moments, late[index].Times = nil, nil
@@ -144,8 +137,8 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 		u := &x.Units[i]
 		p := report.UnitPoint{
 			Device: int64(u.Device), Process: -1, Number: int64(u.Number), Group: group(u.Group), State: int64(u.State),
-			Signature: fmt.Sprintf("%012x", u.Signature>>16), Start: u.Start, Duration: u.Time(), Busy: costs[i].busy,
-			Compute: costs[i].compute, Launches: costs[i].launches, Kernels: costs[i].kernels,
+			Signature: fmt.Sprintf("%012x", u.Signature>>16), Start: u.Start, Duration: u.Time(), Busy: costs[i].Busy(),
+			Compute: costs[i].Compute, Launches: costs[i].launches, Kernels: costs[i].kernels,
 		}
 		if u.Proc != trace.None {
 			p.Process = in.Trace.Procs[u.Proc].PID
@@ -181,7 +174,8 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 		corr int64
 	}
 	x := in.Units
-	shared := sharedCalls(in)
+	launches := launchesOf(in)
+	defer spill.Free(in.Trace.Memory(), launches)
 	lastOf := map[int32]int32{}   // by call that launched several pieces: the unit for which it was last counted, plus one
 	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
 	for d := range x.Of {
@@ -197,7 +191,7 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 				c.kernels++
 			}
 			if call := device.Call(i); call != trace.None {
-				if !shared.has(call) {
+				if launches[call] < 2 {
 					c.launches++
 				} else if lastOf[call] != u+1 {
 					lastOf[call] = u + 1
@@ -219,28 +213,17 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 	}
 }
 
-// callSet is a set of API calls, a bit each.
-type callSet []uint64
-
-func (s callSet) has(call int32) bool { return s[call>>6]&(1<<(call&63)) != 0 }
-func (s callSet) add(call int32)      { s[call>>6] |= 1 << (call & 63) }
-
-// sharedCalls are those that launched more than one kernel or graph.
-func sharedCalls(in *kit.Input) callSet {
-	n := in.Trace.API.Len()/64 + 1
-	once, shared := make(callSet, n), make(callSet, n)
+// launchesOf is, by call, how many kernels and graphs it launched, 2 for more.
+func launchesOf(in *kit.Input) []uint8 {
+	counts := spill.Make[uint8](in.Trace.Memory(), in.Trace.API.Len())
 	for _, calls := range [][]int32{in.Calls.Kernel, in.Calls.Graph} {
 		for _, call := range calls {
-			switch {
-			case call == trace.None:
-			case once.has(call):
-				shared.add(call)
-			default:
-				once.add(call)
+			if call != trace.None && counts[call] < 2 {
+				counts[call]++
 			}
 		}
 	}
-	return shared
+	return counts
 }
 
 // unitSet is the kept units of one group on one device, in order.

@@ -66,7 +66,7 @@ func (r *pathRun) whatIfs() {
 func (r *pathRun) notComputing() (most float64) {
 	costs := sumsOf(r.in).costs
 	for _, s := range kindsOf(r.in).devices {
-		most = max(most, costs.mean(s, func(c *unitCost) int64 { return c.time - c.compute }))
+		most = max(most, costs.mean(s, func(c *unitCost) int64 { return c.time - c.Compute }))
 	}
 	return most
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -74,8 +73,8 @@ type unitWork struct {
 	exclusive *parts // time that is this kernel's alone, between the unit's start and end
 }
 
-// unitWorkOf goes through the device once for the work that belongs to the units, and once per process for the time
-// between their start and end.
+// unitWorkOf goes through the device once for the work that belongs to the units, and once for the time between their
+// start and end.
 func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.Units)}
 	w.time, w.exclusive = newParts(w.names), newParts(w.names)
@@ -135,39 +134,30 @@ func (w *unitWork) name(in *kit.Input, d *timeline.Device, work int) int32 {
 	return -1
 }
 
-// alone attributes the moments of all units of a set, of one process after the other.
+// alone attributes each moment in which kernels run to one of them, within the units of a set: to compute before
+// communication, and within these to the kernel that started first.
 func (w *unitWork) alone(in *kit.Input, s *unitSet) {
 	d := in.Units.Timeline.Devices[in.Units.Units[s.Units[0]].Index]
-	for _, o := range owners(in, s) {
-		w.exclusively(in, d, &o)
-	}
-}
-
-// exclusively attributes each moment in which kernels run to one of them, within the units of a process: to compute
-// before communication, and within these to the kernel that started first.
-func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, o *owner) {
-	at := [2]interval.Cursor{o.Cursor, o.Cursor} // by class
+	own := [2]owners{ownersOf(in, s), ownersOf(in, s)} // by class
 	// By class, everything before this moment is attributed.
 	given := [2]int64{math.MinInt64, math.MinInt64}
 	for i := range d.Len() {
 		c := int(d.Class(i))
-		if c >= len(at) {
+		if c >= len(own) {
 			continue
 		}
 		from, to := max(d.Start(i), given[c]), d.End(i)
 		if from >= to {
 			continue
 		}
-		if given[c] = to; !at[c].Advance(from, to) {
-			continue
-		}
-		at[c].Each(from, to, func(k int, from, to int64) {
+		given[c] = to
+		own[c].each(from, to, func(unit int32, from, to int64) {
 			ns := to - from
 			if c == int(timeline.Comm) {
 				ns = d.CommExposed.Within(from, to)
 			}
 			if ns > 0 {
-				w.exclusive.add(w.name(in, d, i), o.first+int32(k), ns)
+				w.exclusive.add(w.name(in, d, i), unit, ns)
 			}
 		})
 	}

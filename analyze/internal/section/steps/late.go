@@ -67,12 +67,12 @@ func (x *lateCalls) gap(g *timeline.Gap) {
 
 // hosts emits why the host was late in the units of a set, by each cause that some unit of the capture has.
 func (costs unitCosts) hosts(out *kit.Output, l report.Labels, s *unitSet) {
-	if !slices.ContainsFunc(s.Units, func(u int32) bool { return costs[u].cause[timeline.CauseHost] > 0 }) {
+	if !slices.ContainsFunc(s.Units, func(u int32) bool { return costs[u].Cause[timeline.CauseHost] > 0 }) {
 		return
 	}
 	for cause, name := range timeline.HostCauseNames {
-		if slices.ContainsFunc(costs, func(c unitCost) bool { return c.host[cause] > 0 }) {
-			values := costs.of(s, func(c *unitCost) int64 { return c.host[cause] })
+		if slices.ContainsFunc(costs, func(c unitCost) bool { return c.Host[cause] > 0 }) {
+			values := costs.of(s, func(c *unitCost) int64 { return c.Host[cause] })
 			s.summary(out, "unit.host_cause_time", kit.And(l, "cause", name), values)
 		}
 	}

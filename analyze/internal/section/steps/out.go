@@ -115,8 +115,8 @@ func (r *unitRun) groupTable() {
 			kit.Put("tokens", kit.Known(group.Tokens)), kit.Int("units", group.Count),
 			kit.Int("kernels", group.Kernels), kit.Int("device_id", int64(s.Device)), kit.Float("p50", m.P50),
 			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Maybe("token_rate", rate), kit.Float("min", m.Min), kit.Float("max", m.Max),
-			kit.Float("busy", r.costs.mean(s, func(c *unitCost) int64 { return c.busy })),
-			kit.Float("idle", r.costs.mean(s, func(c *unitCost) int64 { return c.idle })),
+			kit.Float("busy", r.costs.mean(s, func(c *unitCost) int64 { return c.Busy() })),
+			kit.Float("idle", r.costs.mean(s, func(c *unitCost) int64 { return c.time - c.Busy() })),
 			kit.Maybe("share", stat.Ratio(group.Time, all)), kit.Text("signature", group.Signature))
 	}
 	t.Cut(maxGroupRows, "units", "share").Add()
@@ -131,11 +131,11 @@ func (r *unitRun) timeTable() {
 		c.Row(
 			kit.Text("class", name), kit.Float("time", v), kit.Maybe("share", stat.Ratio(v, total)))
 	}
-	row("compute", func(c *unitCost) int64 { return c.compute })
-	row("exposed communication", func(c *unitCost) int64 { return c.exposedComm })
-	row("exposed copy", func(c *unitCost) int64 { return c.exposedCopy })
+	row("compute", func(c *unitCost) int64 { return c.Compute })
+	row("exposed communication", func(c *unitCost) int64 { return c.ExposedComm })
+	row("exposed copy", func(c *unitCost) int64 { return c.ExposedCopy })
 	for cause, name := range timeline.CauseNames {
-		row("idle: "+name, func(c *unitCost) int64 { return c.cause[cause] })
+		row("idle: "+name, func(c *unitCost) int64 { return c.Cause[cause] })
 	}
 	c.Add()
 }
@@ -148,7 +148,7 @@ func (r *unitRun) kernelTable() {
 	unitTime := r.costs.mean(r.main, func(c *unitCost) int64 { return c.time })
 	time, alone, count := w.total(w.time, partTime), w.total(w.exclusive, partTime), w.total(w.time, partCount)
 	first, between := w.positions(r.in, r.main.Group), make([]report.Cell, w.names)
-	geometry, threads := w.geometries(r.in, r.main)
+	shapes, threads := w.geometries(r.in, r.main)
 	if r.between {
 		between = w.launchedBetween(r.in, r.main)
 	}
@@ -159,7 +159,7 @@ func (r *unitRun) kernelTable() {
 		t.Row(
 			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", string(k.Category)),
 			kit.Text("library", k.Library), kit.Text("family", k.Family), kit.Text("canonical", k.Canonical),
-			kit.Put("position", first[n]), kit.Put("geometry", geometry[n]), kit.Put("threads", threads[n]),
+			kit.Put("position", first[n]), kit.Put("geometry", report.OrNull(shapes[n])), kit.Put("threads", threads[n]),
 			kit.Put("between", between[n]),
 			kit.Float("count", float64(count[n])/units), kit.Float("time", mean),
 			kit.Float("exclusive", float64(alone[n])/units),
@@ -190,43 +190,36 @@ func (w *unitWork) positions(in *kit.Input, group int32) []report.Cell {
 	return first
 }
 
-// geometries is, by kernel name, the geometry of its launches in the units of a set, if all are alike, and the mean
-// number of their threads.
-func (w *unitWork) geometries(in *kit.Input, s *unitSet) (cells, threads []report.Cell) {
-	const unseen, mixed = -1, -2
-	kernels, config := &in.Trace.Kernels, slices.Repeat([]int32{unseen}, w.names)
+// geometries is, by kernel name, the geometry of its launches in the units of a set, empty if it is not known or they are
+// not alike, and the mean number of their threads.
+func (w *unitWork) geometries(in *kit.Input, s *unitSet) (shapes []string, threads []report.Cell) {
+	kernels := &in.Trace.Kernels
+	texts, of := lists.Map(kernels.Configs, geometry), lists.Map(kernels.Configs, threadsOf)
+	shapes, threads = make([]string, w.names), make([]report.Cell, w.names)
 	sum, runs := make([]float64, w.names), make([]float64, w.names)
-	of := lists.Map(kernels.Configs, threadsOf)
 	eachPiece(in, s, func(d *timeline.Device, i int, _ int32) {
 		if d.Kind(i) != timeline.KernelWork {
 			return
 		}
 		n, c := kernels.Name(d.Row(i)), kernels.Config(d.Row(i))
+		if runs[n] == 0 {
+			shapes[n] = texts[c]
+		} else if shapes[n] != texts[c] {
+			shapes[n] = ""
+		}
 		sum[n], runs[n] = sum[n]+of[c], runs[n]+1
-		switch at := config[n]; {
-		case at == unseen:
-			config[n] = c
-		case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
-			config[n] = mixed
-		}
 	}, in.Units.Of)
-	cells, threads = make([]report.Cell, w.names), make([]report.Cell, w.names)
-	for n, c := range config {
-		if c >= 0 {
-			if text := geometry(&kernels.Configs[c]); text != "" {
-				cells[n] = report.S(text)
-			}
-		}
+	for n := range sum {
 		if sum[n] > 0 {
 			threads[n] = report.F(sum[n] / runs[n])
 		}
 	}
-	return cells, threads
+	return shapes, threads
 }
 
 // threadsOf is the number of threads of a launch; 0 if the capture does not say.
 func threadsOf(c trace.LaunchConfig) float64 {
-	if geometry(&c) == "" {
+	if geometry(c) == "" {
 		return 0
 	}
 	n := 1.0
@@ -236,14 +229,9 @@ func threadsOf(c trace.LaunchConfig) float64 {
 	return n
 }
 
-// sameGeometry reports whether two launches look alike; registers belong to the kernel.
-func sameGeometry(a, b *trace.LaunchConfig) bool {
-	return a.Grid == b.Grid && a.Block == b.Block && a.SharedStatic+a.SharedDynamic == b.SharedStatic+b.SharedDynamic
-}
-
 // geometry is a launch's grid and block, and its shared memory if it has any: "grid 256×256, block 16×16, shared 4096
-// B"; empty if the capture does not say.
-func geometry(c *trace.LaunchConfig) string {
+// B"; empty if the capture does not say. Registers belong to the kernel.
+func geometry(c trace.LaunchConfig) string {
 	if c.Grid[0] <= 0 || c.Block[0] <= 0 {
 		return ""
 	}
@@ -352,7 +340,7 @@ func (r *unitRun) findings() {
 // imbalance looks for a device whose units are busier than another's.
 func (r *unitRun) imbalance() {
 	busy := func(s *unitSet) float64 {
-		return r.costs.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm })
+		return r.costs.mean(s, func(c *unitCost) int64 { return c.Busy() - c.ExposedComm })
 	}
 	byBusy := func(a, b *unitSet) int { return cmp.Compare(busy(a), busy(b)) }
 	low, high := slices.MinFunc(r.devices, byBusy), slices.MaxFunc(r.devices, byBusy)

@@ -237,15 +237,15 @@ func (q *sequence) fold() (first, of, count []int32) {
 	return first, of, count
 }
 
-// owner goes through the units of a set that belong to one process.
+// owners go through the units of a set, those of each process by itself: they follow each other and do not overlap.
+type owners []owner
+
 type owner struct {
-	first int32 // place of the first in the set
+	first int32 // place of the first unit in the set
 	interval.Cursor
 }
 
-// owners are the processes of a set, whose units follow each other in it and do not overlap.
-func owners(in *kit.Input, s *unitSet) []owner {
-	var list []owner
+func ownersOf(in *kit.Input, s *unitSet) (list owners) {
 	proc := func(i int) int32 { return in.Units.Units[s.Units[i]].Proc }
 	for lo := 0; lo < len(s.Units); {
 		hi := lo
@@ -256,6 +256,15 @@ func owners(in *kit.Input, s *unitSet) []owner {
 		lo = hi
 	}
 	return list
+}
+
+// each calls visit with each part of a stretch that is in a unit, and the place of that in the set. Stretches ascend.
+func (list owners) each(from, to int64, visit func(unit int32, from, to int64)) {
+	for i := range list {
+		if o := &list[i]; o.Advance(from, to) {
+			o.Each(from, to, func(u int, from, to int64) { visit(o.first+int32(u), from, to) })
+		}
+	}
 }
 
 // cursorOf goes through units, which are in the order of their starts.

@@ -116,7 +116,7 @@ func originOf(in *kit.Input, d *timeline.Device, i int, places map[int32]int64, 
 	}
 	if d.Kind(i) == timeline.KernelWork {
 		kernels := &in.Trace.Kernels
-		if text := geometry(&kernels.Configs[kernels.Config(d.Row(i))]); text != "" {
+		if text := geometry(kernels.Configs[kernels.Config(d.Row(i))]); text != "" {
 			o.Shape = int64(names.of(text, shapeCategory))
 		}
 	}
@@ -137,18 +137,16 @@ func workOf(d *timeline.Device, from, to int64) (work []int, gaps []report.UnitG
 
 // launching are the threads that launched a unit's kernels, that with most of them first.
 func launching(in *kit.Input, d *timeline.Device, unit int32) []int32 {
-	counts := map[int32]int{}
-	var list []int32
+	counts := kit.NewTally[int32, int]()
 	kernelsOf(in, oneUnit(unit), func(i int, _ int32) {
 		if call := d.Call(i); call != trace.None {
 			if th := in.Trace.API.Thread(int(call)); th != trace.None {
-				if counts[th]++; counts[th] == 1 {
-					list = append(list, th)
-				}
+				*counts.At(th)++
 			}
 		}
 	})
-	lists.Sort(list, func(a, b int32) int { return cmp.Compare(counts[b], counts[a]) })
+	list := slices.Clone(counts.Keys)
+	lists.Sort(list, func(a, b int32) int { return cmp.Compare(*counts.At(b), *counts.At(a)) })
 	return list
 }
 

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -82,16 +83,8 @@ func numbersIn(text string, most int) (list []int64) {
 		}
 		return []int64{m.Step}[:min(most, 1)]
 	}
-	digit := func(i int) bool { return i < len(text) && text[i] >= '0' && text[i] <= '9' }
-	for i := 0; i < len(text) && len(list) < most; i++ {
-		if !digit(i) {
-			continue
-		}
-		from := i
-		for digit(i) {
-			i++
-		}
-		v, err := strconv.ParseInt(text[from:i], 10, 48)
+	for _, digits := range number.FindAllString(text, most) {
+		v, err := strconv.ParseInt(digits, 10, 48)
 		if err != nil {
 			break
 		}
@@ -99,3 +92,5 @@ func numbersIn(text string, most int) (list []int64) {
 	}
 	return list
 }
+
+var number = regexp.MustCompile("[0-9]+")

@@ -261,7 +261,7 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })
 	}
 	for cause, name := range timeline.CauseNames {
-		emit("unit.idle_cause_time", kit.And(l, "cause", name), func(c *unitCost) int64 { return c.cause[cause] })
+		emit("unit.idle_cause_time", kit.And(l, "cause", name), func(c *unitCost) int64 { return c.Cause[cause] })
 	}
 }
 

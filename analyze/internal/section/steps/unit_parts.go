@@ -72,7 +72,7 @@ func partsOf(in *kit.Input, s *unitSet, steps []int64) *report.UnitParts {
 		out.Add(p.kind, p.name, p.times)
 	}
 	for cause, name := range timeline.CauseNames {
-		times := lists.Map(picked.Units, func(u int32) int64 { return costs[u].cause[cause] })
+		times := lists.Map(picked.Units, func(u int32) int64 { return costs[u].Cause[cause] })
 		if slices.ContainsFunc(times, func(ns int64) bool { return ns != 0 }) {
 			out.Add(report.PartIdle, name, times)
 		}
@@ -147,23 +147,19 @@ func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 			copies = to
 		}
 	}
-	parts, owned := kit.NewTally[copySort, partTimes](), owners(in, s)
+	parts, units := kit.NewTally[copySort, partTimes](), ownersOf(in, s)
 	for _, p := range own {
-		for i := range owned {
-			o := &owned[i]
-			o.Advance(p.from, p.to)
-			o.Each(p.from, p.to, func(u int, from, to int64) {
-				ns := to - from - later.Within(from, to)
-				if ns == 0 {
-					return
-				}
-				x := parts.At(p.sort)
-				if x.times == nil {
-					*x = partTimes{kind: report.PartCopy, name: p.sort.name(), times: make([]int64, len(s.Units))}
-				}
-				x.times[int(o.first)+u] += ns
-			})
-		}
+		units.each(p.from, p.to, func(unit int32, from, to int64) {
+			ns := to - from - later.Within(from, to)
+			if ns == 0 {
+				return
+			}
+			x := parts.At(p.sort)
+			if x.times == nil {
+				*x = partTimes{kind: report.PartCopy, name: p.sort.name(), times: make([]int64, len(s.Units))}
+			}
+			x.times[unit] += ns
+		})
 	}
 	lists.Sort(parts.Values, func(a, b *partTimes) int { return cmp.Compare(a.name, b.name) })
 	return parts.Values
