@@ -121,10 +121,9 @@ func (f *Search) byGraph(minShare float64) *Result {
 		return nil
 	}
 	s := f.slicer(&f.names)
-	var inGraphs, total int64
+	var inGraphs int64
 	launches := 0
 	for _, t := range f.tracks {
-		total += t.time
 		list, graphs := graphLaunches(f.Trace, t, &f.names)
 		inGraphs += lists.Sum(list, func(l launch) int64 { return l.time })
 		cuts := anchors(list, graphs)
@@ -134,7 +133,7 @@ func (f *Search) byGraph(minShare float64) *Result {
 		s.add(t, cuts)
 		launches += len(cuts)
 	}
-	share := float64(inGraphs) / float64(max(total, 1))
+	share := float64(inGraphs) / float64(max(f.computed(), 1))
 	if launches == 0 || share < minShare {
 		return nil
 	}
@@ -148,6 +147,11 @@ func (f *Search) byGraph(minShare float64) *Result {
 		return nil
 	}
 	return r
+}
+
+// computed is the compute time of all tracks, ns.
+func (f *Search) computed() int64 {
+	return lists.Sum(f.tracks, func(t *track) int64 { return t.time })
 }
 
 // sound reports whether units can be believed: kept and warm-up units and those that an end of the capture cut must
@@ -169,7 +173,6 @@ func (f *Search) sound(r *Result) bool {
 			time += u.busy
 		}
 	}
-	total := lists.Sum(f.tracks, func(t *track) int64 { return t.time })
-	r.Coverage = float64(time) / float64(max(1, total))
+	r.Coverage = float64(time) / float64(max(1, f.computed()))
 	return r.Coverage >= minUnits
 }

@@ -46,17 +46,13 @@ func (r *Result) Sets() (sets []Set) {
 
 // Judged are the kept units of the main kind of one process, on the device where their median is longest: of several
 // processes the one with most units.
-func (r *Result) Judged() (best []int32) {
+func (r *Result) Judged() []int32 {
 	if r == nil || r.Kind == KindNone || r.Primary < 0 {
 		return nil
 	}
 	main := lists.Find(r.Sets(), func(s *Set) bool { return s.Slowest && int(s.Group) == r.Primary })
-	for _, list := range lists.Groups(main.Units, func(u int32) int32 { return r.Units[u].Proc }) {
-		if len(list) > len(best) {
-			best = list
-		}
-	}
-	return best
+	procs := lists.Groups(main.Units, func(u int32) int32 { return r.Units[u].Proc })
+	return slices.MaxFunc(procs, func(a, b []int32) int { return len(a) - len(b) })
 }
 
 // Tokens are the tokens that a kept unit computes, by its marker: one for each request in decode, those of prompts,

@@ -213,15 +213,20 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	return pos
 }
 
-// cutAll cuts tracks at positions in their lines; paired is the number of compute kernels in two kinds of slices that
-// alternate, or 0.
-func cutAll(tracks []*track, pos [][]int32, names *symbols) (cuts [][]cut, paired int) {
+// cutAll cuts tracks at positions in their lines: those with units are whole. paired is the number of compute kernels in
+// two kinds of slices that alternate, or 0.
+func (f *Search) cutAll(pos [][]int32, names *symbols) (s *slicer, whole []int, cuts [][]cut, paired int) {
 	cuts = make([][]cut, len(pos))
 	together := make([]int, len(pos))
 	parallel.Each(len(pos), func(i int) {
-		cuts[i], together[i] = tracks[i].pairUp(tracks[i].cuts(pos[i]), names)
+		cuts[i], together[i] = f.tracks[i].pairUp(f.tracks[i].cuts(pos[i]), names)
 	})
-	return cuts, lists.Most(together, func(kernels int) int { return kernels })
+	s = f.slicer(names)
+	whole = lists.Where(len(cuts), func(i int) bool { return len(cuts[i]) >= 2 })
+	for _, i := range whole {
+		s.add(f.tracks[i], cuts[i])
+	}
+	return s, whole, cuts, lists.Most(together, func(kernels int) int { return kernels })
 }
 
 // cutSequence cuts every track that has an anchor; nil if these tracks hold too little of the compute time.
@@ -232,31 +237,19 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 			pos[i] = starts(x.pos, len(x.names))
 		}
 	}
-	cuts, together := cutAll(f.tracks, pos, w.names)
-	s := f.slicer(w.names)
-	var total, time int64
-	var first *answer
-	var start string
-	var distinct [][]int32
-	tracks := 0
-	for i, t := range f.tracks {
-		if total += t.time; len(cuts[i]) < 2 {
-			continue
-		}
-		s.add(t, cuts[i])
-		time += t.time
-		x := found[i].best
-		if !slices.ContainsFunc(distinct, func(n []int32) bool { return slices.Equal(n, x.names) }) {
-			distinct = append(distinct, x.names)
-		}
-		if tracks++; first == nil || x.index > first.best.index+equalIndex {
-			first, start = &found[i], t.name(cuts[i][0], &f.Trace.Kernels)
-		}
-	}
-	if tracks == 0 || float64(time) < minTracks*float64(total) {
+	s, whole, cuts, together := f.cutAll(pos, w.names)
+	time := lists.Sum(whole, func(i int) int64 { return f.tracks[i].time })
+	if len(whole) == 0 || float64(time) < minTracks*float64(f.computed()) {
 		return nil
 	}
-	p := w.period(first.best, tracks)
+	at := whole[0]
+	for _, i := range whole {
+		if found[i].best.index > found[at].best.index+equalIndex {
+			at = i
+		}
+	}
+	first := &found[at]
+	p := w.period(first.best, len(whole))
 	if together > 0 {
 		p.Kernels, p.Paired, p.Share = together, true, p.Coverage
 	}
@@ -265,19 +258,20 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 			p.Inner, p.InnerShare = x.period, x.main
 		}
 	}
+	distinct := lists.Set(whole, func(i int) string { return fmt.Sprint(found[i].best.names) })
 	why := p.why(len(distinct), w.names.text(first.best.names))
 	if w.events {
 		why += fmt.Sprintf("; kernels that run at fewer than %d places count no time", minRepeats)
 	}
-	r := f.sliced(s, KindKernel, start, why)
+	r := f.sliced(s, KindKernel, f.tracks[at].name(cuts[at][0], &f.Trace.Kernels), why)
 	r.Period = p
 	if !f.sound(r) {
 		return nil
 	}
-	whole := newFitter(first.best.line)
+	fitter := newFitter(first.best.line)
 	for _, x := range first.kept() {
-		if x.line != whole.line {
-			x = whole.again(x)
+		if x.line != fitter.line {
+			x = fitter.again(x)
 		}
 		a := w.anchor(x)
 		a.Paired = p.Paired && x == first.best
@@ -401,38 +395,27 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 	}
 	skip := int32(max(0, min(anchor.Start, len(names)-1)))
 	lines := f.lines.of(f.tracks, w, f.Trace.Memory())
-	s := f.slicer(w.names)
 	pos, fits, times := make([][]int32, len(lines)), make([]*fit, len(lines)), make([]int, len(lines))
 	parallel.Each(len(lines), func(i int) {
 		all := lines[i].occurrences(names, skip)
 		pos[i], times[i] = starts(all, len(names)), len(all)
 		fits[i] = newFitter(lines[i]).fit(names, skip, pos[i])
 	})
-	cuts, together := cutAll(f.tracks, pos, w.names)
-	occurs, tracks := 0, 0
-	var first *fit
-	name := ""
-	for i, t := range f.tracks {
-		if occurs += times[i]; len(cuts[i]) < 2 {
-			continue
-		}
-		s.add(t, cuts[i])
-		if tracks++; first == nil || fits[i].index > first.index {
-			first, name = fits[i], t.name(cuts[i][0], &f.Trace.Kernels)
-		}
-	}
+	s, whole, cuts, together := f.cutAll(pos, w.names)
+	occurs := lists.Total(times)
 	at := "the given start, " + anchor.String() + ","
-	if tracks == 0 {
+	if len(whole) == 0 {
 		return &Result{Kind: KindNone, Why: fmt.Sprintf("%s occurs %d times, which is too few for units", at, occurs)}
 	}
-	p := w.period(first, tracks)
+	best := slices.MaxFunc(whole, func(a, b int) int { return cmp.Compare(fits[a].index, fits[b].index) })
+	p := w.period(fits[best], len(whole))
 	to := "one to the next"
 	if together > 0 {
 		p.Kernels, p.Paired, to = together, true, "one to the next but one, since two kinds of different kernels alternate"
 	}
-	r := f.sliced(s, KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from %s", at, occurs, to))
+	r := f.sliced(s, KindKernel, f.tracks[best].name(cuts[best][0], &f.Trace.Kernels), fmt.Sprintf("%s occurs %d times; a unit runs from %s", at, occurs, to))
 	r.Period = p
-	r.Anchors = []Anchor{w.anchor(first)}
+	r.Anchors = []Anchor{w.anchor(fits[best])}
 	r.Anchors[0].Paired = p.Paired
 	if !f.sound(r) {
 		return &Result{Kind: KindNone,
