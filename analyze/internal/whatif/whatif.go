@@ -166,10 +166,8 @@ func (x *run) steps(changes []Change) ([]*Steps, error) {
 	if x.replayed {
 		of = x.face.replay
 	}
-	times, list := of(c), make([]*Steps, len(x.list))
-	for i := range list {
-		list[i] = stepsOf(x.r, &x.list[i], times)
-	}
+	times := of(c)
+	list := lists.Map(x.list, func(s workunit.Set) *Steps { return stepsOf(x.r, &s, times) })
 	for i := range changes {
 		part := changes[i : i+1]
 		if len(changes) <= mostParts {

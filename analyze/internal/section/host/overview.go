@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,14 +151,11 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 
 // pidsOn lists the pids that did work on a device; the unknown process is left out.
 func pidsOn(in *kit.Input, device int32) string {
-	var procs []int32
-	for _, s := range procSums(in) {
-		if s.proc != trace.None && slices.Contains(s.devices, device) {
-			procs = append(procs, s.proc)
-		}
-	}
-	slices.Sort(procs)
-	pids := lists.Map(procs, func(p int32) string { return strconv.FormatInt(in.Trace.Procs[p].PID, 10) })
+	list := lists.Filter(procSums(in), func(s procSum) bool {
+		return s.proc != trace.None && slices.Contains(s.devices, device)
+	})
+	lists.Sort(list, func(a, b procSum) int { return cmp.Compare(a.proc, b.proc) })
+	pids := lists.Map(list, func(s procSum) string { return strconv.FormatInt(in.Trace.Procs[s.proc].PID, 10) })
 	const few = 8
 	if len(pids) > few {
 		pids = append(pids[:few], "…")

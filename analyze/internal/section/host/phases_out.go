@@ -157,10 +157,7 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 	fromRanges := func(rows int64) {
 		out.From(trace.RoleNVTX, int(rows), "start", "end", "text", "textId", "globalTid")
 	}
-	for n := range list {
-		if n >= maxPhaseMetrics {
-			break
-		}
+	for n := range list[:min(len(list), maxPhaseMetrics)] {
 		s := &list[n]
 		l := kit.Labels("phase", x.name(s.phase))
 		if mapped {

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -308,12 +309,7 @@ func checkLaunchCalls(in *kit.Input, out *kit.Output) *checked {
 				"globalPid in "+in.Trace.Tables.Name(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so "+
 				"idle causes and NVTX attribution are unknown.")
 	}
-	var missing int64
-	for i := lo; i < hi; i++ {
-		if in.Calls.Kernel[i] == trace.None {
-			missing++
-		}
-	}
+	missing := int64(lists.Count(in.Calls.Kernel[lo:hi], func(call int32) bool { return call == trace.None }))
 	ratio := stat.Ratio(missing, int64(hi-lo))
 	out.From(trace.RoleKernel, hi-lo, "correlationId", "globalPid")
 	out.Source.With(trace.RoleAPI, "globalTid")

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -48,7 +49,7 @@ func checkTimeUnit(in *kit.Input, out *kit.Output) *checked {
 func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 	t := in.Trace
 	var known, zero, large int64
-	ran, kernelProcs, apiProcs, rangeProcs := in.KernelStats(), map[int32]bool{}, map[int32]bool{}, map[int32]bool{}
+	ran, kernelProcs := in.KernelStats(), map[int32]bool{}
 	for _, c := range ran.Cells {
 		p := ran.Places[c.B].A
 		if p == trace.None {
@@ -66,12 +67,8 @@ func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 	if known == 0 {
 		return unchecked("no kernel names a process")
 	}
-	for _, c := range in.CallStats().Cells {
-		apiProcs[in.Trace.ProcOf(c.B)] = true
-	}
-	for _, r := range totalsOfRanges(in).parts {
-		rangeProcs[r.proc] = true
-	}
+	apiProcs := lists.Set(in.CallStats().Cells, func(c kit.Crossed) int32 { return in.Trace.ProcOf(c.B) })
+	rangeProcs := lists.Set(totalsOfRanges(in).parts, func(r rangeTotal) int32 { return r.proc })
 	delete(apiProcs, trace.None)
 	delete(rangeProcs, trace.None)
 	bad := false

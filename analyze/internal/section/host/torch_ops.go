@@ -309,7 +309,7 @@ func sumOps(in *kit.Input, names *rangeNames, mapped bool) (list []torchOp, c *o
 
 // launch adds the GPU time of a call to the operators that are open around it.
 func (c *opCalls) launch(open []openOp, at, ns int64) {
-	inner, outer := true, true
+	inner := true
 	for i := len(open) - 1; i >= 0; i-- {
 		o := &open[i]
 		if o.end <= at || o.key == trace.None || slices.ContainsFunc(open[i+1:], func(x openOp) bool { return x.key == o.key && x.end > at }) {
@@ -321,11 +321,9 @@ func (c *opCalls) launch(open []openOp, at, ns int64) {
 		}
 		inner = false
 	}
-	for i := range open {
-		if o := &open[i]; o.end > at && o.forward != trace.None && outer {
-			c.backward[o.forward] += ns
-			outer = false
-		}
+	outer := func(o openOp) bool { return o.end > at && o.forward != trace.None }
+	if i := slices.IndexFunc(open, outer); i >= 0 {
+		c.backward[open[i].forward] += ns
 	}
 }
 

@@ -71,11 +71,8 @@ func sumsOf(in *kit.Input) unitSums {
 // unitLooks visit the gaps of the devices for the units.
 func unitLooks(in *kit.Input) []*lateCalls {
 	return kit.Once(in, "unit looks", func() []*lateCalls {
-		list := make([]*lateCalls, len(in.Units.Timeline.Devices))
-		for d := range list {
-			list[d] = newLateCalls(in, d)
-		}
-		return list
+		devices := lists.Indexes[int](len(in.Units.Timeline.Devices))
+		return lists.Map(devices, func(d int) *lateCalls { return newLateCalls(in, d) })
 	})
 }
 

@@ -63,12 +63,11 @@ func (r *pathRun) whatIfs() {
 
 // notComputing is the mean time of a unit of the main kind in which no kernel computes, on the device where it is
 // longest. Changes that leave the work as it is gain no more.
-func (r *pathRun) notComputing() (most float64) {
+func (r *pathRun) notComputing() float64 {
 	costs := sumsOf(r.in).costs
-	for _, s := range kindsOf(r.in).devices {
-		most = max(most, costs.mean(s, func(c *unitCost) int64 { return c.time - c.Compute }))
-	}
-	return most
+	return lists.Most(kindsOf(r.in).devices, func(s *unitSet) float64 {
+		return costs.mean(s, func(c *unitCost) int64 { return c.time - c.Compute })
+	})
 }
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }

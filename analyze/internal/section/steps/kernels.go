@@ -33,34 +33,25 @@ type part struct {
 // parts gathers times by name and unit. Work of one unit mostly comes together, so that most of the time of a name goes
 // into one part.
 type parts struct {
-	pieces [][]part // of partsPiece each, so that nothing is moved when there is more
-	last   []*part  // by name
+	list []part
+	last []int32 // by name: the last part, counted from 1, or 0
 }
 
-const partsPiece = 1 << 10
-
-func newParts(names int) *parts { return &parts{last: make([]*part, names)} }
+func newParts(names int) *parts { return &parts{last: make([]int32, names)} }
 
 func (p *parts) add(name, unit int32, ns int64) {
-	if x := p.last[name]; x != nil && x.unit == unit {
-		x.count++
-		x.ns += ns
-		return
+	if n := p.last[name]; n == 0 || p.list[n-1].unit != unit {
+		p.list = append(p.list, part{name: name, unit: unit})
+		p.last[name] = int32(len(p.list))
 	}
-	n := len(p.pieces) - 1
-	if n < 0 || len(p.pieces[n]) == partsPiece {
-		p.pieces = append(p.pieces, make([]part, 0, partsPiece))
-		n++
-	}
-	p.pieces[n] = append(p.pieces[n], part{name, unit, 1, ns})
-	p.last[name] = &p.pieces[n][len(p.pieces[n])-1]
+	x := &p.list[p.last[name]-1]
+	x.count++
+	x.ns += ns
 }
 
 func (p *parts) each(visit func(x *part)) {
-	for _, piece := range p.pieces {
-		for i := range piece {
-			visit(&piece[i])
-		}
+	for i := range p.list {
+		visit(&p.list[i])
 	}
 }
 
@@ -173,11 +164,8 @@ func (w *unitWork) total(list *parts, value func(p *part) int64) []int64 {
 // ranked are the names that have any part, by their time, largest first; equal ones by name.
 func (w *unitWork) ranked(in *kit.Input) []int32 {
 	time, alone := w.total(w.time, partTime), w.total(w.exclusive, partTime)
-	seen := make([]bool, w.names)
-	for _, list := range []*parts{w.time, w.exclusive} {
-		list.each(func(x *part) { seen[x.name] = true })
-	}
-	list := lists.Where(w.names, func(n int32) bool { return seen[n] })
+	runs, own := w.total(w.time, partCount), w.total(w.exclusive, partCount)
+	list := lists.Where(w.names, func(n int32) bool { return runs[n]+own[n] > 0 })
 	lists.Sort(list, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(max(time[b], alone[b]), max(time[a], alone[a])),
 			cmp.Compare(w.label(in, a), w.label(in, b)))

@@ -51,13 +51,9 @@ const copyCategory = "copy"
 // slowest is the unit of all of the sequence that took longest: the median one if none took longer.
 func (q *sequence) slowest() int32 {
 	units := q.in.Units.Units
-	slowest := q.set.Units[q.median]
-	for _, u := range q.all.Units {
-		if units[u].Time() > units[slowest].Time() {
-			slowest = u
-		}
-	}
-	return slowest
+	return slices.MaxFunc(slices.Concat([]int32{q.set.Units[q.median]}, q.all.Units), func(a, b int32) int {
+		return cmp.Compare(units[a].Time(), units[b].Time())
+	})
 }
 
 // showUnit shows a unit event by event.
