@@ -133,7 +133,7 @@ func (f *Search) byGraph(minShare float64) *Result {
 		s.add(t, cuts)
 		launches += len(cuts)
 	}
-	share := float64(inGraphs) / float64(max(f.computed(), 1))
+	share := float64(inGraphs) / float64(max(computed(f.tracks), 1))
 	if launches == 0 || share < minShare {
 		return nil
 	}
@@ -149,9 +149,9 @@ func (f *Search) byGraph(minShare float64) *Result {
 	return r
 }
 
-// computed is the compute time of all tracks, ns.
-func (f *Search) computed() int64 {
-	return lists.Sum(f.tracks, func(t *track) int64 { return t.time })
+// computed is the compute time of tracks, ns.
+func computed(tracks []*track) int64 {
+	return lists.Sum(tracks, func(t *track) int64 { return t.time })
 }
 
 // sound reports whether units can be believed: kept and warm-up units and those that an end of the capture cut must
@@ -173,6 +173,6 @@ func (f *Search) sound(r *Result) bool {
 			time += u.busy
 		}
 	}
-	r.Coverage = float64(time) / float64(max(1, f.computed()))
+	r.Coverage = float64(time) / float64(max(1, computed(f.tracks)))
 	return r.Coverage >= minUnits
 }

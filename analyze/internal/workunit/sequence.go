@@ -215,7 +215,7 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 
 // cutAll cuts tracks at positions in their lines: those with units are whole. paired is the number of compute kernels in
 // two kinds of slices that alternate, or 0.
-func (f *Search) cutAll(pos [][]int32, names *symbols) (s *slicer, whole []int, cuts [][]cut, paired int) {
+func cutAll(f *Search, pos [][]int32, names *symbols) (s *slicer, whole []int, cuts [][]cut, paired int) {
 	cuts = make([][]cut, len(pos))
 	together := make([]int, len(pos))
 	parallel.Each(len(pos), func(i int) {
@@ -237,9 +237,9 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 			pos[i] = starts(x.pos, len(x.names))
 		}
 	}
-	s, whole, cuts, together := f.cutAll(pos, w.names)
+	s, whole, cuts, together := cutAll(f, pos, w.names)
 	time := lists.Sum(whole, func(i int) int64 { return f.tracks[i].time })
-	if len(whole) == 0 || float64(time) < minTracks*float64(f.computed()) {
+	if len(whole) == 0 || float64(time) < minTracks*float64(computed(f.tracks)) {
 		return nil
 	}
 	at := whole[0]
@@ -401,7 +401,7 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 		pos[i], times[i] = starts(all, len(names)), len(all)
 		fits[i] = newFitter(lines[i]).fit(names, skip, pos[i])
 	})
-	s, whole, cuts, together := f.cutAll(pos, w.names)
+	s, whole, cuts, together := cutAll(f, pos, w.names)
 	occurs := lists.Total(times)
 	at := "the given start, " + anchor.String() + ","
 	if len(whole) == 0 {
