@@ -54,62 +54,51 @@ const maxNumbers = 3000
 // numbers writes the chart's values as a table: for readers who cannot see the chart, and for copying.
 func numbers(f figure) {
 	axis := doc.Column{Title: cmp.Or(f.XTitle, map[string]string{report.Nanoseconds: "Time"}[f.XUnit], "Part")}
-	head, rows := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Right: true}}, numbersBySeries
-	if f.Kind == "flame" {
-		head, rows = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self"), numbersOfFlame
+	head := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Right: true}}
+	var rows []markup
+	switch {
+	case f.Kind == "flame": // a row for each box
+		head = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self")
 		if len(f.Series[0].Values) == changeValues {
 			head = doc.Cols("Box", ">Depth", ">Start", ">Width", ">Base", ">Head")
 		}
-	} else if sameLabels(f.Series) {
-		head, rows = []doc.Column{axis}, numbersByLabel
+		for _, s := range f.Series {
+			row := text(shortName(s.Name))
+			for i, v := range s.Values {
+				u := f.Unit
+				if i == 0 { // its depth
+					u = report.Count
+				}
+				row += number(u, v)
+			}
+			rows = append(rows, row)
+		}
+	case sameLabels(f.Series): // a row for each label
+		head = []doc.Column{axis}
+		for _, l := range f.Series[0].Labels {
+			rows = append(rows, text(f.xText(l)))
+		}
 		for _, s := range f.Series {
 			head = append(head, doc.Column{Title: shortName(s.Name), Right: true})
+			for i, v := range s.Values {
+				rows[i] += number(f.Unit, v)
+			}
+		}
+	default:
+		for _, s := range f.Series {
+			for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
+				rows = append(rows, text(shortName(s.Name))+"<td>"+text(f.xText(l))+number(f.Unit, s.Values[i]))
+			}
 		}
 	}
 	f.p.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")
 	f.p.openTable("Numbers: "+f.Title, "")
 	f.p.tableHead(head)
 	f.p.put("<tbody>\n")
-	rows(f)
+	for _, row := range rows[:min(len(rows), maxNumbers)] {
+		f.p.put("<tr><td>" + row + "\n")
+	}
 	f.p.put("</tbody></table></div></details>\n")
-}
-
-// numbersOfFlame writes a row for each box.
-func numbersOfFlame(f figure) {
-	for _, s := range f.Series[:min(len(f.Series), maxNumbers)] {
-		f.p.put("<tr><td>" + text(shortName(s.Name)))
-		for i, v := range s.Values {
-			u := f.Unit
-			if i == 0 {
-				u = report.Count
-			}
-			f.p.put(number(u, v))
-		}
-		f.p.put("\n")
-	}
-}
-
-func numbersByLabel(f figure) {
-	labels := f.Series[0].Labels
-	for i, l := range labels[:min(len(labels), maxNumbers)] {
-		f.p.put("<tr><td>" + text(f.xText(l)))
-		for _, s := range f.Series {
-			f.p.put(number(f.Unit, s.Values[i]))
-		}
-		f.p.put("\n")
-	}
-}
-
-func numbersBySeries(f figure) {
-	n := 0
-	for _, s := range f.Series {
-		for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
-			if n++; n > maxNumbers {
-				return
-			}
-			f.p.put("<tr><td>" + text(shortName(s.Name)) + "<td>" + text(f.xText(l)) + number(f.Unit, s.Values[i]) + "\n")
-		}
-	}
 }
 
 // number is a cell with a value that a script can read.
@@ -171,10 +160,8 @@ func (f figure) muted(sentences ...string) {
 	}
 }
 
+// openRows opens the rows of a chart, which the caller closes as a div.
 func (f figure) openRows(class markup) { f.p.put("<div class=\"bars" + class + "\">\n") }
-
-// closeRows closes the rows of a chart, below their axis.
-func (f figure) closeRows() { f.p.put("</div>\n") }
 
 // barHeight is the height of a bar, in pixels.
 const barHeight = 16
@@ -236,8 +223,8 @@ func byStyle(f figure) map[string]doc.Series {
 	return of
 }
 
-// everyValue is every known value of a chart.
-func everyValue(f figure) []float64 {
-	all := slices.Concat(lists.Map(f.Series, func(s doc.Series) []float64 { return s.Values })...)
+// everyValue is every known value of a chart's series.
+func everyValue(list []doc.Series) []float64 {
+	all := slices.Concat(lists.Map(list, func(s doc.Series) []float64 { return s.Values })...)
 	return slices.DeleteFunc(all, math.IsNaN)
 }

@@ -217,7 +217,7 @@ func lines(f figure) {
 	log := f.Kind == "scatter"
 	allX := slices.Concat(lists.Map(f.Series, xs)...)
 	names, classes := lineNames(f, log)
-	x, y := newAxis(log, allX), newAxis(log, everyValue(f))
+	x, y := newAxis(log, allX), newAxis(log, everyValue(f.Series))
 	if !log {
 		x = between(slices.Min(allX), slices.Max(allX), edge)
 		room := (y.high - y.low) * 2 * edge

@@ -21,7 +21,7 @@ func labelsOf(list []doc.Series) (labels []string) {
 
 // bars draws a bar for each label of each series. A series may lack labels.
 func bars(f figure) {
-	most := largest(everyValue(f))
+	most := largest(everyValue(f.Series))
 	f.openRows("")
 	for _, l := range labelsOf(f.Series) {
 		for k, s := range f.Series {
@@ -45,7 +45,7 @@ func bars(f figure) {
 					"height", num(barHeight), "rx", "2", "class", class))
 		}
 	}
-	f.closeRows()
+	f.p.put("</div>\n")
 	names := lists.Map(f.Series, func(s doc.Series) string { return s.Name })
 	f.p.legend(names, func(i int, _ string) markup { return colour(i) })
 }
@@ -86,7 +86,7 @@ func stacked(f figure) {
 		f.row(f.rowName(s.Name), barHeight, Visible(s.Name)+": "+strings.Join(words, ", "), unit.Format(whole, f.Unit),
 			shapes...)
 	}
-	f.closeRows()
+	f.p.put("</div>\n")
 	if !alone {
 		small = parts
 	}

@@ -13,7 +13,7 @@ const dotsHeight = 56
 // dots draws a row for each series, and in it a dot for each value, placed from left to right. From top to bottom dots
 // follow their order, so that a drift shows as a slope. A line marks the median.
 func dots(f figure) {
-	x := newAxis(false, everyValue(f))
+	x := newAxis(false, everyValue(f.Series))
 	x = between(x.low, x.high, edge)
 	f.openRows("")
 	for k, s := range f.Series {
@@ -35,8 +35,7 @@ func dots(f figure) {
 	}
 	f.p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
 	f.xTicks(x, f.Unit)
-	f.p.put("<span></span></div>\n")
-	f.closeRows()
+	f.p.put("<span></span></div>\n</div>\n")
 	f.muted("A dot is one unit; from top to bottom in the order in which they ran. The line is the median, which "+
 		"stands beside it.", x.notZero(f.Unit))
 }

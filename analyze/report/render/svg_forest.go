@@ -17,7 +17,7 @@ const forestBend = 0.05
 // forest draws changes as points on one axis of relative change, each with its interval, the noise floor around zero,
 // and the limit of its rule. The series have the styles point, low, high, noise and limit; NaN is unknown.
 func forest(f figure) {
-	of, most := byStyle(f), max(0.1, lists.Most(everyValue(f), math.Abs))
+	of, most := byStyle(f), max(0.1, lists.Most(everyValue(f.Series), math.Abs))
 	points, unknown := of["point"], math.NaN()
 	if len(points.Values) == 0 {
 		return
@@ -59,8 +59,7 @@ func forest(f figure) {
 		f.p.put(shape("text", text(strings.Replace(unit.Change(v), ".0 %", " %", 1)), "x", place(v), "y", "12",
 			"text-anchor", anchorAt(share(v)), "class", class))
 	}
-	f.p.put("</svg><span></span></div>\n")
-	f.closeRows()
+	f.p.put("</svg><span></span></div>\n</div>\n")
 	f.muted("A point is the change that the rule was held to, the line its interval, the shaded part the noise floor, the " +
 		"dashed mark the limit of the rule for this base. A rule fails if the point lies beyond both and the interval " +
 		"beyond zero. The axis is even up to about 5 %, and bends beyond.")

@@ -19,21 +19,14 @@ const stripHeight = 40
 // strip draws a strip of a height for each series of values over time, and below it its marks.
 func strip(f figure) {
 	least, most := 0.0, 1.0
+	strips := lists.Filter(f.Series, func(s doc.Series) bool { return s.Style != "marks" })
 	if f.Unit != report.Ratio {
-		most = 0
-		for _, s := range f.Series {
-			for _, v := range s.Values {
-				if s.Style != "marks" {
-					least, most = min(least, v), max(most, v)
-				}
-			}
-		}
+		values := append(everyValue(strips), 0)
+		least, most = slices.Min(values), slices.Max(values)
 	}
 	f.openRows("")
-	marked := false
 	for k, s := range f.Series {
 		if s.Style == "marks" {
-			marked = true
 			marks(f, k)
 			continue
 		}
@@ -52,12 +45,12 @@ func strip(f figure) {
 		f.row(f.rowName(s.Name), stripHeight, Visible(s.Name)+": from "+lo+" to "+hi, lo+" – "+hi,
 			stretched(shape("path", "", "class", colour(0), "data-s", num(k), "d", "M0 1000"+b.markup()+"V1000z")))
 	}
-	f.closeRows()
+	f.p.put("</div>\n")
 	if s := f.Series[0]; f.XUnit != "" && len(s.Values) > 1 {
 		whole, n := stripLength(s), len(s.Values)
 		words := "Left to right: " + unit.Format(whole, f.XUnit) + " in " + strconv.Itoa(n) + " slices of " +
 			unit.Format(whole/float64(n), f.XUnit) + "; the numbers beside a strip are its lowest and its highest slice."
-		if marked {
+		if len(strips) < len(f.Series) {
 			words += " The boxes below a strip are its longest gaps, at their places; the number is the share of the longest."
 		}
 		f.muted(words)
@@ -105,7 +98,7 @@ const heatCap = 0.99
 // heat draws a grid of shades, one row per series. Values from the 99th percentile on are darkest.
 func heat(f figure) {
 	columns := lists.Most(f.Series, func(s doc.Series) int { return len(s.Values) })
-	values := slices.DeleteFunc(everyValue(f), func(v float64) bool { return v <= 0 })
+	values := slices.DeleteFunc(everyValue(f.Series), func(v float64) bool { return v <= 0 })
 	slices.Sort(values)
 	most, dark := 0.0, 0.0
 	if n := len(values); n > 0 {

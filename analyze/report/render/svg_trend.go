@@ -21,7 +21,7 @@ func trend(f figure) {
 		return
 	}
 	n := float64(len(points.Values))
-	y := newAxis(false, everyValue(f))
+	y := newAxis(false, everyValue(f.Series))
 	room := (y.high - y.low) * edge * 4 // so that no dot is cut off, and marks have room for their text
 	y.low, y.high = max(y.low-room, 0), y.high+3*room
 	x := func(i int) float64 { return (float64(i) + 0.5) / n }

@@ -220,7 +220,8 @@ func (t terminal) wrap(spans []doc.Span, base style) []row {
 			if i > 0 {
 				flush()
 			}
-			for _, piece := range cut(part, t.width) {
+			for part != "" {
+				piece := prefixOf(part, t.width)
 				w := textWidth(piece)
 				if wordWidth > 0 && wordWidth+w > t.width {
 					flush()
@@ -228,6 +229,7 @@ func (t terminal) wrap(spans []doc.Span, base style) []row {
 				}
 				word = append(word, frag{text: piece, style: f.style})
 				wordWidth += w
+				part = part[len(piece):]
 			}
 		}
 	}
@@ -236,13 +238,4 @@ func (t terminal) wrap(spans []doc.Span, base style) []row {
 		newline()
 	}
 	return lines
-}
-
-// cut breaks a word into pieces of at most width columns.
-func cut(word string, width int) (pieces []string) {
-	for word != "" {
-		piece := prefixOf(word, width)
-		pieces, word = append(pieces, piece), word[len(piece):]
-	}
-	return pieces
 }

@@ -22,7 +22,12 @@ func (t terminal) table(tab doc.Table) []row {
 	grid := t.grid(tab)
 	width, ok := t.widths(tab, grid, keep)
 	for !ok && len(keep) > 1 {
-		keep = drop(tab, keep)
+		at := len(keep) - 1
+		for at > 0 && !tab.Columns[keep[at]].Wide {
+			at--
+		}
+		at = cmp.Or(at, len(keep)-1) // without a wide column the rightmost
+		keep = slices.Delete(keep, at, at+1)
 		width, ok = t.widths(tab, grid, keep)
 	}
 	lines := t.wrap(tab.Caption, bold)
@@ -115,16 +120,6 @@ func (t terminal) widths(tab doc.Table, grid [][]row, keep []int) ([]int, bool) 
 		return width, true
 	}
 	return width, total <= t.width
-}
-
-// drop removes the rightmost wide column or, if there is none, the rightmost column.
-func drop(tab doc.Table, keep []int) []int {
-	for i := len(keep) - 1; i > 0; i-- {
-		if tab.Columns[keep[i]].Wide {
-			return append(append([]int(nil), keep[:i]...), keep[i+1:]...)
-		}
-	}
-	return keep[:len(keep)-1]
 }
 
 // shrink shortens the longest name of a cell in its middle or, if that is not enough, the cell at its end.
