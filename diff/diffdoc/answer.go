@@ -17,14 +17,7 @@ func notes(c *comparison.Comparison) []string {
 	return c.Answer.Notes
 }
 
-// sidesOf states both values of the answer, what they measure, and in how many steps the change is.
-func sidesOf(a *comparison.Answer) []doc.Span {
-	if text := sidesText(a); text != "" {
-		return doc.Spans(doc.Strong(text))
-	}
-	return nil
-}
-
+// sidesText states both values of the answer, what they measure, and in how many steps the change is.
 func sidesText(a *comparison.Answer) string {
 	return a.Sides() + report.Of(a.Of, func(steps string) string { return ", in " + steps }, "")
 }

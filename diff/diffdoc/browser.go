@@ -31,9 +31,7 @@ const (
 // Browser returns the comparison for a browser: the answer, the step before and after, the evidence, and every row.
 func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)},
-		doc.P(sidesOf(&c.Answer)))
-	d.Add(warnedBy(c))
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}, doc.P(doc.Strong(sidesText(&c.Answer))), warnedBy(c))
 	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
 		d.Add(t)
 	} else if n := notes(c); len(n) > 0 {

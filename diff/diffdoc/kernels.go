@@ -22,9 +22,6 @@ func changedKernels(c *comparison.Comparison) []comparison.Kernel {
 // kernelTable lists kernels; if detail is set, also the effects of count and of time per call, the interval of the
 // change, and how kernels were paired.
 func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit int, detail bool) doc.Table {
-	if len(kernels) == 0 {
-		return doc.Table{}
-	}
 	shown := kernels[:min(len(kernels), limit)]
 	var values, deltas, changes, oneRun []float64
 	var counts []*float64

@@ -33,7 +33,7 @@ const (
 // Terminal returns what the command prints.
 func Terminal(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}, doc.P(sidesOf(&c.Answer)), warnedBy(c),
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}, doc.P(doc.Strong(sidesText(&c.Answer))), warnedBy(c),
 		causeList(&c.Answer, math.MaxInt), doc.P(paragraph(notes(c))), doc.P(sides(c)))
 	d.Add(reasons(c)...)
 	if shows(c) {

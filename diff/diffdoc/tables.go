@@ -16,9 +16,6 @@ import (
 
 // primaryTable shows metrics of different units, so every cell has its own unit.
 func primaryTable(c *comparison.Comparison, rows []comparison.Row) doc.Table {
-	if len(rows) == 0 {
-		return doc.Table{}
-	}
 	t := doc.Table{ID: "primary", Columns: doc.Cols("Per unit of work", ">Base", ">Head", ">Change", ">%",
 		">+"+intervalTitle(rows), "Class")}
 	t.Columns[0].Whole = true // cut names may be alike
@@ -116,19 +113,16 @@ func metricCell(metric string, l report.Labels) doc.Cell {
 
 // sameReason is the reason that all metrics share, if there are several metrics: a list would repeat it.
 func sameReason(c *comparison.Comparison) string {
-	for _, r := range c.Primary {
-		if len(c.Primary) < 2 || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {
-			return ""
-		}
+	whys := lists.Set(c.Primary, func(r comparison.Row) string { return r.Why })
+	needs := slices.ContainsFunc(c.Primary, func(r comparison.Row) bool { return r.NeedCaptures != nil })
+	if len(c.Primary) < 2 || len(whys) > 1 || needs {
+		return ""
 	}
 	return c.Primary[0].Why
 }
 
 // decisions explains the class of each row.
 func decisions(c *comparison.Comparison) (l doc.List) {
-	if len(c.Primary) == 0 {
-		return l
-	}
 	if why := sameReason(c); why != "" {
 		l.Add("Every metric: " + why)
 		return l

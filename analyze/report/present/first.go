@@ -240,7 +240,7 @@ const (
 var contents = []string{"Step", "GPU", "Host", groupEvidence}
 
 // partOf is the part of the contents that a section stands in.
-func partOf(s *report.Section) string {
+func partOf(s report.Section) string {
 	title, _, _ := strings.Cut(cmp.Or(s.Group, groupEvidence), "/")
 	return title
 }
@@ -248,9 +248,9 @@ func partOf(s *report.Section) string {
 // inParts returns the sections that have something to show, but for those about the capture itself, by part and group:
 // the first of each group open under its title, the others folded. Sections from files besides a trace are all folded.
 func (l layout) inParts() (list []doc.Block) {
-	shown := lists.Filter(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture })
+	shown := lists.Filter(l.v.Sections, func(s report.Section) bool { return shows(s) && s.Group != report.GroupCapture })
 	lists.InOrder(shown, contents, partOf)
-	for _, same := range lists.Groups(shown, func(s *report.Section) string { return s.Group }) {
+	for _, same := range lists.Groups(shown, func(s report.Section) string { return s.Group }) {
 		first := same[0]
 		if partOf(first) == groupEvidence && !l.v.EvidenceOnly() {
 			list = append(list, l.ofEvidence(same)...)
@@ -263,7 +263,7 @@ func (l layout) inParts() (list []doc.Block) {
 }
 
 // ofEvidence returns the sections from files besides a trace: a page folds them, in a text each has a heading.
-func (l layout) ofEvidence(shown []*report.Section) (list []doc.Block) {
+func (l layout) ofEvidence(shown []report.Section) (list []doc.Block) {
 	if l.wide {
 		return append([]doc.Block{doc.H(2, "of-evidence", "Server, load and profiles").In(groupEvidence)}, l.folded(shown)...)
 	}
@@ -273,7 +273,7 @@ func (l layout) ofEvidence(shown []*report.Section) (list []doc.Block) {
 	return list
 }
 
-func (l layout) folded(sections []*report.Section) (list []doc.Block) {
+func (l layout) folded(sections []report.Section) (list []doc.Block) {
 	for _, s := range sections {
 		title := s.Title
 		if s.Status == report.Error {

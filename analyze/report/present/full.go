@@ -19,14 +19,9 @@ func Full(r *report.Report, stepFile string) doc.Document {
 	return layout{v: NewView(r), rows: fullRows}.document(stepFile)
 }
 
-// shown returns the sections that have something to show.
-func (v *View) shown() (list []*report.Section) {
-	for i := range v.Sections {
-		if s := &v.Sections[i]; s.Status != report.Unavailable && s.Status != report.NotApplicable {
-			list = append(list, s)
-		}
-	}
-	return list
+// shows reports whether a section has something to show.
+func shows(s report.Section) bool {
+	return s.Status != report.Unavailable && s.Status != report.NotApplicable
 }
 
 // provenance describes what was analysed: where, how long and why this window, which unit of work, and which file from
@@ -206,9 +201,7 @@ func (n *names) labels(l report.Labels) []doc.Span {
 
 // absent names the sections that have nothing to show, grouped by reason.
 func absent(v *View) (l doc.List) {
-	missing := lists.Filter(v.Sections, func(s report.Section) bool {
-		return s.Status == report.Unavailable || s.Status == report.NotApplicable
-	})
+	missing := lists.Filter(v.Sections, func(s report.Section) bool { return !shows(s) })
 	for _, same := range lists.Groups(missing, func(s report.Section) string { return s.Reason }) {
 		titles := lists.Map(same, func(s report.Section) string { return s.Title })
 		l.Add(doc.Strong(strings.Join(titles, ", ")+":"), " ", Prose(same[0].Reason))
@@ -230,7 +223,7 @@ var secondary = map[string][]string{
 }
 
 // section returns one section of the page, without its title.
-func (l layout) section(s *report.Section) []doc.Block {
+func (l layout) section(s report.Section) []doc.Block {
 	var blocks []doc.Block
 	switch s.Status {
 	case report.Partial:
@@ -279,7 +272,7 @@ func (l layout) section(s *report.Section) []doc.Block {
 }
 
 // charts returns the drawings of a section. Text formats leave them out.
-func (l layout) charts(s *report.Section) (list []doc.Block) {
+func (l layout) charts(s report.Section) (list []doc.Block) {
 	dots := false
 	if s.ID == "unit" && l.wide {
 		list = unitDots(l.v)
@@ -313,7 +306,7 @@ func (l layout) charts(s *report.Section) (list []doc.Block) {
 
 // of is how many rows of the i-th table of a section are shown: all if only a few would be left out, because a file for
 // those would be a nuisance.
-func (l layout) of(s *report.Section, i int, t *report.Table) int {
+func (l layout) of(s report.Section, i int, t *report.Table) int {
 	rows := l.rows
 	if s.ID != "kernels" || i > 0 {
 		rows = (rows + 2) / 3
@@ -325,7 +318,7 @@ func (l layout) of(s *report.Section, i int, t *report.Table) int {
 }
 
 // coverage states what share of the data a section covers, unless it is all, in the words of the defining note.
-func coverage(s *report.Section) doc.Paragraph {
+func coverage(s report.Section) doc.Paragraph {
 	if s.Coverage == nil || *s.Coverage == 1 {
 		return doc.Paragraph{}
 	}
@@ -340,12 +333,12 @@ func coverage(s *report.Section) doc.Paragraph {
 
 // method describes how a section was computed: definitions and limits, its derivation, and the files that hold its
 // tables.
-func method(s *report.Section) []doc.Block {
+func method(s report.Section) []doc.Block {
 	var notes doc.List
 	for _, n := range s.Notes {
 		notes.Add(Prose(n))
 	}
-	files := slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool { return t.File == "" })
+	files := lists.Filter(s.Tables, func(t report.Table) bool { return t.File != "" })
 	all := doc.Paragraph{}
 	if len(files) > 0 {
 		all = doc.P("All columns: ", doc.Joined(", ", files, func(t report.Table) any { return doc.Code(tableFiles + t.File) }))

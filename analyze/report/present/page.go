@@ -3,7 +3,6 @@ package present
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -112,7 +111,8 @@ func (l layout) wholeCapture() []doc.Block {
 		of.Add(f.label, doc.Strong(f.value), " ", f.detail)
 	}
 	list = append(list, facts, doc.Fold("more-facts", wording.Count(len(more.Items), "more key number"), more))
-	list = append(list, l.folded(slices.DeleteFunc(l.v.shown(), func(s *report.Section) bool { return s.Group != report.GroupCapture }))...)
+	capture := lists.Filter(l.v.Sections, func(s report.Section) bool { return shows(s) && s.Group == report.GroupCapture })
+	list = append(list, l.folded(capture)...)
 	return append(list, doc.Fold("evidence", "Evidence: "+wording.Count(len(l.v.Evidence), "file"), evidenceFiles(l.v)),
 		doc.Fold("absent", "Sections without data", absent(l.v)))
 }
@@ -161,14 +161,14 @@ func (l layout) cite() {
 			l.links[key] = "#" + f.Doc
 			s := lists.Find(l.v.Sections, func(s *report.Section) bool { return s.ID == f.Doc })
 			if s != nil && len(ref.Labels) > 0 {
-				l.links[key] = cmp.Or(l.rowOf(s, ref.Labels), l.links[key])
+				l.links[key] = cmp.Or(l.rowOf(*s, ref.Labels), l.links[key])
 			}
 		}
 	}
 }
 
 // rowOf links to the first row of a section that contains the values of all labels; empty if none does.
-func (l layout) rowOf(s *report.Section, labels report.Labels) string {
+func (l layout) rowOf(s report.Section, labels report.Labels) string {
 	for i, t := range s.Tables {
 		for n := range min(t.Entries(), l.of(s, i, &t)) {
 			if holds(&t, n, labels) {
