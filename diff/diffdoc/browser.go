@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -106,14 +107,9 @@ func sure(c *comparison.Comparison) []doc.Block {
 
 // reportsOf links to the reports of both sides.
 func reportsOf(l Links) []doc.Span {
-	var links []doc.Span
-	if l.Base != "" {
-		links = append(links, doc.Link("report of the base", l.Base))
-	}
-	if l.Head != "" {
-		links = append(links, doc.Link("report of the head", l.Head))
-	}
-	return doc.Joined(" · ", links, func(s doc.Span) any { return s })
+	links := []doc.Span{doc.Link("report of the base", l.Base), doc.Link("report of the head", l.Head)}
+	known := lists.Filter(links, func(s doc.Span) bool { return s.Dest() != "" })
+	return doc.Joined(" · ", known, func(s doc.Span) any { return s })
 }
 
 // settling is the command that would answer what this comparison leaves open; empty if nothing is open, or if new

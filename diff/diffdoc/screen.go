@@ -26,33 +26,27 @@ const (
 // screen returns what comes before the first fold below the title: causes, the gates that decided the verdict, notes
 // and what to do. What exceeds screenWords is folded, the least important part first.
 func (p commentPage) screen() (first, folded []doc.Block) {
-	type part struct {
-		rank   int // higher ranks are folded first
-		blocks []doc.Block
-	}
 	accept, reproduce := p.next()
-	parts := []part{
-		{0, doc.Some(causeList(&p.c.Answer, causeWords))},
-		{1, doc.Some(failing(p.c))},
-		{3, p.notes()},
-		{4, doc.Some(doc.P(clipTo(paragraph(notes(p.c)), causeText)))},
-		{2, doc.Some(accept)},
-		{5, doc.Some(reproduce)},
+	parts := [][]doc.Block{
+		doc.Some(causeList(&p.c.Answer, causeWords)),
+		doc.Some(failing(p.c)),
+		p.notes(),
+		doc.Some(doc.P(clipTo(paragraph(notes(p.c)), causeText))),
+		doc.Some(accept),
+		doc.Some(reproduce),
 	}
 	left := screenWords - wordCount([]doc.Block{p.title()})
 	keep := make([]bool, len(parts))
-	for rank := range 6 {
-		for i := range parts {
-			if n := wordCount(parts[i].blocks); parts[i].rank == rank && n <= left {
-				keep[i], left = true, left-n
-			}
+	for _, i := range []int{0, 1, 4, 2, 3, 5} { // the most important first
+		if n := wordCount(parts[i]); n <= left {
+			keep[i], left = true, left-n
 		}
 	}
-	for i := range parts {
+	for i, part := range parts {
 		if keep[i] {
-			first = append(first, parts[i].blocks...)
+			first = append(first, part...)
 		} else {
-			folded = append(folded, parts[i].blocks...)
+			folded = append(folded, part...)
 		}
 	}
 	return first, folded
@@ -225,13 +219,10 @@ func (p commentPage) acceptedBy() []doc.Span {
 		}
 		return spans
 	}
-	if n := accepted(p.c); n > 0 {
-		for _, w := range p.c.Waivers {
-			if w.Status == comparison.WaiverApplied {
-				text := ", " + wording.Count(n, "gate") + " accepted by a waiver until "
-				return doc.Spans(text, doc.Name(w.Expires))
-			}
-		}
+	n := accepted(p.c)
+	w := lists.Find(p.c.Waivers, func(w *comparison.WaiverUse) bool { return w.Status == comparison.WaiverApplied })
+	if n == 0 || w == nil {
+		return nil
 	}
-	return nil
+	return doc.Spans(", "+wording.Count(n, "gate")+" accepted by a waiver until ", doc.Name(w.Expires))
 }

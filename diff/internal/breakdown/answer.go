@@ -216,13 +216,11 @@ func apart(median, mean *comparison.Row) bool {
 // resolution is the smallest loss that the gate of a row would have failed. It is nil if no gate of the row passed, or
 // if the row changed by more than that either way.
 func resolution(c *comparison.Comparison, row *comparison.Row) *float64 {
-	for i := range c.Gates {
-		if g := &c.Gates[i]; g.Of(row) && g.Verdict == comparison.Pass && g.Resolution != nil && row.Ratio != nil &&
-			math.Abs(comparison.Value(row.Ratio)-1) <= comparison.Value(g.Resolution) {
-			return g.Resolution
-		}
-	}
-	return nil
+	passed := lists.Find(c.Gates, func(g *comparison.Gate) bool {
+		return g.Of(row) && g.Verdict == comparison.Pass && g.Resolution != nil && row.Ratio != nil &&
+			math.Abs(comparison.Value(row.Ratio)-1) <= comparison.Value(g.Resolution)
+	})
+	return comparison.Value(passed).Resolution
 }
 
 // perKind describes a kind of unit, with both batch sizes if the head's is another: decode step, batch 16 → 32. It names
@@ -306,10 +304,7 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	a := &x.C.Attribution
 	still := math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base
 	if a.Base <= 0 || still && s.what != "" {
-		if s.what != "" {
-			list = otherRuns(x.Base, x.Head, x.names)
-		}
-		return list, ""
+		return nil, ""
 	}
 	class := timeClass(rowsOf(x.C.Primary, x.Chosen.Kind))
 	settled := told || class == comparison.Regressed || class == comparison.Improved
@@ -353,13 +348,12 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 }
 
 // findings returns the texts of the structural findings with this identifier.
-func findings(found []comparison.Structural, id string) (list []string) {
-	for i := range found {
-		if s := &found[i]; s.ID == id || strings.HasPrefix(s.ID, id+"/") {
-			list = append(list, s.Text)
-		}
-	}
-	return list
+func findings(found []comparison.Structural, id string) []string {
+	return texts(found, func(s comparison.Structural) bool { return s.ID == id || strings.HasPrefix(s.ID, id+"/") })
+}
+
+func texts(found []comparison.Structural, is func(comparison.Structural) bool) []string {
+	return lists.Map(lists.Filter(found, is), func(s comparison.Structural) string { return s.Text })
 }
 
 // waitRows returns the idle time and the exposed copies: one row if a blocking call and its copy make the GPU wait,
@@ -397,31 +391,22 @@ func (s *story) waitRows() []comparison.AnswerRow {
 
 // blocked returns the blocking calls that increase or decrease along with idle time, and with that of blocking calls.
 func blocked(found []comparison.Structural, sync, idle float64) []string {
-	var list []string
-	for i := range found {
-		if s := &found[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) && sync*idle > 0 &&
-			(comparison.Value(s.Head)-comparison.Value(s.Base))*idle > 0 {
-			list = append(list, s.Text)
-		}
-	}
-	return list
+	return texts(found, func(s comparison.Structural) bool {
+		return strings.HasPrefix(s.ID, comparison.FoundBlocking) && sync*idle > 0 &&
+			(comparison.Value(s.Head)-comparison.Value(s.Base))*idle > 0
+	})
 }
 
 // copied returns the copies that increase or decrease along with exposed copies; for each direction, only the pageable
 // ones if those changed. A copy that the base never makes is named however rare it is, and copies in some units only with
 // these.
 func (x *Parts) copied(d float64) []string {
-	var list []string
-	for i := range x.C.Structure {
-		s := &x.C.Structure[i]
+	list := texts(x.C.Structure, func(s comparison.Structural) bool {
 		id, direction, ok := strings.Cut(s.ID, "/")
-		if !ok || id != comparison.FoundPageable && id != comparison.FoundCopies ||
-			(comparison.Value(s.Head)-comparison.Value(s.Base))*d < 0 ||
-			id == comparison.FoundCopies && len(findings(x.C.Structure, comparison.FoundPageable+"/"+direction)) > 0 {
-			continue
-		}
-		list = append(list, s.Text)
-	}
+		return ok && (id == comparison.FoundPageable || id == comparison.FoundCopies) &&
+			(comparison.Value(s.Head)-comparison.Value(s.Base))*d >= 0 &&
+			(id == comparison.FoundPageable || len(findings(x.C.Structure, comparison.FoundPageable+"/"+direction)) == 0)
+	})
 	if d <= 0 {
 		return list
 	}
