@@ -191,10 +191,8 @@ func (x *Parts) number(a *comparison.Answer, lead *story) *comparison.Row {
 	case row.Kind == "" && lead.parts != nil:
 		a.Per = x.perKind(lead.parts.Chosen.Kind)
 	default:
-		for i := range x.Chosen.Kinds {
-			if x.Chosen.Kinds[i].Name.String() == row.Kind {
-				a.Per = x.perKind(x.Chosen.Kinds[i].Name)
-			}
+		if k := lists.Find(x.Chosen.Kinds, func(k *pairing.Kind) bool { return k.Name.String() == row.Kind }); k != nil {
+			a.Per = x.perKind(k.Name)
 		}
 	}
 	return row

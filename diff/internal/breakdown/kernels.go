@@ -274,13 +274,9 @@ const splitWord = " replaced by "
 
 // splits counts the kernels that replaced a paired kernel.
 func splits(kernels []comparison.Kernel, k *comparison.Kernel) int {
-	n := 1
-	for i := range kernels {
-		if o := &kernels[i]; o.SplitOf != nil && comparison.Value(o.SplitOf) == comparison.Value(k.BaseName) {
-			n++
-		}
-	}
-	return n
+	return 1 + lists.Count(kernels, func(o comparison.Kernel) bool {
+		return o.SplitOf != nil && comparison.Value(o.SplitOf) == comparison.Value(k.BaseName)
+	})
 }
 
 // category returns the category that makes up at least half of a change of compute time, or nil.
@@ -328,28 +324,24 @@ func (s *story) commText(d float64) []string {
 	if most == nil {
 		return nil
 	}
-	for i := range s.parts.C.Kernels {
-		k := &s.parts.C.Kernels[i]
-		if kernelID(k) != most.ID {
-			continue
+	k := lists.Find(s.parts.C.Kernels, func(k *comparison.Kernel) bool { return kernelID(k) == most.ID })
+	text := s.parts.names.pair(most.ID)
+	switch {
+	case k == nil:
+		return nil
+	case k.Base == nil || k.Head == nil:
+		text = strings.TrimPrefix(s.kernelRow(most, k).What, "kernel ")
+	case math.Abs(k.Delta) <= causePart*math.Abs(most.Delta):
+		text += " takes as long, and " + more(most.Delta, "less", "more") + " of it overlaps with compute"
+	case k.Delta*most.Delta > 0:
+		text += " " + unit.Change(k.Delta/max(comparison.Value(k.Base), 1))
+		if runs := oneRun(most, k); runs != "" {
+			text += ": " + runs
 		}
-		text := s.parts.names.pair(most.ID)
-		switch {
-		case k.Base == nil || k.Head == nil:
-			return []string{strings.TrimPrefix(s.kernelRow(most, k).What, "kernel ")}
-		case math.Abs(k.Delta) <= causePart*math.Abs(most.Delta):
-			text += " takes as long, and " + more(most.Delta, "less", "more") + " of it overlaps with compute"
-			return []string{text}
-		case k.Delta*most.Delta > 0:
-			text += " " + unit.Change(k.Delta/max(comparison.Value(k.Base), 1))
-			if runs := oneRun(most, k); runs != "" {
-				text += ": " + runs
-			}
-			return []string{text}
-		}
+	default:
 		return nil
 	}
-	return nil
+	return []string{text}
 }
 
 // oneRun says what a run of a kernel takes that runs equally often on both sides: 4 × 74.93 → 112.5 µs. It is empty if

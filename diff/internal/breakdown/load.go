@@ -50,20 +50,13 @@ func lacksText(c *comparison.Comparison) string {
 	if c.Verdict != comparison.Inconclusive || !c.Comparable {
 		return ""
 	}
-	open := 0
-	for i := range c.Gates {
-		if g := &c.Gates[i]; g.CountsAs == comparison.Inconclusive {
-			if g.Code != comparison.MissingMetric {
-				return ""
-			}
-			open++
-		}
-	}
+	open := lists.Filter(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == comparison.Inconclusive })
+	other := func(g comparison.Gate) bool { return g.Code != comparison.MissingMetric }
 	side, flags := c.Lacks()
-	if open == 0 || side == "" {
+	if len(open) == 0 || side == "" || slices.ContainsFunc(open, other) {
 		return ""
 	}
-	other := map[string]string{"base": "head", "head": "base"}[side]
+	having := map[string]string{"base": "head", "head": "base"}[side]
 	return fmt.Sprintf("only the %s's report has %s: add it to the %s's (explain report %s %s FILE --out %s/), or leave it out of both",
-		other, strings.Join(flags, " and "), side, strings.ToUpper(side), strings.Join(flags, " FILE "), side)
+		having, strings.Join(flags, " and "), side, strings.ToUpper(side), strings.Join(flags, " FILE "), side)
 }

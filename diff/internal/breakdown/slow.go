@@ -23,19 +23,12 @@ type slowSteps struct {
 func stallsOf(units []float64) slowSteps {
 	e := slowSteps{Of: len(units)}
 	middle := significance.Median.Of(slices.Clone(units))
-	var sum float64
-	var at []int
-	for i, v := range units {
-		if v > significance.Stalled*middle {
-			sum += v
-			at = append(at, i)
-		}
-	}
+	at := lists.Where(len(units), func(i int) bool { return units[i] > significance.Stalled*middle })
 	if len(at) == 0 || !(middle > 0) {
 		return e
 	}
 	e.Units = len(at)
-	e.Times = sum / float64(e.Units) / middle
+	e.Times = lists.Sum(at, func(i int) float64 { return units[i] }) / float64(e.Units) / middle
 	e.Every, e.First = significance.Even(at, len(units)), at[e.Units-1] == e.Units-1
 	return e
 }
@@ -47,13 +40,8 @@ func slowUnits(units []float64) (n, of int, sum, middle float64) {
 	middle = significance.Median.Of(slices.Clone(units))
 	far := lists.Map(units, func(v float64) float64 { return math.Abs(v - middle) })
 	limit := middle + max(6*significance.Median.Of(far), middle/50)
-	for _, v := range units {
-		if v > limit {
-			n++
-			sum += v - middle
-		}
-	}
-	return n, len(units), sum, middle
+	slow := lists.Filter(units, func(v float64) bool { return v > limit })
+	return len(slow), len(units), lists.Sum(slow, func(v float64) float64 { return v - middle }), middle
 }
 
 // Limits for units of two lengths.
@@ -73,18 +61,9 @@ func otherLengths(base, head []float64) string {
 			limit, widest = all[i], apart
 		}
 	}
-	split := func(list []float64) (short, long []float64) {
-		for _, v := range list {
-			if v < limit {
-				short = append(short, v)
-			} else {
-				long = append(long, v)
-			}
-		}
-		return short, long
-	}
-	b, moreB := split(base)
-	h, moreH := split(head)
+	isShort, isLong := func(v float64) bool { return v < limit }, func(v float64) bool { return v >= limit }
+	b, moreB := lists.Filter(base, isShort), lists.Filter(base, isLong)
+	h, moreH := lists.Filter(head, isShort), lists.Filter(head, isLong)
 	if limit == 0 || min(len(b), len(moreB), len(h), len(moreH)) < leastLonger {
 		return ""
 	}
@@ -99,12 +78,7 @@ func otherLengths(base, head []float64) string {
 }
 
 // allTimes are the times of a side's units, ns.
-func allTimes(s *side.Side) (list []float64) {
-	for _, v := range s.Views {
-		list = append(list, times(v)...)
-	}
-	return list
-}
+func allTimes(s *side.Side) []float64 { return slices.Concat(lists.Map(s.Views, times)...) }
 
 // warmups names the first steps of a side that are warm-up, if what they take beyond as many others is more than on the
 // other side by a step.

@@ -230,11 +230,8 @@ func join(r, next *comparison.StepRow) {
 
 // idle separates what changed in every step from what happens in some.
 func (s *stepper) idle() {
-	for i := range s.out.Rows {
-		r := &s.out.Rows[i]
-		s.out.Idle += r.HeadGap - r.BaseGap
-		s.out.Systematic += r.GapMedian
-	}
+	s.out.Idle = lists.Sum(s.out.Rows, func(r comparison.StepRow) float64 { return r.HeadGap - r.BaseGap })
+	s.out.Systematic = lists.Sum(s.out.Rows, func(r comparison.StepRow) float64 { return r.GapMedian })
 	s.out.Sporadic = s.out.Idle - s.out.Systematic
 }
 
@@ -293,10 +290,7 @@ func densest(values []float64, toll float64) (from, to int, sum float64) {
 	if best <= 0 {
 		return 0, 0, 0
 	}
-	for _, v := range values[from : to+1] {
-		sum += v
-	}
-	return from, to, sum
+	return from, to, lists.Total(values[from : to+1])
 }
 
 // hiccups lists the hiccups of both sides by row, the longest first.

@@ -210,8 +210,7 @@ func (s *story) some() *string {
 	if all == 0 || of == 0 || m1-m0 > d*medianMoved || 2*before*all >= n*of || excess < float64(all)*d/2 {
 		return nil
 	}
-	text := fmt.Sprintf("%d of %s", n, wording.Count(all, "step"))
-	return &text
+	return new(fmt.Sprintf("%d of %s", n, wording.Count(all, "step")))
 }
 
 // slowOf counts the slow units of a side's captures and all; excess is what the slow ones take in sum beyond the
@@ -261,17 +260,11 @@ func bimodal(s *side.Side) bool {
 // stalls describes the slow units that one side has and the other has not: "head: 1 in 8 steps takes 3 times as long as
 // the others".
 func stalls(base, head *side.Side) string {
-	if text := stallsOnly(head, base); text != "" {
-		return "head: " + text
-	}
-	if text := stallsOnly(base, head); text != "" {
-		return "base: " + text
-	}
-	return ""
+	return cmp.Or(stallsOnly("head", head, base), stallsOnly("base", base, head))
 }
 
 // stallsOnly describes the slow units of a side, if the other has no such units.
-func stallsOnly(one, other *side.Side) string {
+func stallsOnly(name string, one, other *side.Side) string {
 	worst := slowSteps{}
 	of := "steps"
 	for _, v := range one.Views {
@@ -291,15 +284,15 @@ func stallsOnly(one, other *side.Side) string {
 	case worst.Units == 0:
 		return ""
 	case worst.Every == 2:
-		return fmt.Sprintf("every second step takes %.2g times as long as the others", worst.Times)
+		return fmt.Sprintf("%s: every second step takes %.2g times as long as the others", name, worst.Times)
 	case worst.Every > 0:
-		return fmt.Sprintf("1 in %d steps takes %.2g times as long as the others", worst.Every, worst.Times)
+		return fmt.Sprintf("%s: 1 in %d steps takes %.2g times as long as the others", name, worst.Every, worst.Times)
 	}
 	first := ""
 	if worst.First && worst.Units > 1 {
 		first = "the first "
 	}
-	return fmt.Sprintf("%s%s of %s %s take %.2g times as long as the others", first, unit.Int(int64(worst.Units)),
+	return fmt.Sprintf("%s: %s%s of %s %s take %.2g times as long as the others", name, first, unit.Int(int64(worst.Units)),
 		unit.Int(int64(worst.Of)), of, worst.Times)
 }
 

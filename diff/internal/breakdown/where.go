@@ -31,11 +31,9 @@ func (s *stepper) where() {
 	}
 	way := sign(o.Delta)
 	text := ""
-	for i := range o.Stretches {
-		if x := &o.Stretches[i]; x.Delta*way >= toldStretch*change {
-			text = s.stretch(x)
-			break
-		}
+	told := func(x *comparison.Stretch) bool { return x.Delta*way >= toldStretch*change }
+	if x := lists.Find(o.Stretches, told); x != nil {
+		text = s.stretch(x)
 	}
 	if change > 0 && o.Sporadic*way >= toldSporadic*change {
 		if text != "" {
@@ -48,19 +46,13 @@ func (s *stepper) where() {
 
 func (s *stepper) stretch(x *comparison.Stretch) string {
 	o := s.out
-	word, all := "before", o.Systematic
+	word, what, all := "before", "idle", o.Systematic
 	if x.Part == comparison.PartKernel {
-		word, all = "in", 0
-		for i := range o.Rows {
-			all += o.Rows[i].KernelMedian
-		}
+		word, what = "in", "kernels"
+		all = lists.Sum(o.Rows, func(r comparison.StepRow) float64 { return r.KernelMedian })
 	}
 	text := delta(x.Delta) + " " + word + " " + s.kernels(x.From, x.To, true) + " in every step"
 	if x.Delta*all > 0 && math.Abs(all) >= 1.1*math.Abs(x.Delta) {
-		what := "idle"
-		if x.Part == comparison.PartKernel {
-			what = "kernels"
-		}
 		text += ", of " + delta(all) + " " + what + " in all"
 	}
 	return text
@@ -76,10 +68,8 @@ func (s *stepper) kernels(from, to int, named bool) string {
 	if rows[from].Kind == comparison.RowRest {
 		return "other units' kernels"
 	}
-	added := true
-	for i := from; i <= to; i++ {
-		added = added && rows[i].Kind == comparison.RowAdded
-	}
+	rows = rows[from : to+1]
+	added := !slices.ContainsFunc(rows, func(r comparison.StepRow) bool { return r.Kind != comparison.RowAdded })
 	number := func(r *comparison.StepRow) string {
 		switch {
 		case r.BasePosition != nil && !added:
@@ -89,18 +79,14 @@ func (s *stepper) kernels(from, to int, named bool) string {
 		}
 		return "the end"
 	}
-	text := "kernel " + number(&rows[from])
-	if last := number(&rows[to]); from != to && last != number(&rows[from]) {
-		text = "kernels " + number(&rows[from]) + "–" + last
+	first, last := number(&rows[0]), number(&rows[to-from])
+	text := "kernel " + first
+	if last != first {
+		text = "kernels " + first + "–" + last
 	}
-	name := rows[from].Name
-	for i := from; i <= to; i++ {
-		if n := rows[i].Name; n == nil || name == nil || *n != *name {
-			name = nil
-		}
-	}
-	if name != nil && named {
-		text += " " + s.kernelNames.pair(o.Names[*name])
+	names := lists.Set(rows, func(r comparison.StepRow) string { return o.NameOf(r.Name) })
+	if name := o.NameOf(rows[0].Name); named && name != "" && len(names) == 1 {
+		text += " " + s.kernelNames.pair(name)
 	}
 	if added {
 		text += " (added)"
@@ -118,27 +104,17 @@ func (s *stepper) single(way float64) string {
 		list, other, units = other, list, s.out.BaseUnits
 		side = " of base"
 	}
-	gaps := func(list []comparison.Hiccup) (n int, longest *comparison.Hiccup) {
-		for i := range list {
-			if list[i].Part != comparison.PartGap {
-				continue
-			}
-			if n++; longest == nil {
-				longest = &list[i]
-			}
-		}
-		return n, longest
-	}
-	n, longest := gaps(list)
-	m, _ := gaps(other)
-	if longest == nil || n <= m {
+	ofGap := func(h comparison.Hiccup) bool { return h.Part == comparison.PartGap }
+	gaps := lists.Filter(list, ofGap) // the longest first
+	n := len(gaps)
+	if n <= lists.Count(other, ofGap) {
 		return "idle in some steps only"
 	}
 	text := "in " + wording.Count(n, "hiccup") + side + " in " + unit.Int(units) + " steps"
 	if n >= maxStepHiccups {
 		text = "in " + unit.Int(int64(n)) + " or more hiccups" + side
 	}
-	return text + ", up to " + pairing.NS(longest.Excess) + " before " + s.kernels(longest.Row, longest.Row, false)
+	return text + ", up to " + pairing.NS(gaps[0].Excess) + " before " + s.kernels(gaps[0].Row, gaps[0].Row, false)
 }
 
 // The share of a cause that its places must hold, and the most places to list.
@@ -153,20 +129,16 @@ func kernelPlaces(o *comparison.Step, id string, d float64) string {
 	if o == nil {
 		return ""
 	}
-	var rows []*comparison.StepRow
-	sum := 0.0
-	for i := range o.Rows {
-		r := &o.Rows[i]
-		if isOf(o, r, id) && r.Positions == 1 && (r.HeadKernel-r.BaseKernel)*d > 0 {
-			rows = append(rows, r)
-			sum += r.HeadKernel - r.BaseKernel
-		}
-	}
-	lists.Falling(rows, func(r *comparison.StepRow) float64 { return math.Abs(r.HeadKernel - r.BaseKernel) })
+	change := func(r comparison.StepRow) float64 { return r.HeadKernel - r.BaseKernel }
+	rows := lists.Filter(o.Rows, func(r comparison.StepRow) bool {
+		return isOf(o, &r, id) && r.Positions == 1 && change(r)*d > 0
+	})
+	sum := lists.Sum(rows, change)
+	lists.Falling(rows, func(r comparison.StepRow) float64 { return math.Abs(change(r)) })
 	var numbers []int64
 	held := 0.0
 	for _, r := range rows {
-		held += r.HeadKernel - r.BaseKernel
+		held += change(r)
 		numbers = append(numbers, comparison.Value(cmp.Or(r.BasePosition, r.HeadPosition)))
 		if math.Abs(held) >= placed*math.Abs(sum) {
 			break
@@ -229,17 +201,13 @@ func idlePlace(o *comparison.Step, names *kernelNames, d float64) string {
 	where := ""
 	var parts []string
 	s := &stepper{out: o, kernelNames: names}
-	for i := range o.Stretches {
-		g := &o.Stretches[i]
-		if g.Part != comparison.PartGap || g.Delta*d < toldStretch*d*d {
-			continue
-		}
+	told := func(g *comparison.Stretch) bool { return g.Part == comparison.PartGap && g.Delta*d >= toldStretch*d*d }
+	if g := lists.Find(o.Stretches, told); g != nil {
 		where = "before " + strings.Replace(s.kernels(g.From, g.To, true), "kernel #", "#", 1)
 		if math.Abs(g.Delta) < placed*math.Abs(d) {
 			parts = append(parts, delta(g.Delta)+" "+where+" in every step")
 			where = ""
 		}
-		break
 	}
 	if o.Sporadic*d >= toldSporadic*d*d {
 		parts = append(parts, delta(o.Sporadic)+" "+s.single(sign(d)))

@@ -272,11 +272,7 @@ func total(list []side.Work) float64 {
 
 // topCategories names the three categories with most runs.
 func topCategories(list []side.Work) string {
-	var pools []pool
-	for i := range list {
-		same := func(p pool) bool { return p.category == list[i].Category }
-		lists.Entry(&pools, same, pool{category: list[i].Category}).count += list[i].Count
-	}
+	pools := byCategory(lists.Map(list, func(w side.Work) pool { return pool{category: w.Category, count: w.Count} }))
 	lists.Sort(pools, func(a, b pool) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.category, b.category))
 	})
