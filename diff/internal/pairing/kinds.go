@@ -74,16 +74,13 @@ const leastVariant = 0.8
 func (m *kindMatcher) variants(kinds []Kind, base, head *side.Side) {
 	for i := range kinds {
 		k := &kinds[i]
-		var own kindRef
-		switch {
-		case k.Base != nil && k.Head != nil:
+		of, row := base, k.Base
+		if row == nil {
+			of, row = head, k.Head
+		} else if k.Head != nil {
 			continue
-		case k.Base != nil:
-			own = firstOf(base, k.Base)
-		default:
-			own = firstOf(head, k.Head)
 		}
-		best := -1.0
+		own, best := firstOf(of, row), -1.0
 		for j := range kinds {
 			o := &kinds[j]
 			if o.Base == nil || o.Head == nil {

@@ -85,20 +85,25 @@ func (m *matcher) join(i, k int, by string) {
 	m.of[i], m.taken[k], m.by[i] = k, true, by
 }
 
+// free returns the kernels that have no pair yet, in the order in which they first run: those of unknown position first.
+func (m *matcher) free() (base, head []int) {
+	return lists.Filter(byPosition(m.base), func(i int) bool { return m.of[i] < 0 }),
+		lists.Filter(byPosition(m.head), func(k int) bool { return !m.taken[k] })
+}
+
 // equal pairs kernels with equal keys, in position order.
 func (m *matcher) equal(by string, key func(w *side.Work) string) {
-	free := map[string][]int{}
-	for _, k := range byPosition(m.head) {
-		if !m.taken[k] {
-			s := key(&m.head[k])
-			free[s] = append(free[s], k)
-		}
+	base, head := m.free()
+	byKey := map[string][]int{}
+	for _, k := range head {
+		s := key(&m.head[k])
+		byKey[s] = append(byKey[s], k)
 	}
-	for _, i := range byPosition(m.base) {
+	for _, i := range base {
 		s := key(&m.base[i])
-		if list := free[s]; m.of[i] < 0 && len(list) > 0 {
+		if list := byKey[s]; len(list) > 0 {
 			m.join(i, list[0], by)
-			free[s] = list[1:]
+			byKey[s] = list[1:]
 		}
 	}
 }
@@ -176,30 +181,25 @@ func along(list []anchor) func(position float64) float64 {
 // paired, as in a step of one kernel, both must take equally long too.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()
+	base, head := m.free()
+	base = slices.DeleteFunc(base, func(i int) bool { return m.base[i].Position < 0 })
+	head = slices.DeleteFunc(head, func(k int) bool { return m.head[k].Position < 0 })
 	left0, left1 := map[int]int{}, map[int]int{} // by gap: number of unpaired kernels
-	for i := range m.base {
-		if m.of[i] < 0 && m.base[i].Position >= 0 {
-			left0[gap0[i]]++
-		}
+	for _, i := range base {
+		left0[gap0[i]]++
 	}
-	for k := range m.head {
-		if !m.taken[k] && m.head[k].Position >= 0 {
-			left1[gap1[k]]++
-		}
+	for _, k := range head {
+		left1[gap1[k]]++
 	}
 	type candidate struct {
 		i, k int
 		size float64 // does not depend on which side is the base
 	}
 	var list []candidate
-	for _, i := range byPosition(m.base) {
-		a := &m.base[i]
-		if m.of[i] >= 0 || a.Position < 0 {
-			continue
-		}
-		for _, k := range byPosition(m.head) {
-			b := &m.head[k]
-			if m.taken[k] || b.Position < 0 || gap1[k] != gap0[i] || alike(a.Count, b.Count) < 0.8 {
+	for _, i := range base {
+		for _, k := range head {
+			a, b := &m.base[i], &m.head[k]
+			if gap1[k] != gap0[i] || alike(a.Count, b.Count) < 0.8 {
 				continue
 			}
 			n, o := left0[gap0[i]], left1[gap0[i]]
@@ -227,21 +227,13 @@ func (m *matcher) position() {
 // lone pairs kernels of unknown position: if each side has only one unpaired kernel of a category, and both run about
 // as often.
 func (m *matcher) lone() {
-	base, head := map[string][]int{}, map[string][]int{}
-	for i := range m.base {
-		if a := &m.base[i]; m.of[i] < 0 && a.Position < 0 {
-			base[a.Category] = append(base[a.Category], i)
-		}
-	}
-	for k := range m.head {
-		if b := &m.head[k]; !m.taken[k] && b.Position < 0 {
-			head[b.Category] = append(head[b.Category], k)
-		}
-	}
-	for category, left := range base {
-		right := head[category]
-		if category != side.Uncategorised && len(left) == 1 && len(right) == 1 &&
-			alike(m.base[left[0]].Count, m.head[right[0]].Count) >= 0.8 {
+	base, head := m.free()
+	base = slices.DeleteFunc(base, func(i int) bool { return m.base[i].Position >= 0 })
+	for _, left := range lists.Groups(base, func(i int) string { return m.base[i].Category }) {
+		a := &m.base[left[0]]
+		right := lists.Filter(head, func(k int) bool { return m.head[k].Position < 0 && m.head[k].Category == a.Category })
+		if a.Category != side.Uncategorised && len(left) == 1 && len(right) == 1 &&
+			alike(a.Count, m.head[right[0]].Count) >= 0.8 {
 			m.join(left[0], right[0], comparison.ByPosition)
 		}
 	}
