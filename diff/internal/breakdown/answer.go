@@ -191,8 +191,10 @@ func (x *Parts) number(a *comparison.Answer, lead *story) *comparison.Row {
 	case row.Kind == "" && lead.parts != nil:
 		a.Per = x.perKind(lead.parts.Chosen.Kind)
 	default:
-		if k := lists.Find(x.Chosen.Kinds, func(k *pairing.Kind) bool { return k.Name.String() == row.Kind }); k != nil {
-			a.Per = x.perKind(k.Name)
+		for _, k := range x.Chosen.Kinds {
+			if k.Name.String() == row.Kind {
+				a.Per = x.perKind(k.Name)
+			}
 		}
 	}
 	return row

@@ -104,14 +104,13 @@ func blockingCalls(s *side.Side, least float64) []string {
 func ofEvidence(c *comparison.Comparison) (a comparison.Answer) {
 	const changed = comparison.Class("changed")
 	texts := map[comparison.Class][]string{}
-	for i := range c.Primary {
-		r := &c.Primary[i]
+	for _, r := range c.Primary {
 		name := r.Metric
 		if kernel := r.Labels["kernel"]; kernel != "" {
 			name += " of " + wording.Shorten(kernel, 60)
 		}
 		if r.Delta != nil {
-			name += " " + comparison.ChangeText(r)
+			name += " " + comparison.ChangeText(&r)
 		}
 		class := r.Class
 		if c.Study != nil && class != comparison.Same && class != comparison.Unsettled {

@@ -19,8 +19,7 @@ import (
 func (x *Parts) newKinds() []*story {
 	var list []*story
 	var only []newKind
-	for i := range x.Chosen.Kinds {
-		k := &x.Chosen.Kinds[i]
+	for _, k := range x.Chosen.Kinds {
 		if k.Base != nil && k.Head != nil {
 			continue
 		}
@@ -146,10 +145,9 @@ func instead(base *side.Side, k, gone *pairing.Kind) string {
 }
 
 // goneFor returns the kind with most time of the same work at another batch size that only the base runs, or nil.
-func goneFor(kinds []pairing.Kind, base *side.Side, k *pairing.Kind) *pairing.Kind {
+func goneFor(kinds []*pairing.Kind, base *side.Side, k *pairing.Kind) *pairing.Kind {
 	var gone *pairing.Kind
-	for i := range kinds {
-		o := &kinds[i]
+	for _, o := range kinds {
 		if o.Head == nil && o.Name.Phase == k.Name.Phase && o.Name.Tokens == k.Name.Tokens && o.Name.Batch >= 0 &&
 			k.Name.Batch >= 0 && (gone == nil || base.Share(o.Base) > base.Share(gone.Base)) {
 			gone = o
@@ -159,12 +157,11 @@ func goneFor(kinds []pairing.Kind, base *side.Side, k *pairing.Kind) *pairing.Ki
 }
 
 // goneKinds returns the stories of kinds that the head does not run and no new kind of the head replaces.
-func goneKinds(kinds []pairing.Kind, base *side.Side) []*story {
+func goneKinds(kinds []*pairing.Kind, base *side.Side) []*story {
 	var list []*story
-	for i := range kinds {
-		k := &kinds[i]
+	for _, k := range kinds {
 		if k.Head != nil || k.Like != nil || base.Share(k.Base) < namedKind ||
-			slices.ContainsFunc(kinds, func(o pairing.Kind) bool { return o.Base == nil && goneFor(kinds, base, &o) == k }) {
+			slices.ContainsFunc(kinds, func(o *pairing.Kind) bool { return o.Base == nil && goneFor(kinds, base, o) == k }) {
 			continue
 		}
 		n, _, _ := base.OfKind(k.Base)

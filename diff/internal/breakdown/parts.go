@@ -238,8 +238,7 @@ func shifted(onBase, onHead *side.Side, but map[string]bool) kernelShift {
 // unmoved returns another kind of unit that both sides run and whose kernels did not change by about as much, or nil. A
 // change of the device's clock would affect all kinds.
 func unmoved(chosen *pairing.Chosen, base, head *side.Side, shift float64) *pairing.Kind {
-	for i := range chosen.Kinds {
-		k := &chosen.Kinds[i]
+	for _, k := range chosen.Kinds {
 		if !k.Both() || k.Name == chosen.Kind {
 			continue
 		}
@@ -284,23 +283,14 @@ func (s *story) inMost(names map[string]bool) bool {
 
 // structural returns up to three structural findings that the text does not name yet.
 func structural(found []comparison.Structural, text string) string {
-	var list []string
-	for i := range found {
-		s := &found[i]
-		if strings.Contains(text, s.Text) || len(list) == 3 {
-			continue
-		}
-		if s.ID == comparison.FoundLaunches && slices.ContainsFunc(found, func(o comparison.Structural) bool {
-			return o.ID == comparison.FoundGraphs || o.ID == comparison.FoundStorm
-		}) {
-			continue // named there
-		}
-		if d, ok := strings.CutPrefix(s.ID, comparison.FoundCopies+"/"); ok && len(findings(found, comparison.FoundPageable+"/"+d)) > 0 {
-			continue // likewise
-		}
-		list = append(list, s.Text)
-	}
-	return strings.Join(list, ", ")
+	graphs := len(findings(found, comparison.FoundGraphs))+len(findings(found, comparison.FoundStorm)) > 0
+	list := texts(found, func(s comparison.Structural) bool {
+		d, copies := strings.CutPrefix(s.ID, comparison.FoundCopies+"/")
+		there := s.ID == comparison.FoundLaunches && graphs ||
+			copies && len(findings(found, comparison.FoundPageable+"/"+d)) > 0
+		return !there && !strings.Contains(text, s.Text)
+	})
+	return strings.Join(list[:min(len(list), 3)], ", ")
 }
 
 // replaced names the largest replaced kernel, if it takes at least so many ns of a unit and is not named yet.

@@ -226,17 +226,14 @@ func slowOf(x *side.Side) (n, all int, excess, middle float64) {
 // alone says that the median unit changed and the mean hardly did, as fewer or more units are slow. row is the row of
 // one of them; the text names the other.
 func (x *Parts) alone(row *comparison.Row) string {
-	other, name := "unit.time.mean", "mean"
-	if row.Metric == other {
-		other, name = "unit.time.p50", "median"
+	median, mean := row, beside(x.C.Primary, row, "unit.time.mean")
+	told, name := mean, "mean"
+	if row.Metric == "unit.time.mean" {
+		median, mean = beside(x.C.Primary, row, "unit.time.p50"), row
+		told, name = median, "median"
 	}
-	told := beside(x.C.Primary, row, other)
 	if told == nil {
 		return ""
-	}
-	median, mean := row, told
-	if name == "median" {
-		median, mean = told, row
 	}
 	m := math.Abs(comparison.Value(median.Delta))
 	if m < x.Floor*comparison.Value(median.Base) || math.Abs(comparison.Value(mean.Delta)) > m*medianMoved {
@@ -307,15 +304,12 @@ func times(v *side.View) []float64 {
 // mixText says that the mix of units changed, which the times of one kind do not show. It needs changed counts: other
 // shares of the time at the same counts are a change of what units cost.
 func mixText(mix []comparison.Mix, kind side.Kind) string {
-	var base, head int64
-	for i := range mix {
-		base, head = base+mix[i].BaseCount, head+mix[i].HeadCount
-	}
+	base := lists.Sum(mix, func(m comparison.Mix) int64 { return m.BaseCount })
+	head := lists.Sum(mix, func(m comparison.Mix) int64 { return m.HeadCount })
 	if base == 0 || head == 0 {
 		return ""
 	}
-	for i := range mix {
-		m := &mix[i]
+	for _, m := range mix {
 		b, h := float64(m.BaseCount)/float64(base), float64(m.HeadCount)/float64(head)
 		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(comparison.Value(m.HeadShare)-comparison.Value(m.BaseShare)) >= mixMoved &&
 			math.Abs(h-b) >= mixMoved/2 {

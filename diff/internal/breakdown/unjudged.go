@@ -81,8 +81,7 @@ func unjudgedText(c *comparison.Comparison, base []*side.Capture) string {
 	})
 	units := float64(c.Unit.BaseN) / float64(len(base))
 	var costs, outside []string
-	for i := range c.Unjudged {
-		u := &c.Unjudged[i]
+	for _, u := range c.Unjudged {
 		text := u.Text + " " + delta(u.Delta)
 		if u.Base > 0 {
 			text += fmt.Sprintf(" (%s → %s)", pairing.NS(u.Base), pairing.NS(u.Head))

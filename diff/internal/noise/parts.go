@@ -313,8 +313,7 @@ func (x *Decider) NetOfWork(rows []comparison.Row) (share float64, text string) 
 		return 0, ""
 	}
 	most := 0.0
-	for i := range x.kinds {
-		k := &x.kinds[i]
+	for _, k := range x.kinds {
 		own, count, ok := w.price(k, x.Base, baseOf)
 		if !ok || !k.Both() || w.skips(k) {
 			continue
@@ -360,8 +359,7 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 	var list []*report.UnitParts
 	var places [][]int64
 	var rates []float64
-	for i := range w.kinds {
-		o := &w.kinds[i]
+	for _, o := range w.kinds {
 		row := of(o)
 		if !w.of(o, k) || row == nil || row[0] < 0 {
 			continue

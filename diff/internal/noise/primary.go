@@ -28,7 +28,7 @@ type Decider struct {
 	Judged Judged              // so far
 	Odd    []comparison.Reason // warns of a capture unlike the others of its side, if a row shows one
 
-	kinds []pairing.Kind         // all kinds of unit of both sides
+	kinds []*pairing.Kind        // all kinds of unit of both sides
 	seed  uint64                 // of the bootstrap
 	ties  ties                   // of units
 	work  *workload              // nil if there is no row work.time

@@ -58,8 +58,7 @@ func (x *Decider) workload(found *Found) {
 func (x *Decider) MixDiffers() bool {
 	var sums [2]float64
 	parts := map[*pairing.Kind]*[2]float64{}
-	for i := range x.kinds {
-		k := &x.kinds[i]
+	for _, k := range x.kinds {
 		base, time, _ := x.Base.OfKind(k.Base)
 		head, other, _ := x.Head.OfKind(k.Head)
 		each := comparison.Value(cmp.Or(time, other))
@@ -87,8 +86,7 @@ func (x *Decider) MixDiffers() bool {
 // scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.
 func (w *workload) scarce() (list []string) {
 	kinds, few := map[string]int{}, map[string]bool{}
-	for i := range w.kinds {
-		k := &w.kinds[i]
+	for _, k := range w.kinds {
 		if k.Base == nil || k.Head == nil || k.Like != nil {
 			continue
 		}
@@ -141,7 +139,7 @@ func (x *Decider) workRow(w *workload, found *Found) {
 
 // workload is the base's work and its prices.
 type workload struct {
-	kinds                   []pairing.Kind
+	kinds                   []*pairing.Kind
 	base, head              *side.Side
 	phase                   string        // of the row; empty: all phases
 	lead                    *pairing.Kind // stands for all decode kinds if priced by the token, else nil
@@ -158,8 +156,7 @@ const sameTokens = 0.01
 // byToken prices decode by the token if both sides generate the same tokens in different numbers of steps.
 func (w *workload) byToken() {
 	var steps, tokens [2]float64
-	for i := range w.kinds {
-		k := &w.kinds[i]
+	for _, k := range w.kinds {
 		if k.Name.Phase != decode {
 			continue
 		}
@@ -199,8 +196,7 @@ func (w *workload) skips(k *pairing.Kind) bool {
 // sums returns the count and the time (ns) of the units of kind k in capture n, including units that do nearly the same
 // work. If decode is priced by the token, count is in tokens.
 func (w *workload) sums(k *pairing.Kind, s *side.Side, n int, of func(k *pairing.Kind) []int) (count, time float64) {
-	for i := range w.kinds {
-		o := &w.kinds[i]
+	for _, o := range w.kinds {
 		if !w.of(o, k) {
 			continue
 		}
@@ -248,8 +244,7 @@ func (w *workload) price(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind)
 // row prices the base's work. ok is false if less than half of its time has a price.
 func (w *workload) row() (comparison.Row, bool) {
 	b, h := make([]float64, len(w.base.Captures)), make([]float64, len(w.head.Captures))
-	for i := range w.kinds {
-		k := &w.kinds[i]
+	for _, k := range w.kinds {
 		if w.skips(k) {
 			continue
 		}
@@ -307,8 +302,7 @@ func (w *workload) row() (comparison.Row, bool) {
 // sides ran. ok is false if either is missing.
 func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 	var near [2]*pairing.Kind
-	for i := range w.kinds {
-		o := &w.kinds[i]
+	for _, o := range w.kinds {
 		if k.Name.Batch < 0 || o.Name.Phase != k.Name.Phase || o.Name.Tokens != k.Name.Tokens || o.Base == nil || o.Head == nil {
 			continue
 		}
@@ -338,8 +332,7 @@ func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 // sums are scaled to add up to sum.
 func (w *workload) listed(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int, sum float64) (list []significance.Share) {
 	total := 0.0
-	for i := range w.kinds {
-		o := &w.kinds[i]
+	for _, o := range w.kinds {
 		row := of(o)
 		if !w.of(o, k) || row == nil {
 			continue
@@ -380,8 +373,7 @@ func (w *workload) shares() string {
 // strange returns the kinds of the head that the base has no units of, nor units that do nearly the same work, and
 // their share of the head's unit time. It leaves out kinds that markers name: they belong to the requested mix.
 func (w *workload) strange() (names []string, share float64) {
-	for i := range w.kinds {
-		k := &w.kinds[i]
+	for _, k := range w.kinds {
 		if k.Base != nil || k.Like != nil || !k.Name.Plain() {
 			continue
 		}

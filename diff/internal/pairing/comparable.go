@@ -19,7 +19,7 @@ import (
 type Sides struct {
 	Opt        Options
 	Base, Head *side.Side
-	Kinds      []Kind    // of unit, on either side: the base's first
+	Kinds      []*Kind   // of unit, on either side: the base's first
 	Main       *Kind     // kind whose change is attributed; nil if there is none
 	Kind       side.Kind // name of Main
 	Device     int64     // device that is compared, if there are several
@@ -171,8 +171,8 @@ func (x *Sides) CheckEvidence() bool {
 	if lackUnits(x.Base, x.Head) != "" {
 		return false
 	}
-	common := func(k Kind) bool { return x.common(&k) } // the other numbers can be compared without
-	if x.Opt.Phase == "" && x.Opt.Batch == nil && !slices.ContainsFunc(x.Kinds, common) {
+	// the other numbers can be compared without
+	if x.Opt.Phase == "" && x.Opt.Batch == nil && !slices.ContainsFunc(x.Kinds, x.common) {
 		x.found.reason(comparison.DifferentWork, "no kind of iteration occurs on both sides: "+x.kindsText())
 		return false
 	}
@@ -349,17 +349,12 @@ const mostWhy = 300
 // choose picks the kind of unit to attribute, among those that all captures have: of the phase with most time, the kind
 // with most time. Time is the sum of both sides' shares of unit time.
 func (x *Sides) choose() bool {
+	asked := lists.Filter(x.Kinds, func(k *Kind) bool { return x.common(k) && x.Opt.asks(k) })
 	phases := map[string]float64{}
-	for i := range x.Kinds {
-		if k := &x.Kinds[i]; x.common(k) && x.Opt.asks(k) {
-			phases[k.phase()] += k.time(x.Base, x.Head)
-		}
+	for _, k := range asked {
+		phases[k.phase()] += k.time(x.Base, x.Head)
 	}
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
-		if !x.common(k) || !x.Opt.asks(k) {
-			continue
-		}
+	for _, k := range asked {
 		if x.Main == nil || cmp.Or(cmp.Compare(phases[k.phase()], phases[x.Main.phase()]),
 			cmp.Compare(k.time(x.Base, x.Head), x.Main.time(x.Base, x.Head))) > 0 {
 			x.Main = k

@@ -15,15 +15,10 @@ func (x *Sides) kindsText() string {
 		kindsOf(x.Kinds, x.Head, func(k *Kind) []int { return k.Head })
 }
 
-func kindsOf(all []Kind, s *side.Side, of func(k *Kind) []int) string {
+func kindsOf(all []*Kind, s *side.Side, of func(k *Kind) []int) string {
 	const most = 6
-	var kinds []side.Kind
-	for i := range all {
-		if known(s, of(&all[i])) {
-			kinds = append(kinds, all[i].Name)
-		}
-	}
-	list := lists.Map(kinds[:min(len(kinds), most)], func(k side.Kind) string { return k.String() })
+	kinds := lists.Filter(all, func(k *Kind) bool { return known(s, of(k)) })
+	list := lists.Map(kinds[:min(len(kinds), most)], func(k *Kind) string { return k.Name.String() })
 	if len(kinds) > most {
 		list = append(list, fmt.Sprintf("%d more", len(kinds)-most))
 	}

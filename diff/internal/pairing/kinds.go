@@ -30,7 +30,7 @@ const judgedShare = 0.02
 
 // matchKinds finds which kinds of unit are the same on both sides. It matches each capture with its side's first, and
 // the head's first with the base's first, see [kindMatcher.score].
-func matchKinds(base, head *side.Side, study []string) (kinds []Kind) {
+func matchKinds(base, head *side.Side, study []string) (kinds []*Kind) {
 	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, places: map[*side.Capture][]int{},
 		sizes: !slices.Contains(study, comparison.StudyBatch)}
 	inBase, inHead := m.lineUp(base.Captures), m.lineUp(head.Captures)
@@ -48,7 +48,7 @@ func matchKinds(base, head *side.Side, study []string) (kinds []Kind) {
 	}
 	taken := make([]bool, len(h))
 	for i, k := range of {
-		kind := Kind{Name: b[i].group().Kind, Base: inBase[i]}
+		kind := &Kind{Name: b[i].group().Kind, Base: inBase[i]}
 		if k >= 0 {
 			kind.Head, taken[k] = inHead[k], true
 			kind.BaseViews, kind.HeadViews = m.all(base, inBase[i]), m.all(head, inHead[k])
@@ -57,7 +57,7 @@ func matchKinds(base, head *side.Side, study []string) (kinds []Kind) {
 	}
 	for k := range h {
 		if !taken[k] {
-			kinds = append(kinds, Kind{Name: h[k].group().Kind, Head: inHead[k]})
+			kinds = append(kinds, &Kind{Name: h[k].group().Kind, Head: inHead[k]})
 		}
 	}
 	m.variants(kinds, base, head)
@@ -71,9 +71,8 @@ const leastVariant = 0.8
 // variants finds the kinds of one side that do the work of a kind of both sides: steps that run one more kernel now and
 // then, or many more with names that the kind of both sides lacks. The kind of both sides is looked at on either side,
 // since its kernels may have other names on the other.
-func (m *kindMatcher) variants(kinds []Kind, base, head *side.Side) {
-	for i := range kinds {
-		k := &kinds[i]
+func (m *kindMatcher) variants(kinds []*Kind, base, head *side.Side) {
+	for _, k := range kinds {
 		of, row := base, k.Base
 		if row == nil {
 			of, row = head, k.Head
@@ -81,8 +80,7 @@ func (m *kindMatcher) variants(kinds []Kind, base, head *side.Side) {
 			continue
 		}
 		own, best := firstOf(of, row), -1.0
-		for j := range kinds {
-			o := &kinds[j]
+		for _, o := range kinds {
 			if o.Base == nil || o.Head == nil {
 				continue
 			}
@@ -372,7 +370,7 @@ func Depth(base, head *side.Side) comparison.Depth {
 // Chosen is what a comparison uses once a kind of unit is chosen.
 type Chosen struct {
 	Kind    side.Kind // attributed kind
-	Kinds   []Kind    // on either side: the base's first
+	Kinds   []*Kind   // on either side: the base's first
 	Judged  []*Kind   // kinds with rows of their own, the attributed one first; empty if no kind was chosen
 	Whole   bool      // the sides are traces, and no phase or batch size was asked for
 	Device  int64     // device that is compared for the attributed kind, if there are several
@@ -394,8 +392,7 @@ func (x *Sides) Chosen() Chosen {
 // do the same work, and that take 2 % of either side's unit time.
 func (x *Sides) judged() []*Kind {
 	list, tied := []*Kind{x.Main}, tied(x.Base, x.Head)
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+	for _, k := range x.Kinds {
 		if k != x.Main && k.Both() && x.Opt.asks(k) && max(x.Base.Share(k.Base), x.Head.Share(k.Head)) >= judgedShare &&
 			k.sameWork(tied) {
 			list = append(list, k)

@@ -42,8 +42,7 @@ func chosen(t *testing.T, base, head []*report.Report) *pairing.Sides {
 // pairs are the matched kinds as "base/head", with a "-" for none, and "~ name" of the kind whose work one does.
 func pairs(x *pairing.Sides) string {
 	var list []string
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+	for _, k := range x.Kinds {
 		name := func(s *side.Side, row []int) string {
 			if row == nil {
 				return "-"
@@ -90,10 +89,9 @@ func TestKindsAreMatchedByTheirWork(t *testing.T) {
 		}
 		back := chosen(t, []*report.Report{c.head}, []*report.Report{base})
 		for i := range x.Kinds { // the same pairs the other way round
-			k := &x.Kinds[i]
+			k := x.Kinds[i]
 			found := false
-			for j := range back.Kinds {
-				o := &back.Kinds[j]
+			for _, o := range back.Kinds {
 				found = found || (k.Base == nil) == (o.Head == nil) && (k.Head == nil) == (o.Base == nil) &&
 					(k.Base == nil || k.Base[0] == o.Head[0]) && (k.Head == nil || k.Head[0] == o.Base[0])
 			}

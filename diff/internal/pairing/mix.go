@@ -19,8 +19,7 @@ const maxMix = 40
 // work, these counts change, and with them every total, but no row of the compared kind.
 func (x *Sides) Mix() []comparison.Mix {
 	var list []comparison.Mix
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+	for _, k := range x.Kinds {
 		m := comparison.Mix{Phase: k.Name.Phase, Batch: report.Optional(k.Name.Batch), Tokens: report.Optional(k.Name.Tokens),
 			Compared: len(x.Base.Views) > 0 && k == x.Main}
 		m.BaseCount, m.BaseTime, m.BaseShare = x.Base.OfKind(k.Base)
