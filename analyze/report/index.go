@@ -13,8 +13,7 @@ import (
 type Index struct {
 	Report *Report
 
-	once   sync.Once // for byID: who looks at tables alone does not need it
-	byID   map[string]*sameID
+	byID   func() map[string]*sameID // made at the first call: who looks at tables alone does not need it
 	tables map[string]*Table
 	groups []Group
 	main   int // of groups; -1 if none
@@ -44,6 +43,7 @@ type Group struct {
 // NewIndex takes a report apart.
 func NewIndex(r *Report) *Index {
 	x := &Index{Report: r, tables: map[string]*Table{}, main: -1}
+	x.byID = sync.OnceValue(x.readMetrics)
 	for i := range r.Sections {
 		for j := range r.Sections[i].Tables {
 			t := &r.Sections[i].Tables[j]
@@ -54,23 +54,18 @@ func NewIndex(r *Report) *Index {
 	return x
 }
 
-func (x *Index) readMetrics() {
-	x.byID = map[string]*sameID{}
+func (x *Index) readMetrics() map[string]*sameID {
+	byID := map[string]*sameID{}
 	for i := range x.Report.Metrics {
 		m := &x.Report.Metrics[i]
-		same := x.byID[m.ID]
+		same := byID[m.ID]
 		if same == nil {
 			same = &sameID{}
-			x.byID[m.ID] = same
+			byID[m.ID] = same
 		}
 		same.list = append(same.list, m)
 	}
-}
-
-// with is the metrics with an id, nil if there are none.
-func (x *Index) with(id string) *sameID {
-	x.once.Do(x.readMetrics)
-	return x.byID[id]
+	return byID
 }
 
 // MetricKey names a metric: its id, and its labels in braces if it has any.
@@ -83,7 +78,7 @@ func MetricKey(id string, l Labels) string {
 
 // Metric is the metric with this id and exactly these labels, or nil.
 func (x *Index) Metric(id string, l Labels) *Metric {
-	same := x.with(id)
+	same := x.byID()[id]
 	switch {
 	case same == nil:
 		return nil
@@ -109,7 +104,7 @@ const fewMetrics = 8
 
 // Metrics are all metrics with this id, in the order of the report.
 func (x *Index) Metrics(id string) []*Metric {
-	if same := x.with(id); same != nil {
+	if same := x.byID()[id]; same != nil {
 		return same.list
 	}
 	return nil

@@ -119,7 +119,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	case c.FirstRun():
 		return append(spans, budgetsLine(c)...)
 	case c.Verdict == comparison.Fail && overBudget(c) || nothingFailed(c):
-		g := standing(c)[0]
+		g := &standing(c)[0]
 		spans = doc.Spans(spans, " ", gateMetric(c, g), ": "+clip(g.Reason))
 		if g.Verdict == comparison.Inconclusive && c.Verdict == comparison.Fail {
 			spans = append(spans, doc.Text(" (the policy lets that fail)"))
@@ -171,7 +171,7 @@ func budgetsLine(c *comparison.Comparison) []doc.Span {
 	if n := len(gates); int64(n) < all {
 		text = " " + unit.Int(n) + " of" + text
 	}
-	spans := doc.Spans(text, gateMetric(c, gates[0]), ": "+clip(gates[0].Reason))
+	spans := doc.Spans(text, gateMetric(c, &gates[0]), ": "+clip(gates[0].Reason))
 	if n := len(gates) - 1; n > 0 {
 		spans = append(spans, doc.Text(", and "+unit.Int(n)+" more"))
 	}
@@ -210,7 +210,7 @@ func warnedBy(c *comparison.Comparison) (p doc.Paragraph) {
 	if c.Verdict != comparison.Warn || !c.Comparable || len(c.Overrides) > 0 {
 		return p
 	}
-	gates := slices.DeleteFunc(standing(c), func(g *comparison.Gate) bool {
+	gates := slices.DeleteFunc(standing(c), func(g comparison.Gate) bool {
 		return g.Metric == comparison.MetricStructure
 	})
 	if len(gates) == 0 {
@@ -221,13 +221,13 @@ func warnedBy(c *comparison.Comparison) (p doc.Paragraph) {
 	if n := len(gates) - 1; n > 0 {
 		more = ", and " + unit.Int(n) + " more."
 	}
-	return doc.P("Warned by the rule ", doc.Name(gates[0].Rule), ": ", gateMetric(c, gates[0]), " "+clip(reason)+more)
+	return doc.P("Warned by the rule ", doc.Name(gates[0].Rule), ": ", gateMetric(c, &gates[0]), " "+clip(reason)+more)
 }
 
 // overBudget reports whether budgets alone decide the verdict: they hold for the head, whatever the change was.
 func overBudget(c *comparison.Comparison) bool {
 	list := standing(c)
-	return len(list) > 0 && !slices.ContainsFunc(list, func(g *comparison.Gate) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(g comparison.Gate) bool {
 		return !strings.HasPrefix(g.Threshold, "<=") && !strings.HasPrefix(g.Threshold, ">=")
 	})
 }
@@ -236,22 +236,19 @@ func overBudget(c *comparison.Comparison) bool {
 func nothingFailed(c *comparison.Comparison) bool {
 	list := standing(c)
 	return c.Comparable && len(list) > 0 && c.Answer.Direction != comparison.NotSettled &&
-		!slices.ContainsFunc(list, func(g *comparison.Gate) bool { return g.Verdict != comparison.Inconclusive })
+		!slices.ContainsFunc(list, func(g comparison.Gate) bool { return g.Verdict != comparison.Inconclusive })
 }
 
 // standing returns the gates that decide the verdict, or that decided it before a label accepted it; none if it is a
 // pass.
-func standing(c *comparison.Comparison) (list []*comparison.Gate) {
+func standing(c *comparison.Comparison) []comparison.Gate {
 	verdict := c.Verdict
 	if len(c.Overrides) > 0 {
 		verdict = c.Overrides[0].From
 	}
-	for i := range c.Gates {
-		if g := &c.Gates[i]; g.CountsAs == verdict && c.Verdict != comparison.Pass {
-			list = append(list, g)
-		}
-	}
-	return list
+	return lists.Filter(c.Gates, func(g comparison.Gate) bool {
+		return g.CountsAs == verdict && c.Verdict != comparison.Pass
+	})
 }
 
 // decisive returns the reason for the verdict if no gate decides it; else nil.

@@ -31,11 +31,9 @@ func rankTable(c *comparison.Comparison, most int) doc.Table {
 	t := doc.Table{ID: "ranks", Caption: doc.Spans("Steps " + how + " (median; mean wait in a collective)"),
 		Columns: doc.Cols(first, "+Role", ">+Ranks", ">Base", ">Head", ">Change", ">%", ">+Steps slower", ">Wait, base",
 			">Wait, head", ">+Last, base", ">+Last, head")}
-	order := lists.Indexes[int](len(x.Rows))
-	if len(order) > most {
-		order = largestChanges(order, most, func(i int) float64 { return comparison.Value(x.Rows[i].Delta) })
-		slices.Sort(order)
-	}
+	changed := func(i int) float64 { return comparison.Value(x.Rows[i].Delta) }
+	order := largestChanges(lists.Indexes[int](len(x.Rows)), most, changed)
+	slices.Sort(order)
 	for _, i := range order {
 		r := &x.Rows[i]
 		ratio, slower := "", comparison.NoValue

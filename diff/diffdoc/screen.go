@@ -73,10 +73,10 @@ func failing(c *comparison.Comparison) doc.Table {
 	more := 0
 	gates := standing(c)
 	if row, _ := c.Headline(); row != nil {
-		lists.Lead(gates, func(g *comparison.Gate) bool { return g.Of(row) })
+		lists.Lead(gates, func(g comparison.Gate) bool { return g.Of(row) })
 	}
-	for _, g := range gates {
-		switch {
+	for i := range gates {
+		switch g := &gates[i]; {
 		case g.Base == nil && g.Head == nil:
 		case len(t.Rows) == screenRows:
 			more++

@@ -23,7 +23,12 @@ import (
 func CSV(w io.Writer, t *report.Table) error {
 	out := csv.NewWriter(w)
 	record := make([]string, 0, len(t.Columns)+8)
-	fields := lists.Map(t.Columns, csvFields)
+	fields := lists.Map(t.Columns, func(c report.Column) []report.CSVCol {
+		if len(c.CSV) == 0 {
+			return []report.CSVCol{{Name: c.ID}}
+		}
+		return c.CSV
+	})
 	for _, f := range slices.Concat(fields...) {
 		record = append(record, f.Name)
 	}
@@ -54,13 +59,6 @@ func CSV(w io.Writer, t *report.Table) error {
 	}
 	out.Flush()
 	return out.Error()
-}
-
-func csvFields(c report.Column) []report.CSVCol {
-	if len(c.CSV) == 0 {
-		return []report.CSVCol{{Name: c.ID}}
-	}
-	return c.CSV
 }
 
 func csvValue(c report.Cell, k report.Kind, exp10 int) string {

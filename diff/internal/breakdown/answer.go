@@ -319,7 +319,7 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	for _, r := range all {
 		kernel := r.Part == comparison.AnswerKernel || r.Part == comparison.AnswerKernels
 		loud := math.Abs(r.Delta) > x.Floor*a.Base || !still && (settled || kernel && s.ownEvidence(r.Delta))
-		if f := x.filled(); !loud && math.Abs(r.Delta) >= namedShare*a.Base && 2*math.Abs(f) >= math.Abs(r.Delta) {
+		if f := comparison.Value(x.C.Step).Filled; !loud && math.Abs(r.Delta) >= namedShare*a.Base && 2*math.Abs(f) >= math.Abs(r.Delta) {
 			fill = fill || kernel && f*r.Delta < 0 && s.ownEvidence(r.Delta)
 			loud = fill && (kernel || r.Part == comparison.AnswerIdle)
 		}
@@ -423,19 +423,11 @@ func (x *Parts) copied(d float64) []string {
 	return list
 }
 
-// filled is the part of the change of idle time that the change of the work makes, ns; 0 if the steps are not aligned.
-func (x *Parts) filled() float64 {
-	if x.C.Step == nil {
-		return 0
-	}
-	return x.C.Step.Filled
-}
-
 // idleRow says which cause of this idle time changed most, where, and which host calls changed with it.
 func (x *Parts) idleRow(d float64, causes []string) comparison.AnswerRow {
 	rows := x.split()
 	row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerIdle, What: "GPU idle"}
-	if f := x.filled(); f*d > 0 && math.Abs(f) >= math.Abs(d)/2 {
+	if f := comparison.Value(x.C.Step).Filled; f*d > 0 && math.Abs(f) >= math.Abs(d)/2 {
 		row.What = more(d, "GPU idle that work no longer fills", "GPU idle, filled by work that takes longer")
 		return row
 	}
