@@ -55,13 +55,10 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 // causeWords bounds the words in the line of a cause, without its size.
 const causeWords = 16
 
-func wordCount(blocks []doc.Block) (n int) {
-	for _, w := range strings.Fields(strings.ReplaceAll(markdownText(blocks), "|", " ")) {
-		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-			n++
-		}
-	}
-	return n
+func wordCount(blocks []doc.Block) int {
+	return lists.Count(strings.Fields(strings.ReplaceAll(markdownText(blocks), "|", " ")), func(w string) bool {
+		return strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+	})
 }
 
 // failing lists the gates that decided the verdict, unless it is a pass: first the one whose number the title states.

@@ -131,13 +131,12 @@ func severityWord(s report.Severity) string {
 
 // findings lists the findings with the metrics behind them, then those whose worth is unknown.
 func (l layout) findings() []doc.Block {
-	list, remarks := doc.List{Ordered: true}, doc.List{}
-	for _, f := range l.v.Findings {
-		list.Items = append(list.Items, l.grounds(stated(&f, f.Title), f.ID, f.Evidence, f.Advice))
-	}
-	for _, r := range l.v.Remarks {
-		remarks.Items = append(remarks.Items, l.grounds(Prose(r.Title), r.ID, r.Evidence, r.Advice))
-	}
+	list := doc.List{Ordered: true, Items: lists.Map(l.v.Findings, func(f report.Finding) doc.Item {
+		return l.grounds(stated(&f, f.Title), f.ID, f.Evidence, f.Advice)
+	})}
+	remarks := doc.List{Items: lists.Map(l.v.Remarks, func(r report.Remark) doc.Item {
+		return l.grounds(Prose(r.Title), r.ID, r.Evidence, r.Advice)
+	})}
 	none := doc.Paragraph{}
 	if len(list.Items) == 0 {
 		none = doc.P("No rule found anything to report that is worth 1 % of the time or more.")

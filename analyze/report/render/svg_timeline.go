@@ -192,14 +192,11 @@ func (t timeline) mark(m *doc.Mark, y int) {
 
 // labels draws the labels below their lane, one per line, with a stroke up to their marks.
 func (t timeline) labels(l *doc.Lane, y int) {
-	var left, right []doc.Mark // marks with a stroke to the left or right
-	for _, m := range labelled(l) {
-		if (m.Start+m.Length/2)/t.Length > labelShare*float64(len([]rune(m.Label))) {
-			left = append(left, m)
-		} else {
-			right = append(right, m)
-		}
+	toLeft := func(m doc.Mark) bool {
+		return (m.Start+m.Length/2)/t.Length > labelShare*float64(len([]rune(m.Label)))
 	}
+	left := lists.Filter(labelled(l), toLeft)
+	right := slices.DeleteFunc(labelled(l), toLeft)
 	// In this order no stroke crosses a label to its left, and few cross one to its right.
 	slices.Reverse(right)
 	var texts builder

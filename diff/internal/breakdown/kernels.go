@@ -101,25 +101,18 @@ func (s *story) inOneCategory(class *comparison.AttributionRow, shift float64) b
 // lacks it.
 func (s *story) wholeDelta() (sum float64, ok bool) {
 	base, head := s.parts.Base.MergedCategories(), s.parts.Head.MergedCategories()
-	for i, list := range [][]side.Work{base, head} {
-		for _, c := range list {
-			if c.Name != side.Communication {
-				sum += float64(2*i-1) * c.Time
-			}
-		}
-	}
+	time := func(c side.Work) float64 { return c.Time }
+	sum = lists.Sum(lists.Filter(head, computes), time) - lists.Sum(lists.Filter(base, computes), time)
 	return sum, len(base) > 0 && len(head) > 0
 }
 
+func computes(category side.Work) bool { return category.Name != side.Communication }
+
 // outside is the compute time of kernels that run during the steps and are launched outside them, ns per unit: as far as
 // the device computes for longer than the steps' own kernels take.
-func outside(s *side.Side) (sum float64) {
-	for _, c := range s.MergedCategories() {
-		if c.Name != side.Communication {
-			sum += max(0, c.Alone-c.Time)
-		}
-	}
-	return sum
+func outside(s *side.Side) float64 {
+	compute := lists.Filter(s.MergedCategories(), computes)
+	return lists.Sum(compute, func(c side.Work) float64 { return max(0, c.Alone-c.Time) })
 }
 
 // guessClocks names what usually slows or speeds up all kernels of a device alike.

@@ -168,27 +168,23 @@ func rowChange(r *comparison.Row) string {
 // names both.
 func otherForm(base, head *side.Side) string {
 	usual := runsOf(base)
-	of := func(x *side.Side) (other, all int, runs float64) {
-		for _, v := range x.Views {
-			for i := range v.Units {
-				all++
-				if n := v.Units[i].Kernels; n > 0 && (n <= usual*fewerRuns || n >= usual/fewerRuns) {
-					other++
-					runs += n
-				}
-			}
-		}
-		return other, all, runs / float64(max(other, 1))
+	of := func(x *side.Side) (other []side.UnitRow, all int) {
+		units := slices.Concat(lists.Map(x.Views, func(v *side.View) []side.UnitRow { return v.Units })...)
+		return lists.Filter(units, func(u side.UnitRow) bool {
+			return u.Kernels > 0 && (u.Kernels <= usual*fewerRuns || u.Kernels >= usual/fewerRuns)
+		}), len(units)
 	}
-	before, _, _ := of(base)
-	n, all, runs := of(head)
-	if usual <= 0 || before > 0 || float64(n) < leastForm*float64(all) || n == all {
+	before, _ := of(base)
+	other, all := of(head)
+	n := len(other)
+	if usual <= 0 || len(before) > 0 || float64(n) < leastForm*float64(all) || n == all {
 		return ""
 	}
 	what := fmt.Sprintf("%s of head's %s", unit.Int(int64(n)), wording.Count(all, "unit"))
 	if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
 		what = "half of the units"
 	}
+	runs := lists.Sum(other, func(u side.UnitRow) float64 { return u.Kernels }) / float64(n)
 	return fmt.Sprintf("%s are of another kind, with %s kernels instead of %s", what, wording.Mean(runs), wording.Mean(usual))
 }
 

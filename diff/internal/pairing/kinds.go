@@ -359,10 +359,9 @@ func (k *Kind) Variant(base, head *side.Side) *Kind {
 
 // Depth returns how far down units of the same work can be compared.
 func Depth(base, head *side.Side) comparison.Depth {
-	for _, v := range slices.Concat(base.Views, head.Views) {
-		if !v.HasWork || v.Hidden || v.Foreign {
-			return comparison.DepthUnit
-		}
+	vague := func(v *side.View) bool { return !v.HasWork || v.Hidden || v.Foreign }
+	if slices.ContainsFunc(slices.Concat(base.Views, head.Views), vague) {
+		return comparison.DepthUnit
 	}
 	return comparison.DepthKernel
 }
@@ -391,16 +390,13 @@ func (x *Sides) Chosen() Chosen {
 // judged returns the kinds of unit with rows of their own, the attributed one first: those that every capture has, that
 // do the same work, and that take 2 % of either side's unit time.
 func (x *Sides) judged() []*Kind {
-	list, tied := []*Kind{x.Main}, tied(x.Base, x.Head)
-	for _, k := range x.Kinds {
-		if k != x.Main && k.Both() && x.Opt.asks(k) && max(x.Base.Share(k.Base), x.Head.Share(k.Head)) >= judgedShare &&
-			k.sameWork(tied) {
-			list = append(list, k)
-		}
-	}
-	rest := list[1:]
-	lists.Sort(rest, func(a, b *Kind) int { return cmp.Compare(b.time(x.Base, x.Head), a.time(x.Base, x.Head)) })
-	return list
+	tied := tied(x.Base, x.Head)
+	rest := lists.Filter(x.Kinds, func(k *Kind) bool {
+		return k != x.Main && k.Both() && x.Opt.asks(k) &&
+			max(x.Base.Share(k.Base), x.Head.Share(k.Head)) >= judgedShare && k.sameWork(tied)
+	})
+	lists.Falling(rest, func(k *Kind) float64 { return k.time(x.Base, x.Head) })
+	return append([]*Kind{x.Main}, rest...)
 }
 
 // sameWork reports whether the units of a kind are the same step on both sides: because the sides are tied, or by their

@@ -57,11 +57,8 @@ func residue(base, head *side.Side, env policy.Environment) (list []comparison.R
 		return cmp.Or(strings.Join(evidenceKinds(c), ", "), "none")
 	})
 	add("maps", true, func(c *side.Capture) string {
-		var list []string
-		for _, m := range c.Report.Trace.Maps {
-			list = append(list, m.Kind+" map "+m.Name+" "+m.Hash)
-		}
-		return cmp.Or(strings.Join(list, ", "), "none")
+		maps := lists.Map(c.Report.Trace.Maps, func(m report.MapFile) string { return m.Kind + " map " + m.Name + " " + m.Hash })
+		return cmp.Or(strings.Join(maps, ", "), "none")
 	})
 	add("tool_version", false, func(c *side.Capture) string { return c.Report.Tool.Version })
 	return list

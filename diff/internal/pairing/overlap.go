@@ -276,9 +276,6 @@ func topCategories(list []side.Work) string {
 	lists.Sort(pools, func(a, b pool) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.category, b.category))
 	})
-	var text []string
-	for _, p := range pools[:min(3, len(pools))] {
-		text = append(text, fmt.Sprintf("%.4g %s", p.count, p.category))
-	}
-	return strings.Join(text, ", ")
+	text := func(p pool) string { return fmt.Sprintf("%.4g %s", p.count, p.category) }
+	return strings.Join(lists.Map(pools[:min(3, len(pools))], text), ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -43,15 +44,11 @@ func TwoRanks(a, b *side.Capture) bool {
 
 // device returns the only GPU of a capture if that took part in collectives; ok is false if there are none, or several.
 func device(c *side.Capture) (id string, ok bool) {
-	for _, m := range c.Report.Metrics {
-		if m.ID == "gpu.comm_time" && m.Value != nil && *m.Value > 0 {
-			if ok {
-				return "", false
-			}
-			id, ok = m.Labels["device"], true
-		}
+	worked := lists.Filter(c.Metrics("gpu.comm_time"), func(m *report.Metric) bool { return comparison.Value(m.Value) > 0 })
+	if len(worked) != 1 {
+		return "", false
 	}
-	return id, ok
+	return worked[0].Labels["device"], true
 }
 
 // twoGPUs reports whether two captures are of different GPUs of one machine that worked with others in one hour: ranks
