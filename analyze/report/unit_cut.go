@@ -127,16 +127,12 @@ func (s *Source) Add(other *Source) {
 
 // validate reports the first thing that is wrong with a unit.
 func (u *Unit) validate() error {
-	used := 0
 	for i, a := range u.Anchors {
-		if err := a.validate(); err != nil {
-			return fmt.Errorf("anchor %d: %w", i, err)
-		}
-		if a.Used {
-			used++
+		if len(a.Names) == 0 || a.Start < 0 || a.Start >= len(a.Names) || a.Count < 0 {
+			return fmt.Errorf("anchor %d: starts at kernel %d of %d, %d times", i, a.Start, len(a.Names), a.Count)
 		}
 	}
-	if used > 1 {
+	if lists.Count(u.Anchors, func(a UnitAnchor) bool { return a.Used }) > 1 {
 		return errors.New("more than one anchor is used")
 	}
 	if u.Steps != nil {
@@ -160,13 +156,6 @@ func (u *Unit) validate() error {
 		if units[i].Group >= int64(len(u.Groups)) {
 			return fmt.Errorf("series: unit %d is of group %d of %d", i, units[i].Group, len(u.Groups))
 		}
-	}
-	return nil
-}
-
-func (a *UnitAnchor) validate() error {
-	if len(a.Names) == 0 || a.Start < 0 || a.Start >= len(a.Names) || a.Count < 0 {
-		return fmt.Errorf("starts at kernel %d of %d, %d times", a.Start, len(a.Names), a.Count)
 	}
 	return nil
 }

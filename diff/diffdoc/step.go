@@ -206,15 +206,11 @@ func stepTable(c *comparison.Comparison, most int) doc.Table {
 // shownNames looks up the names of the step as tables show them: short ones of kernels that have one.
 func shownNames(c *comparison.Comparison) func(n *int) string {
 	names := map[string]string{}
-	add := func(name, short *string) {
-		if name != nil && short != nil {
-			names[*name] = *short
-		}
-	}
 	for _, k := range c.Kernels {
-		add(k.BaseName, k.BaseShort)
-		add(k.HeadName, k.HeadShort)
+		names[comparison.Value(k.BaseName)] = comparison.Value(k.BaseShort)
+		names[comparison.Value(k.HeadName)] = comparison.Value(k.HeadShort)
 	}
+	delete(names, "")
 	return func(n *int) string { return cmp.Or(names[c.Step.NameOf(n)], c.Step.NameOf(n)) }
 }
 

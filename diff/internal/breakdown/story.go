@@ -109,9 +109,8 @@ func (x *Parts) of(k *pairing.Kind, rows []comparison.Row) *Parts {
 		API: APIRows(y.Base, y.Head), Structure: Structure(y.Base, y.Head, depth)}
 	if depth == comparison.DepthKernel {
 		pairs, _ := pairing.KernelRows(y.Base, y.Head, x.Limits.MinShare, x.Limits.Top)
-		for _, p := range pairs {
-			y.C.Kernels = append(y.C.Kernels, pairing.KernelRow(p, y.Base.UnitTime()))
-		}
+		mean := y.Base.UnitTime()
+		y.C.Kernels = lists.Map(pairs, func(p pairing.Pair) comparison.Kernel { return pairing.KernelRow(p, mean) })
 	}
 	return &y
 }

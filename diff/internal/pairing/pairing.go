@@ -310,10 +310,7 @@ func before(list []side.Work, inBase []int, last int) []int {
 // share a display name are numbered in row order.
 func NameKernels(kernels []comparison.Kernel, base, head *side.Side) {
 	short := [2]map[string]string{base.DisplayNames(), head.DisplayNames()}
-	var seen [2]map[string]int
-	for i := range seen {
-		seen[i] = map[string]int{}
-	}
+	seen := [2]map[string]int{{}, {}}
 	name := func(side int, full *string) *string {
 		if full == nil {
 			return nil

@@ -1,6 +1,7 @@
 package pairing
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/align"
@@ -12,16 +13,10 @@ import (
 // or -1. names maps a head's kernel to the base's name of the kernel that it replaced. Several streams are aligned one
 // by one if that finds more pairs. The result is nil if the sequences have too little in common.
 func Positions(base, head *side.Sequence, names map[string]string) []int32 {
-	key := func(p *side.Position, of map[string]string) string {
-		if n, ok := of[p.Name]; ok {
-			return n
-		}
-		return p.Name
-	}
 	all := func(s *side.Sequence, of map[string]string, stream int) (keys []string, at []int32) {
 		for i := range s.Positions {
 			if p := &s.Positions[i]; stream < 0 || p.Stream == stream {
-				keys, at = append(keys, key(p, of)), append(at, int32(i))
+				keys, at = append(keys, cmp.Or(of[p.Name], p.Name)), append(at, int32(i))
 			}
 		}
 		return keys, at
