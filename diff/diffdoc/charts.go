@@ -27,7 +27,7 @@ func forest(c *comparison.Comparison) doc.Chart {
 		if kinds && r.Kind != "" {
 			label += " " + r.Kind
 		}
-		change, low, high, noise, limit := comparison.Value(r.Ratio)-1, math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		change, low, high, noise := comparison.Value(r.Ratio)-1, math.NaN(), math.NaN(), math.NaN()
 		switch x := r.Interval; {
 		case gate.Tested != nil:
 			change, low, high = gate.Tested.Change, gate.Tested.Low, gate.Tested.High
@@ -37,10 +37,7 @@ func forest(c *comparison.Comparison) doc.Chart {
 		if r.NoiseFloor != nil && gate.Tested != nil { // exactly repeating values have no noise
 			noise = comparison.Value(r.NoiseFloor)
 		}
-		if gate.Limit != nil {
-			limit = comparison.Value(gate.Limit)
-		}
-		for k, v := range []float64{change, low, high, noise, limit} {
+		for k, v := range []float64{change, low, high, noise, report.ValueOr(gate.Limit, math.NaN())} {
 			chart.Series[k].Add(label, v)
 		}
 		chart.Series[0].Tones = append(chart.Series[0].Tones, classTones[r.Class])

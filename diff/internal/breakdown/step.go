@@ -122,23 +122,18 @@ func (s *stepper) row(b, h int) comparison.StepRow {
 	base, head := s.positions(b, h)
 	r := between(base, head)
 	r.Category = cmp.Or(base.Category, head.Category)
-	r.Kind = comparison.RowPaired
-	r.Stream = head.Stream
-	if b >= 0 {
-		r.BasePosition, r.Name, r.Stream = whole(b), s.name(base.Name), base.Stream
-	} else {
-		r.Kind = comparison.RowAdded
-	}
-	if h >= 0 {
-		r.HeadPosition = whole(h)
-		switch {
-		case b < 0:
-			r.Name = s.name(head.Name)
-		case head.Name != base.Name:
-			r.HeadName = s.name(head.Name)
-		}
-	} else {
+	switch {
+	case b < 0:
+		r.Kind, r.HeadPosition, r.Name, r.Stream = comparison.RowAdded, whole(h), s.name(head.Name), head.Stream
+		return r
+	case h < 0:
 		r.Kind = comparison.RowRemoved
+	default:
+		r.Kind, r.HeadPosition = comparison.RowPaired, whole(h)
+	}
+	r.BasePosition, r.Name, r.Stream = whole(b), s.name(base.Name), base.Stream
+	if h >= 0 && head.Name != base.Name {
+		r.HeadName = s.name(head.Name)
 	}
 	return r
 }
