@@ -1,8 +1,6 @@
 package stepgraph
 
 import (
-	"slices"
-
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -104,8 +102,11 @@ func (r *replay) withoutLaunch(t *thread, gap int64) int64 {
 
 func (r *replay) endCall(call, piece int32) {
 	t := &r.threads[r.g.api.Thread(int(call))]
-	if i := slices.Index(t.open, call); i >= 0 {
-		t.open = slices.Delete(t.open, i, i+1)
+	for i := len(t.open) - 1; i >= 0; i-- {
+		if t.open[i] == call {
+			t.open = append(t.open[:i], t.open[i+1:]...)
+			break
+		}
 	}
 	end := r.g.api.End(int(call))
 	spent := end - t.was

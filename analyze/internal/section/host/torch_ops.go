@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -79,8 +80,8 @@ func torchOps(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "no range is an operator of PyTorch: run the workload inside torch.autograd.profiler.emit_nvtx()")
 		return
 	}
+	list := hostOps(in, names)
 	mapped, whyNot := attributesKernels(in)
-	list, calls := sumOps(in, names, mapped)
 	if mapped {
 		gpuOps(in, names, list)
 	} else {
@@ -94,8 +95,11 @@ func torchOps(in *kit.Input, out *kit.Output) {
 	})
 	var all torchOp
 	t := out.Table("torch_ops")
-	if calls.backward != nil {
-		t.Columns = append(slices.Clone(t.Columns), backwardColumn)
+	var calls *opCalls
+	if mapped {
+		if calls = callsOfOps(in, names); calls != nil && calls.backward != nil {
+			t.Columns = append(slices.Clone(t.Columns), backwardColumn)
+		}
 	}
 	for _, o := range list {
 		all.calls, all.inner = all.calls+o.calls, all.inner+o.inner
@@ -107,13 +111,13 @@ func torchOps(in *kit.Input, out *kit.Output) {
 			row = append(row, kit.Int("gpu", o.gpu.time), kit.Int("self", o.self.time), kit.Int("kernels", o.self.count),
 				kit.Maybe("share", stat.Ratio(o.self.time, in.NVTX.Total)))
 		}
-		if calls.backward != nil {
+		if calls != nil && calls.backward != nil {
 			row = append(row, kit.Int("backward", calls.backward[o.name]))
 		}
 		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "calls", "host_self", "self", "share", "kernels", "backward").Add()
-	if mapped && len(in.Trace.Ranges.Sizes) > 0 {
+	if calls != nil && len(in.Trace.Ranges.Sizes) > 0 {
 		calls.sizedTable(in, out, names)
 	}
 
@@ -157,6 +161,87 @@ func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
 		ok = ok || is && strings.HasPrefix(op, "aten::")
 	}
 	return &rangeNames{ops.Keys, of}, ok
+}
+
+// hostOps are the operators by number, with their ranges that start in the window.
+func hostOps(in *kit.Input, names *rangeNames) []torchOp {
+	list := make([]torchOp, len(names.texts))
+	for i := range list {
+		list[i].name = int32(i)
+	}
+	if nested(in) {
+		nestedOps(in.Contexts, names, list)
+	} else {
+		sweepOps(in, names, list)
+	}
+	return list
+}
+
+// nestedOps adds the ranges of all nodes to their operators.
+func nestedOps(c *timeline.Contexts, names *rangeNames, list []torchOp) {
+	var open []int32                        // operators around a node, from the outermost in
+	around := make([]int, len(names.texts)) // how often each is among them
+	c.Descend(func(node int32) {
+		op, x := names.of[c.NameOf(node)], c.Ranges(node)
+		if op < 0 {
+			return
+		}
+		o := &list[op]
+		o.calls += x.Count
+		o.sum += x.Time
+		o.inner += x.Time
+		if around[op] == 0 {
+			o.host += x.Time
+		}
+		if n := len(open); n > 0 {
+			list[open[n-1]].inner -= x.Time
+		}
+		open = append(open, op)
+		around[op]++
+	}, func(node int32) {
+		if op := names.of[c.NameOf(node)]; op >= 0 {
+			open = open[:len(open)-1]
+			around[op]--
+		}
+	})
+}
+
+// sweepOps adds the ranges of the window to their operators, in any nesting.
+func sweepOps(in *kit.Input, names *rangeNames, list []torchOp) {
+	r := &in.Trace.Ranges
+	cells := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // operator and thread, counted from 1
+	var walls []kit.Covered
+	type open struct {
+		end int64
+		op  int32
+	}
+	stacks := make([][]open, len(in.Trace.Threads)+1)
+	add := func(i int) {
+		op := names.of[r.Name(i)]
+		if op < 0 {
+			return
+		}
+		thread, start, end := r.Thread(i)+1, r.Start(i), r.End(i)
+		o := &list[op]
+		o.calls++
+		o.sum += end - start
+		o.inner += end - start
+		at := cells.Of(op, thread)
+		if int(at) == len(walls) {
+			walls = append(walls, kit.Covered{Reached: start})
+		}
+		o.host += walls[at].Add(start, end)
+		stack := stacks[thread]
+		for len(stack) > 0 && stack[len(stack)-1].end <= start {
+			stack = stack[:len(stack)-1]
+		}
+		if n := len(stack); n > 0 {
+			list[stack[n-1].op].inner -= min(end, stack[n-1].end) - start
+		}
+		stacks[thread] = append(stack, open{end, op})
+	}
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	inOrder(r, lo, hi, add)
 }
 
 // inOrder calls add for ranges by start; if several start at the same moment, the longest is around the others.
@@ -204,31 +289,22 @@ type sizedOp struct {
 	gpu, self int64 // time of kernels launched in it at any depth, and for which it was the innermost operator
 }
 
-// openOp is an operator, or the backward call of one, that is open on a thread.
+// openOp is an operator that is open on a thread.
 type openOp struct {
 	end     int64
-	key     int32 // into opCalls.sized; None
+	key     int32 // into opCalls.sized
 	forward int32 // the operator whose backward call it is; None
-	counts  bool  // it is an operator that starts in the window
 }
 
-// sumOps goes through the ranges of operators, in any nesting, and returns the operators by number, with their host time
-// in the window. GPU time by sizes and of backward calls is known if work is attributed to calls (mapped) and the capture
-// has sizes or numbers of calls.
-func sumOps(in *kit.Input, names *rangeNames, mapped bool) (list []torchOp, c *opCalls) {
+// callsOfOps is nil if the capture has neither sizes nor numbers of calls.
+func callsOfOps(in *kit.Input, names *rangeNames) *opCalls {
 	r, api := &in.Trace.Ranges, &in.Trace.API
-	list = make([]torchOp, len(names.texts))
-	for i := range list {
-		list[i].name = int32(i)
+	if len(r.Sizes) == 0 && !r.Numbered() {
+		return nil
 	}
-	var launched []int64
-	if mapped && (len(r.Sizes) > 0 || r.Numbered()) {
-		launched = launchedTime(in)
-	}
-	c = &opCalls{backward: make([]int64, len(names.texts))}
+	launched := launchedTime(in)
+	c := &opCalls{backward: make([]int64, len(names.texts))}
 	keys := kit.NewCombos(len(names.texts), len(r.Sizes)+1)
-	cells := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // operator and thread, counted from 1
-	var walls []kit.Covered
 	stacks := make([][]openOp, len(in.Trace.Threads)+1)
 	ended := func(thread int32, at int64) []openOp {
 		stack := stacks[thread+1]
@@ -240,7 +316,7 @@ func sumOps(in *kit.Input, names *rangeNames, mapped bool) (list []torchOp, c *o
 	}
 	next, tied := 0, false
 	callsBefore := func(until int64) {
-		for ; next < len(launched) && api.Start(next) < until; next++ {
+		for ; next < api.Len() && api.Start(next) < until; next++ {
 			if ns := launched[next]; ns > 0 {
 				c.launch(ended(api.Thread(next), api.Start(next)), api.Start(next), ns)
 			}
@@ -251,60 +327,42 @@ func sumOps(in *kit.Input, names *rangeNames, mapped bool) (list []torchOp, c *o
 	type call struct{ op, thread int32 }
 	forward := map[int64]call{}
 	inOrder(r, 0, r.Len(), func(i int) {
-		op, back := names.of[r.Name(i)], r.Backward(i)
+		op := names.of[r.Name(i)]
+		back := r.Backward(i)
 		if op < 0 && !back {
 			return
 		}
-		thread, start, end := r.Thread(i), r.Start(i), r.End(i)
+		start, key := r.Start(i), trace.None
 		callsBefore(start)
-		o := openOp{end: end, key: trace.None, forward: trace.None}
-		stack := ended(thread, start)
 		if op >= 0 {
-			if o.key = keys.Of(op, r.InputSizes(i)+1); int(o.key) == len(c.sized) {
+			if key = keys.Of(op, r.InputSizes(i)+1); int(key) == len(c.sized) {
 				c.sized = append(c.sized, sizedOp{op: op, sizes: r.InputSizes(i)})
 			}
-			o.counts = start >= in.Host.Start && start < in.Host.End
-		}
-		if o.counts {
-			at := cells.Of(op, thread+1)
-			if int(at) == len(walls) {
-				walls = append(walls, kit.Covered{Reached: start})
-			}
-			x := &list[op]
-			x.calls++
-			x.sum += end - start
-			x.inner += end - start
-			x.host += walls[at].Add(start, end)
-			c.sized[o.key].calls++
-			c.sized[o.key].host += end - start
-			for _, p := range slices.Backward(stack) {
-				if p.key != trace.None && p.end > start {
-					if p.counts { // else the window begins inside it
-						list[c.sized[p.key].op].inner -= min(end, p.end) - start
-					}
-					break
-				}
+			if start >= in.Host.Start && start < in.Host.End {
+				c.sized[key].calls++
+				c.sized[key].host += r.End(i) - start
 			}
 		}
+		o := openOp{end: r.End(i), key: key, forward: trace.None}
 		if number := r.Sequence(i); number >= 0 && back {
 			if c, ok := forward[number]; ok {
 				o.forward = c.op
 			}
 			tied = tied || o.forward != trace.None
 		} else if number >= 0 {
-			of := call{op, thread}
-			if c, ok := forward[number]; ok && c.thread != thread {
+			of := call{op, r.Thread(i)}
+			if c, ok := forward[number]; ok && c.thread != of.thread {
 				of = call{trace.None, trace.None}
 			}
 			forward[number] = of
 		}
-		stacks[thread+1] = append(stack, o)
+		stacks[r.Thread(i)+1] = append(ended(r.Thread(i), start), o)
 	})
 	callsBefore(math.MaxInt64)
-	if !tied || launched == nil {
+	if !tied {
 		c.backward = nil
 	}
-	return list, c
+	return c
 }
 
 // launch adds the GPU time of a call to the operators that are open around it.

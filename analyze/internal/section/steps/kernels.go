@@ -33,25 +33,34 @@ type part struct {
 // parts gathers times by name and unit. Work of one unit mostly comes together, so that most of the time of a name goes
 // into one part.
 type parts struct {
-	list []part
-	last []int32 // by name: the last part, counted from 1, or 0
+	pieces [][]part // of partsPiece each, so that nothing is moved when there is more
+	last   []*part  // by name
 }
 
-func newParts(names int) *parts { return &parts{last: make([]int32, names)} }
+const partsPiece = 1 << 10
+
+func newParts(names int) *parts { return &parts{last: make([]*part, names)} }
 
 func (p *parts) add(name, unit int32, ns int64) {
-	if n := p.last[name]; n == 0 || p.list[n-1].unit != unit {
-		p.list = append(p.list, part{name: name, unit: unit})
-		p.last[name] = int32(len(p.list))
+	if x := p.last[name]; x != nil && x.unit == unit {
+		x.count++
+		x.ns += ns
+		return
 	}
-	x := &p.list[p.last[name]-1]
-	x.count++
-	x.ns += ns
+	n := len(p.pieces) - 1
+	if n < 0 || len(p.pieces[n]) == partsPiece {
+		p.pieces = append(p.pieces, make([]part, 0, partsPiece))
+		n++
+	}
+	p.pieces[n] = append(p.pieces[n], part{name, unit, 1, ns})
+	p.last[name] = &p.pieces[n][len(p.pieces[n])-1]
 }
 
 func (p *parts) each(visit func(x *part)) {
-	for i := range p.list {
-		visit(&p.list[i])
+	for _, piece := range p.pieces {
+		for i := range piece {
+			visit(&piece[i])
+		}
 	}
 }
 

@@ -27,11 +27,60 @@ type stepTimes struct {
 	values []int64
 }
 
-// maxCells bounds the sampled units times the positions: 8 bytes each.
+// maxCells bounds the sampled units times the positions: 8 bytes each, 16 where times are long.
 const maxCells = 1 << 18
 
-// noTime marks a cell without a time.
-const noTime = math.MinInt64
+// cells are times by position and sampled unit, in ns: narrow until one of them needs more than 32 bits.
+type cells struct {
+	memory *spill.Arena
+	narrow []int32
+	wide   []int64
+}
+
+// noTime is read from a cell without a time; narrow cells store noNarrow for it.
+const (
+	noTime   = math.MinInt64
+	noNarrow = math.MinInt32
+)
+
+func newCells(memory *spill.Arena, n int) *cells {
+	return &cells{memory: memory, narrow: spill.Make[int32](memory, n)}
+}
+
+func (c *cells) free() {
+	spill.Free(c.memory, c.narrow)
+	spill.Free(c.memory, c.wide)
+}
+
+func (c *cells) at(i int) int64 {
+	if c.wide != nil {
+		return c.wide[i]
+	}
+	if v := c.narrow[i]; v != noNarrow {
+		return int64(v)
+	}
+	return noTime
+}
+
+func (c *cells) set(i int, ns int64) {
+	if c.wide == nil {
+		if ns > noNarrow && ns <= math.MaxInt32 {
+			c.narrow[i] = int32(ns)
+			return
+		}
+		c.widen()
+	}
+	c.wide[i] = ns
+}
+
+func (c *cells) widen() {
+	wide := spill.Make[int64](c.memory, len(c.narrow))
+	for i := range wide {
+		wide[i] = c.at(i)
+	}
+	spill.Free(c.memory, c.narrow)
+	c.narrow, c.wide = nil, wide
+}
 
 // newStepTimes goes through the work of each unit.
 func newStepTimes(q *sequence, out *report.UnitStep) *stepTimes {
@@ -53,8 +102,10 @@ func newStepTimes(q *sequence, out *report.UnitStep) *stepTimes {
 	return s
 }
 
-// cells returns a time in ns, of 0, for each position and sampled unit.
-func (s *stepTimes) cells() []int64 { return spill.Make[int64](s.in.Trace.Memory(), s.n*len(s.list)) }
+// cells returns a cell for each position and sampled unit.
+func (s *stepTimes) cells() *cells {
+	return newCells(s.in.Trace.Memory(), s.n*len(s.list))
+}
 
 // position of a place in work, or -1.
 func (s *stepTimes) position(i int) int {
@@ -73,19 +124,19 @@ func (s *stepTimes) cell(unit, position int) int {
 	return int(k-1)*len(s.list) + position
 }
 
-func (s *stepTimes) add(to []int64, unit, position int, ns int64) {
+func (s *stepTimes) add(to *cells, unit, position int, ns int64) {
 	if i := s.cell(unit, position); i >= 0 {
-		to[i] += ns
+		to.set(i, to.at(i)+ns)
 	}
 }
 
 // durations adds up how long the kernels of each unit took and when they started.
 func (s *stepTimes) durations() {
 	dur, start := s.cells(), s.cells()
-	defer spill.Free(s.in.Trace.Memory(), dur)
-	defer spill.Free(s.in.Trace.Memory(), start)
-	for i := range start {
-		start[i] = noTime
+	defer dur.free()
+	defer start.free()
+	for i := range start.narrow {
+		start.narrow[i] = noNarrow
 	}
 	ran := make([]int, len(s.list)) // by position: the unit that it ran in last, plus one
 	for u, unit := range s.set.Units {
@@ -105,7 +156,7 @@ func (s *stepTimes) durations() {
 			s.list[p].Ran++
 			s.list[p].Start += from - begin
 			if c := s.cell(u, p); c >= 0 {
-				start[c] = from - begin
+				start.set(c, from-begin)
 			}
 		}
 	}
@@ -118,8 +169,8 @@ func (s *stepTimes) durations() {
 // account gives the moments of each unit to positions, and finds the hiccups.
 func (s *stepTimes) account() {
 	gap, alone := s.cells(), s.cells()
-	defer spill.Free(s.in.Trace.Memory(), gap)
-	defer spill.Free(s.in.Trace.Memory(), alone)
+	defer gap.free()
+	defer alone.free()
 	stretches := s.device.Stretches()
 	for u, unit := range s.set.Units {
 		s.moments(u, &s.in.Units.Units[unit], stretches, gap, alone)
@@ -130,7 +181,7 @@ func (s *stepTimes) account() {
 // moments gives each moment of a unit in which kernels run to one of them, as kernel.exclusive_time_per_unit does: to
 // compute before communication, and within these to the kernel that started first. Gaps, and time in which only copies
 // and memsets run, go to the next kernel.
-func (s *stepTimes) moments(u int, x *workunit.Unit, stretches *timeline.Stretches, gap, exclusive []int64) {
+func (s *stepTimes) moments(u int, x *workunit.Unit, stretches *timeline.Stretches, gap, exclusive *cells) {
 	k, next := int(s.from[u]), int(s.from[u]) // of the unit's work: what is not before the piece; before the moment
 	end := int(s.from[u+1])
 	after := func(moment int64) int { // moments ascend
@@ -190,10 +241,10 @@ func (s *stepTimes) moments(u int, x *workunit.Unit, stretches *timeline.Stretch
 }
 
 // median is that of the cells of a position that have a time.
-func (s *stepTimes) median(of []int64, p int) int64 {
+func (s *stepTimes) median(of *cells, p int) int64 {
 	s.values = s.values[:0]
 	for i := p; i < s.n*len(s.list); i += len(s.list) {
-		if v := of[i]; v != noTime {
+		if v := of.at(i); v != noTime {
 			s.values = append(s.values, v)
 		}
 	}
@@ -210,7 +261,7 @@ const maxHiccups = 64
 
 // losses computes the medians of gaps and of exclusive times, and finds the hiccups of the sampled units: single gaps or
 // kernels that exceed their median by a twentieth of a unit.
-func (s *stepTimes) losses(gap, alone []int64) {
+func (s *stepTimes) losses(gap, alone *cells) {
 	last := len(s.list) - 1
 	for p := range s.list {
 		s.list[p].GapMedian = s.median(gap, p)
@@ -226,7 +277,7 @@ func (s *stepTimes) losses(gap, alone []int64) {
 		}
 		for p := range s.list {
 			c := s.cell(u, p)
-			for part, excess := range [2]int64{gap[c] - s.list[p].GapMedian, alone[c] - s.list[p].AloneMedian} {
+			for part, excess := range [2]int64{gap.at(c) - s.list[p].GapMedian, alone.at(c) - s.list[p].AloneMedian} {
 				if excess >= s.out.Threshold {
 					list = append(list, [4]int64{int64(p), int64(part), int64(s.in.Units.Units[unit].Number), excess})
 				}
