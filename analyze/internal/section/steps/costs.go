@@ -171,8 +171,7 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 		corr int64
 	}
 	x := in.Units
-	launches := launchesOf(in)
-	defer spill.Free(in.Trace.Memory(), launches)
+	shared := sharedCalls(in)
 	lastOf := map[int32]int32{}   // by call that launched several pieces: the unit for which it was last counted, plus one
 	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
 	for d := range x.Of {
@@ -188,7 +187,7 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 				c.kernels++
 			}
 			if call := device.Call(i); call != trace.None {
-				if launches[call] < 2 {
+				if !shared.has(call) {
 					c.launches++
 				} else if lastOf[call] != u+1 {
 					lastOf[call] = u + 1
@@ -210,17 +209,28 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 	}
 }
 
-// launchesOf is, by call, how many kernels and graphs it launched, 2 for more.
-func launchesOf(in *kit.Input) []uint8 {
-	counts := spill.Make[uint8](in.Trace.Memory(), in.Trace.API.Len())
+// callSet is a set of API calls, a bit each.
+type callSet []uint64
+
+func (s callSet) has(call int32) bool { return s[call>>6]&(1<<(call&63)) != 0 }
+func (s callSet) add(call int32)      { s[call>>6] |= 1 << (call & 63) }
+
+// sharedCalls are those that launched more than one kernel or graph.
+func sharedCalls(in *kit.Input) callSet {
+	n := in.Trace.API.Len()/64 + 1
+	once, shared := make(callSet, n), make(callSet, n)
 	for _, calls := range [][]int32{in.Calls.Kernel, in.Calls.Graph} {
 		for _, call := range calls {
-			if call != trace.None && counts[call] < 2 {
-				counts[call]++
+			switch {
+			case call == trace.None:
+			case once.has(call):
+				shared.add(call)
+			default:
+				once.add(call)
 			}
 		}
 	}
-	return counts
+	return shared
 }
 
 // unitSet is the kept units of one group on one device, in order.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -127,42 +126,65 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []*partTimes {
 // the time belongs to the one that started first.
 func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 	d := in.Units.Timeline.Devices[in.Units.Units[s.Units[0]].Index]
+	units := ownersOf(in, s)
+	var names lists.Numbering[copySort]
+	var times [][]int64 // by number of the name and unit
 	type piece struct {
 		from, to int64
-		sort     copySort
+		name     int32
 	}
-	var own []piece                                               // each copy's own time, in order
-	var later interval.Set                                        // in which kernels run that started during a copy
-	copies, kernels := int64(math.MinInt64), int64(math.MinInt64) // the latest end so far
+	var open []piece // of the time that copies take, in order
+	first := 0       // of those that are not attributed yet
+	kernels, copies := int64(math.MinInt64), int64(math.MinInt64)
+	give := func(p piece) {
+		from := max(p.from, kernels)
+		units.each(from, p.to, func(unit int32, from, to int64) {
+			for len(times) <= int(p.name) {
+				times = append(times, make([]int64, len(s.Units)))
+			}
+			times[p.name][unit] += to - from
+		})
+	}
+	until := func(moment int64) {
+		for first < len(open) && open[first].from < moment {
+			p := open[first]
+			if p.to > moment {
+				open[first].from, p.to = moment, moment
+			} else {
+				first++
+			}
+			if p.to > max(p.from, kernels) {
+				give(p)
+			}
+		}
+		if first == len(open) {
+			open, first = open[:0], 0
+		}
+	}
 	for i := range d.Len() {
 		from, to := d.Start(i), d.End(i)
-		switch {
-		case d.Class(i) != timeline.Copy:
-			if from < copies {
-				later.Add(from, to)
-			}
+		if to <= from {
+			continue
+		}
+		until(from)
+		if d.Class(i) != timeline.Copy {
 			kernels = max(kernels, to)
-		case to > max(from, copies):
-			own = append(own, piece{max(from, copies, kernels), to, copySortOf(in, d, i)})
+			continue
+		}
+		if at := max(from, copies); to > at {
+			open = append(open, piece{at, to, names.Of(copySortOf(in, d, i))})
 			copies = to
 		}
 	}
-	parts, units := kit.NewTally[copySort, partTimes](), ownersOf(in, s)
-	for _, p := range own {
-		units.each(p.from, p.to, func(unit int32, from, to int64) {
-			ns := to - from - later.Within(from, to)
-			if ns == 0 {
-				return
-			}
-			x := parts.At(p.sort)
-			if x.times == nil {
-				*x = partTimes{kind: report.PartCopy, name: p.sort.name(), times: make([]int64, len(s.Units))}
-			}
-			x.times[unit] += ns
-		})
+	until(math.MaxInt64)
+	list := []*partTimes{}
+	for n := range times {
+		if slices.ContainsFunc(times[n], func(ns int64) bool { return ns > 0 }) {
+			list = append(list, &partTimes{kind: report.PartCopy, name: names.Keys[n].name(), times: times[n]})
+		}
 	}
-	lists.Sort(parts.Values, func(a, b *partTimes) int { return cmp.Compare(a.name, b.name) })
-	return parts.Values
+	lists.Sort(list, func(a, b *partTimes) int { return cmp.Compare(a.name, b.name) })
+	return list
 }
 
 // copySort is the direction of a copy and the kind of its memory; -1 for a memset.
