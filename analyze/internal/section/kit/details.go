@@ -3,6 +3,8 @@ package kit
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 )
 
 // Detail files are CSV files with a row per event. If there are too many, they hold the longest events.
@@ -11,7 +13,7 @@ import (
 // earlier first.
 func (o *Options) LongestFirst(lo, hi int, dur func(i int) int64) []int {
 	rows := o.Longest(lo, hi, dur)
-	slices.SortFunc(rows, longer(dur))
+	slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), a-b) })
 	return rows
 }
 
@@ -21,11 +23,26 @@ func (o *Options) Longest(lo, hi int, dur func(i int) int64) []int {
 	n := min(o.DetailRows, hi-lo)
 	best := make([]int, 0, min(2*n, hi-lo))
 	bar := int64(-1) // the length that an event has to exceed
+	var lengths []int64
 	cut := func() {
-		if len(best) > n {
-			slices.SortFunc(best, longer(dur))
-			best, bar = best[:n], dur(best[n-1])
+		if len(best) <= n {
+			return
 		}
+		lengths = lengths[:0]
+		for _, i := range best {
+			lengths = append(lengths, dur(i))
+		}
+		stat.Sort(lengths)
+		bar = lengths[len(lengths)-n]
+		longer, _ := slices.BinarySearch(lengths, bar+1)
+		equal := n - (len(lengths) - longer) // of those as long as the bar
+		best = slices.DeleteFunc(best, func(i int) bool {
+			d := dur(i)
+			if d == bar {
+				equal--
+			}
+			return d < bar || d == bar && equal < 0
+		})
 	}
 	for i := lo; i < hi; i++ {
 		if dur(i) <= bar {
@@ -36,13 +53,7 @@ func (o *Options) Longest(lo, hi int, dur func(i int) int64) []int {
 		}
 	}
 	cut()
-	slices.Sort(best)
 	return best
-}
-
-// longer orders events by length, the longest first, then by number.
-func longer(dur func(i int) int64) func(a, b int) int {
-	return func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), a-b) }
 }
 
 // AttachDetails ends a detail file about n events, of which some rows were written.

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
@@ -29,9 +30,13 @@ func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value 
 	for i := lo; i < hi; i++ {
 		k := key(i)
 		of.Set(i-lo, max(k, -1))
-		if k >= 0 {
-			*lists.At(&counts, k)++
+		if k < 0 {
+			continue
 		}
+		for int(k) >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[k]++
 	}
 	return GatherCounted(memory, counts, lo, hi, func(i int) int32 { return of.At(i - lo) }, value)
 }
@@ -40,7 +45,11 @@ func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value 
 func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
 	var counts []int32
 	for i := lo; i < hi; i++ {
-		*lists.At(&counts, key(i))++
+		k := key(i)
+		for int(k) >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[k]++
 	}
 	return GatherCounted(memory, counts, lo, hi, key, value)
 }
@@ -53,34 +62,36 @@ func GatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i i
 		g.Offset[k+1] = g.Offset[k] + n
 	}
 	n := int(g.Offset[len(counts)])
-	g.narrow = spill.Make[uint32](g.Memory, n)
-	if fill(g, g.narrow, lo, hi, key, value) {
-		g.all = stat.Narrow(g.narrow)
-		return g
-	}
-	g.Free()
-	wide := make([]int64, n)
-	fill(g, wide, lo, hi, key, value)
-	g.all = stat.Wide(wide)
-	return g
-}
-
-// fill puts the numbers at the places of their keys; false if one does not fit.
-func fill[T uint32 | int64](g *Groups, list []T, lo, hi int, key func(i int) int32, value func(i int) int64) bool {
 	at := slices.Clone(g.Offset)
+	g.narrow = spill.Make[uint32](g.Memory, n)
 	for i := lo; i < hi; i++ {
 		k := key(i)
 		if k < 0 {
 			continue
 		}
 		v := value(i)
-		list[at[k]] = T(v)
-		if int64(T(v)) != v {
-			return false
+		if v < 0 || v > math.MaxUint32 {
+			g.Free()
+			g.fillWide(n, lo, hi, key, value)
+			return g
 		}
+		g.narrow[at[k]] = uint32(v)
 		at[k]++
 	}
-	return true
+	g.all = stat.Narrow(g.narrow)
+	return g
+}
+
+// fillWide is for numbers some of which need more than 32 bits.
+func (g *Groups) fillWide(n, lo, hi int, key func(i int) int32, value func(i int) int64) {
+	at, wide := slices.Clone(g.Offset), make([]int64, n)
+	for i := lo; i < hi; i++ {
+		if k := key(i); k >= 0 {
+			wide[at[k]] = value(i)
+			at[k]++
+		}
+	}
+	g.all = stat.Wide(wide)
 }
 
 // Free returns the memory of the numbers to the arena.
