@@ -262,8 +262,10 @@ func (f *diffFlags) compare(
 	case f.threshold == "":
 		return nil, usage.Errorf(
 			"a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
-	case summaries < len(all), len(all) > 2:
+	case summaries < len(all):
 		return nil, usage.Errorf("a summary.json is compared to a summary.json: explain TRACE --format profilemate writes one")
+	case len(all) > 2:
+		return nil, usage.Errorf("--threshold compares one summary.json a side")
 	case f.perfetto != "":
 		return nil, usage.Errorf("--perfetto writes units of traces or of report.json, and a summary.json has none")
 	default:

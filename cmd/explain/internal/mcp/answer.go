@@ -69,10 +69,13 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 		}
 		size := func(f field) int { return lists.Sum(f.rows, func(row []byte) int { return len(row) }) }
 		f := &a.fields[0]
-		for i := range a.fields { // one has rows: texts are cut, so that facts alone fit
+		for i := range a.fields {
 			if size(a.fields[i]) > size(*f) {
 				f = &a.fields[i]
 			}
+		}
+		if len(f.rows) == 0 { // facts alone, such as the columns of a stranger's table
+			return `{"unknown":[{"what":"the answer","code":"too_long","why":"it does not fit","do":""}],"next":[]}`
 		}
 		drop := max(1, len(f.rows)/8)
 		f.rows = f.rows[:len(f.rows)-drop]

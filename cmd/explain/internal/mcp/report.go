@@ -60,9 +60,9 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	var out answer
 	out.put("name", plain(r.Trace.Name))
 	out.put("window", map[string]any{"length_ns": r.Window.Length, "mode": r.Window.Mode, "why": plain(r.Window.Why)})
-	out.put("gpus", lists.Map(r.Environment.GPUs, func(g report.GPU) string {
+	add(&out, "gpus", lists.Map(r.Environment.GPUs, func(g report.GPU) string {
 		return cmp.Or(name(g.Name), "not stated")
-	}))
+	}), 0)
 	unit := map[string]any{"kind": r.Unit.Kind, "name": plain(r.Unit.Name), "why": plain(r.Unit.Why),
 		"coverage": short(r.Unit.Coverage)}
 	out.put("unit_of_work", unit)

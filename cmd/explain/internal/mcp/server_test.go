@@ -436,6 +436,29 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// wide is a source whose report is of a run of 600 ranks, with a table whose columns alone are longer than an answer.
+type wide struct{ source }
+
+func (w *wide) Report(ctx context.Context, path string) (*report.Report, error) {
+	r, err := w.source.Report(ctx, path)
+	gpu := "NVIDIA H100 80GB HBM3"
+	for i := range 600 {
+		r.Environment.GPUs = append(r.Environment.GPUs, report.GPU{Device: i, Name: &gpu})
+	}
+	r.Sections[0].Tables[0].Columns[0].Title = strings.Repeat("x", MaxAnswer)
+	return r, err
+}
+
+// TestFactsAreBounded: also what is no list of rows keeps an answer within its bound.
+func TestFactsAreBounded(t *testing.T) {
+	got := ask(t, &wide{}, call(1, "report", `{"file":"a.sqlite"}`), call(2, "table", `{"file":"a.sqlite","table":"kernels"}`))
+	for id, want := range map[string]string{"1": `"gpus_left_out":`, "2": `"code":"too_long"`} {
+		if text, failed := content(t, got[id]); failed || len(text) > MaxAnswer || !strings.Contains(text, want) {
+			t.Errorf("answer %s, %d bytes, failed %v: %.300s", id, len(text), failed, text)
+		}
+	}
+}
+
 func number64(v any) *float64 {
 	f, ok := v.(float64)
 	if !ok {
