@@ -251,6 +251,8 @@ func (o Over) look(path string) (to string, node io.WriteCloser, err error) {
 		return "", nil, failed(path, err)
 	case info.IsDir():
 		return "", nil, usage.Errorf("%s is a folder; name a file", path)
+	case info.Mode()&os.ModeSocket != 0:
+		return "", nil, usage.Errorf("%s is a socket; name a file or a pipe", path)
 	case !info.Mode().IsRegular() || o.Force:
 		return to, nil, nil
 	case info.Mode().Perm()&0o200 == 0:

@@ -4,6 +4,7 @@ package atomicfile
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -40,6 +41,20 @@ func TestFileThatCannotBeRead(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if err := Check(path, Over{Own: func(string) (bool, error) { return false, syscall.EIO }}); !errors.Is(err, syscall.EIO) || errors.As(err, &wrong) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A socket is refused before any work.
+func TestSocketIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	var wrong usage.Error
+	if err := Check(path, Over{}); !errors.As(err, &wrong) {
 		t.Errorf("%v", err)
 	}
 }

@@ -50,6 +50,22 @@ func TestEvidenceFiles(t *testing.T) {
 	}
 }
 
+// A folder that is named like an address does not stand in for it: a checkout may hold one.
+func TestRunOfAnAddress(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("http:/h/run", 0o755); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{"a.sqlite", "b.sqlite"} {
+		if err := os.WriteFile("http:/h/run/"+name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := runOf([]string{"http://h/run"}); list != nil || err != nil {
+		t.Errorf("%q, %v", list, err)
+	}
+}
+
 // A paired kernel is found by its position on either side; one that only a side has changed by nothing that is known.
 func TestChangesOfAStep(t *testing.T) {
 	at := func(n int64) *int64 { return &n }
