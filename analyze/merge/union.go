@@ -146,6 +146,12 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(r.heads) == 0 { // it is empty, or what it holds would be left out unseen
+			if h, err := r.Next(); err != nil || h != nil {
+				r.source.Close()
+				return nil, cmp.Or(err, r.bad("it holds captures that its first line does not name: make it again from its trace"))
+			}
+		}
 		for at, h := range r.heads {
 			if h.Sampled, h.Left = false, false; h.Key == "" || at > 0 && h.Key <= r.heads[at-1].Key {
 				r.source.Close()

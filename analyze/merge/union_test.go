@@ -216,6 +216,8 @@ func TestBadInput(t *testing.T) {
 		{"next version", `has format "explain.partial/2", this version reads explain.partial/1: make it again`, [][]byte{pack(`{"schema":"explain.partial/2"}` + "\n")}},
 		{"cut off", "it was cut off or is damaged", [][]byte{good[:len(good)/2]}},
 		{"without its end", "it was cut off or is damaged", [][]byte{pack(`{"schema":"explain.partial/1","heads":[{"key":"a"}]}` + "\n")}},
+		{"without heads and end", "it was cut off or is damaged", [][]byte{good, pack(`{"schema":"explain.partial/1"}` + "\n")}},
+		{"without heads", "captures that its first line does not name", [][]byte{good, pack(`{"schema":"explain.partial/1"}` + "\n" + `{"key":"a"}` + "\n{}\n" + `{"captures":1}` + "\n")}},
 		{"no report", "it holds no report", [][]byte{pack(`{"schema":"explain.partial/1","heads":[{"key":"a"}]}` + "\n" + `{"key":"a"}` + "\n{}\n" + `{"captures":1}` + "\n")}},
 		{"miscounted", "it holds 0 captures and says 1", [][]byte{pack(`{"schema":"explain.partial/1","heads":[{"key":"a"}]}` + "\n" + `{"captures":1}` + "\n")}},
 		{"the same rank twice", "rank 1 is there twice, in rank", [][]byte{good, changed(func(c *Capture) { c.Tracks[0].Rank = 1 })}},
