@@ -102,7 +102,7 @@ func (r *row) number(column int, k *kind) (v float64, ok bool) {
 	if k.ns > 0 {
 		v = math.Round(v * k.ns)
 	}
-	return v, true
+	return v + 0, true // never -0
 }
 
 // count is a count that may be missing.

@@ -134,6 +134,14 @@ func TestTally(t *testing.T) {
 	}
 }
 
+// A number that some program wrote as -0 is 0.
+func TestNegativeZero(t *testing.T) {
+	d, tally := read(t, "b", []byte("timestamp_sec,num_seqs,max_num_seqs,num_tokens,max_tokens\n-0,-0,8,-0.0,16\n"))
+	if s := d.Batches.Seqs[""].Summary(); tally.Understood != 1 || math.Signbit(s.Min) || math.Signbit(d.Batches.Tokens[""].Summary().Min) {
+		t.Errorf("%+v, %+v", tally, s)
+	}
+}
+
 // A gzip file that was cut off is read up to there.
 func TestDamaged(t *testing.T) {
 	var b bytes.Buffer
