@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,28 @@ func TestOnlyTheFrequentKindsOfUnitAreListed(t *testing.T) {
 	}
 	if got := mostFrequent(groups[:maxGroups]); len(got) != maxGroups || got[1].Count != 1 {
 		t.Errorf("%d kinds where all fit", len(got))
+	}
+}
+
+// Of kinds of unit with equally many units the first ones are listed, however late a more frequent one and the main one
+// come; all stay in their order.
+func TestEquallyFrequentKindsOfUnit(t *testing.T) {
+	groups := make([]report.UnitGroup, maxGroups+4)
+	for i := range groups {
+		groups[i] = report.UnitGroup{ID: strconv.Itoa(i), Count: 2}
+	}
+	groups[maxGroups+1].Count = 5
+	groups[maxGroups+3].Count, groups[maxGroups+3].Main = 1, true
+	var ids, want []string
+	for _, g := range mostFrequent(groups) {
+		ids = append(ids, g.ID)
+	}
+	for i := range maxGroups - 2 {
+		want = append(want, strconv.Itoa(i))
+	}
+	want = append(want, strconv.Itoa(maxGroups+1), strconv.Itoa(maxGroups+3), "(others)")
+	if !slices.Equal(ids, want) {
+		t.Errorf("%q, want %q", ids, want)
 	}
 }
 
