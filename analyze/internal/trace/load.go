@@ -258,10 +258,10 @@ func (l *scanner) scan(table source.Table, names []string, each func(row []cell)
 	}
 	var rows int64
 	err := l.src.Scan(table, names, func(row []cell) error {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
 		if rows&0xffff == 0 {
-			if err := l.ctx.Err(); err != nil {
-				return err
-			}
 			l.opt.Report("read "+table.Name, rows)
 		}
 		if rows++; rows > l.maxRows {

@@ -257,6 +257,21 @@ func TestEndlessView(t *testing.T) {
 	}
 }
 
+// A view that gives its rows slowly is left as soon as the user asks.
+func TestScanStopsAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &scanner{ctx: ctx, src: &endless{}, opt: &Options{}, maxRows: 1 << 20}
+	rows := 0
+	err := l.scan(source.Table{Name: "v", View: true}, []string{"a"}, func([]cell) error {
+		rows++
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || rows != 1 {
+		t.Errorf("%d rows, error = %v", rows, err)
+	}
+}
+
 type endless struct{ source.Source }
 
 func (e *endless) Scan(_ source.Table, _ []string, each func([]cell) error) error {
