@@ -23,7 +23,8 @@ func RangeComponent(rangeName string) string {
 		return CompNorm
 	case has("attention", "attn", "qkv"):
 		return CompAttention
-	case moeWord.MatchString(clip(rangeName, maxRange)) || has("expert", "routing") || has("topk") && !has("sampl", "logit"):
+	case has("moe") && moeWord.MatchString(clip(rangeName, maxRange)) || has("expert", "routing") ||
+		has("topk") && !has("sampl", "logit"):
 		return CompMoE
 	case has("ffn", "mlp", "feed_forward", "feedforward"):
 		return CompFFN

@@ -14,7 +14,7 @@ import (
 // range.
 func Operator(text string) (op string, ok bool) {
 	op, _, _ = strings.Cut(text, ",")
-	return op, operator.MatchString(op)
+	return op, strings.Contains(op, "::") && operator.MatchString(op)
 }
 
 const backwardNode = "autograd::engine::evaluate_function: "
