@@ -192,14 +192,20 @@ func newCallStats(t *trace.Trace, span interval.Interval) *callStats {
 
 // Rows are the API calls of the window whose name is chosen, in order.
 func (s *callStats) Rows(chosen func(n *trace.APIName) bool) []int {
-	rows := s.InWindow(chosen)
+	api := s.api
+	names, rows := make([]bool, len(api.Names)), int64(0)
+	for _, e := range s.Names {
+		if names[e.Key] = chosen(&api.Names[e.Key]); names[e.Key] {
+			rows += e.Count
+		}
+	}
 	if rows == 0 {
 		return nil
 	}
 	list := make([]int, 0, rows)
-	lo, hi := s.api.Starting(s.span.Start, s.span.End)
+	lo, hi := api.Starting(s.span.Start, s.span.End)
 	for i := lo; i < hi; i++ {
-		if chosen(&s.api.Names[s.api.Name(i)]) {
+		if names[api.Name(i)] {
 			list = append(list, i)
 		}
 	}
@@ -218,8 +224,16 @@ func (s *callStats) Chosen(chosen func(n *trace.APIName) bool) []Totals {
 
 // InCapture is how many API calls of the capture have a chosen name.
 func (s *callStats) InCapture(chosen func(n *trace.APIName) bool) (count int64) {
-	for i := range s.api.Len() {
-		if chosen(&s.api.Names[s.api.Name(i)]) {
+	api := s.api
+	if s.All.Count == int64(api.Len()) { // the window is the capture
+		return s.InWindow(chosen)
+	}
+	names := make([]bool, len(api.Names))
+	for n := range names {
+		names[n] = chosen(&api.Names[n])
+	}
+	for i := range api.Len() {
+		if names[api.Name(i)] {
 			count++
 		}
 	}

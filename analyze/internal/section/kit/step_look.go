@@ -32,6 +32,7 @@ type stepLook struct {
 	folds      []int32                 // by range name: the number of its folded name, or None
 	folded     lists.Numbering[string] // names that differ in their numbers are one
 	open, seen []int32                 // ranges, reused
+	behindWork latePart                // idle time of cause dependency, and where the work after it was launched
 	late       interval.Set            // while the launching thread was late
 	parts      [lateParts]latePart
 	oldWaits   map[int32]interval.Set
@@ -42,7 +43,8 @@ type stepLook struct {
 // latePart is the place of the launching thread in a part of the late time.
 type latePart struct {
 	IdlePlace
-	host [timeline.HostCauses]int64
+	host           [timeline.HostCauses]int64
+	inside, around []int64 // by number of the folded range: time with it innermost, and time anywhere in it
 }
 
 // The parts of the late time.
@@ -54,8 +56,9 @@ const (
 )
 
 func newLatePart() latePart {
-	return latePart{IdlePlace: IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
-		Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}}
+	return latePart{IdlePlace: IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{},
+		Ranges: map[string]int64{}, Within: map[string]int64{}, Threads: map[int32]int64{},
+		Stacks: map[int64]StackTime{}}}
 }
 
 const (
@@ -101,7 +104,7 @@ func newStepLook(in *Input) *stepLook {
 	for i := range x.parts {
 		x.parts[i] = newLatePart()
 	}
-	x.step.Behind.Within = map[string]int64{}
+	x.behindWork = newLatePart()
 	x.ranges = NewRangeWalk(in.Trace)
 	x.folds = slices.Repeat([]int32{trace.None}, len(in.Trace.Ranges.Names))
 	x.places = NewPlaces(in)
@@ -245,12 +248,12 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 		if g.End-from <= ShortGap {
 			x.step.Short, x.step.Shorts = x.step.Short+hi-lo, x.step.Shorts+1
 		}
-		x.step.Behind.Total += hi - lo
+		x.behindWork.Total += hi - lo
 		seen := x.seen[:0]
 		x.in.Contexts.Walk(call, func(name int32) bool {
 			if n := x.fold(name); !slices.Contains(seen, n) {
 				seen = append(seen, n)
-				x.step.Behind.Within[x.folded.Keys[n]] += hi - lo
+				*lists.At(&x.behindWork.around, n) += hi - lo
 			}
 			return len(seen) < deepest
 		})
@@ -282,11 +285,11 @@ func (x *stepLook) inRanges(part *latePart, open []int32, ns int64) {
 	if x.open = open; len(open) == 0 {
 		return
 	}
-	part.Ranges[x.folded.Keys[x.fold(open[len(open)-1])]] += ns
+	*lists.At(&part.inside, x.fold(open[len(open)-1])) += ns
 	for i, name := range open {
 		n := x.fold(name)
 		if !slices.ContainsFunc(open[:i], func(other int32) bool { return x.folds[other] == n }) {
-			part.Within[x.folded.Keys[n]] += ns
+			*lists.At(&part.around, n) += ns
 		}
 	}
 }
@@ -313,9 +316,10 @@ func (x *stepLook) finish() {
 			}
 		}
 	}
-	x.step.Where, x.step.everywhere, x.step.HostLeft = left.IdlePlace, all.IdlePlace, left.host
-	x.step.AfterRead, x.step.Allocating = x.parts[lateRead].IdlePlace, x.parts[lateAllocates].IdlePlace
-	x.step.Meanwhile = x.meanwhile()
+	ranges := x.folded.Keys
+	x.step.Where, x.step.everywhere, x.step.HostLeft = left.named(ranges), all.named(ranges), left.host
+	x.step.AfterRead, x.step.Allocating = x.parts[lateRead].named(ranges), x.parts[lateAllocates].named(ranges)
+	x.step.Behind, x.step.Meanwhile = x.behindWork.named(ranges), x.meanwhile()
 	delete(x.reads, "")
 	names, _ := leading(x.reads, x.step.ReadBack)
 	x.step.ReadBackAt = lists.Nth(names, 0, "")
@@ -324,16 +328,33 @@ func (x *stepLook) finish() {
 	*x = stepLook{step: x.step} // the rest is not needed any more
 }
 
+// named is the place with the names of the ranges.
+func (x *latePart) named(names []string) IdlePlace {
+	for n, ns := range x.around {
+		x.Within[names[n]] = ns
+	}
+	for n, ns := range x.inside {
+		if ns > 0 {
+			x.Ranges[names[n]] = ns
+		}
+	}
+	return x.IdlePlace
+}
+
 func (x *latePart) add(o *latePart) {
 	x.Total += o.Total
 	x.Gaps, x.Longest, x.Early = x.Gaps+o.Gaps, max(x.Longest, o.Longest), x.Early+o.Early
 	for c, ns := range o.host {
 		x.host[c] += ns
 	}
+	for n, ns := range o.inside {
+		*lists.At(&x.inside, n) += ns
+	}
+	for n, ns := range o.around {
+		*lists.At(&x.around, n) += ns
+	}
 	lists.AddTo(x.Calls, o.Calls)
 	lists.AddTo(x.Syncs, o.Syncs)
-	lists.AddTo(x.Ranges, o.Ranges)
-	lists.AddTo(x.Within, o.Within)
 	lists.AddTo(x.Threads, o.Threads)
 	for k, s := range o.Stacks {
 		x.Stacks[k] = StackTime{s.What, x.Stacks[k].Time + s.Time}
