@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -386,5 +387,20 @@ func TestStarts(t *testing.T) {
 		if got := starts(c.pos, c.width); !slices.Equal(got, c.want) {
 			t.Errorf("%v of %d: %v, want %v", c.pos, c.width, got, c.want)
 		}
+	}
+}
+
+// Comparing two small units costs no more in a capture with very many names of kernels.
+func TestComparingUnitsAmongManyNames(t *testing.T) {
+	const many = 1 << 22
+	c := &comparer{span: []slice{{track: &track{}}, {track: &track{}}}, names: &symbols{}, count: make([]int32, many), runs: make([]int32, many)}
+	began := time.Now()
+	for range 2000 {
+		if !c.alike(0, 1, sameWork, trifle) {
+			t.Fatal("two units without work differ")
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("2000 comparisons of nothing took %v", took)
 	}
 }

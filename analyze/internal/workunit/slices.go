@@ -286,11 +286,12 @@ func (c *comparer) alike(a, b int, kernels, time float64) bool {
 		})
 	}
 	var differ int32
-	for _, k := range c.count {
-		differ += max(k, -k)
+	for _, unit := range [2]int{a, b} { // not all symbols: a capture may have very many
+		c.each(unit, func(s int32, _ float64) {
+			differ += max(c.count[s], -c.count[s])
+			c.count[s], c.runs[s] = 0, 0
+		})
 	}
-	clear(c.count)
-	clear(c.runs)
 	return float64(differ) <= kernels*larger && other <= time*all
 }
 
