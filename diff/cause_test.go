@@ -114,6 +114,20 @@ func TestStepsWithNewKernelsAreTheSameWorkAndMore(t *testing.T) {
 		"half of the units are of another kind, which run more kernels than those of base, +100 % a unit")
 }
 
+// Every other step runs four more kernels, by hand 4 of 8 runs, 5 ms, and takes 10 ms as before; where the base runs it once,
+// 2 ms became 5. The kernel is named either way.
+func TestStepsThatRunMoreKernelsInTheSameTime(t *testing.T) {
+	step := difftest.Kind{Phase: "step", Units: 40, Time: 10e6, Signature: "a", Kernels: map[string]float64{"gemm": 2, "flash": 2}}
+	same, more := step, step
+	same.Units, more.Units = 20, 20
+	more.Phase, more.Signature, more.Kernels = "step:1", "b", map[string]float64{"gemm": 2, "flash": 2, "logging": 4}
+	const kind = "half of the units are of another kind, which run more kernels than those of base, "
+	says(t, ofReports(t, difftest.Kinds(step), difftest.Kinds(same, more)), kind+"0 % a unit: +5 ms kernel logging, new: 4 per unit")
+	step.Kernels = map[string]float64{"gemm": 2, "flash": 2, "logging": 1}
+	same.Kernels = step.Kernels
+	says(t, ofReports(t, difftest.Kinds(step), difftest.Kinds(same, more)), kind+"0 % a unit: +3 ms kernel logging, runs 1 → 4 per unit")
+}
+
 // The same from the other side: base's 20 steps of 10 ms and 20 of 20 take 10 ms each, by hand -33.3 % of 600 ms.
 func TestStepsThatLoseKernelsAreTheSameWorkAndLess(t *testing.T) {
 	step := difftest.Kind{Phase: "step", Units: 40, Time: 10e6, Signature: "a", Kernels: map[string]float64{"gemm": 2, "flash": 2}}

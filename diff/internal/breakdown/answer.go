@@ -304,7 +304,10 @@ func (s *story) effects(told bool) (list []comparison.AnswerRow, note string) {
 	a := &x.C.Attribution
 	still := math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base
 	if a.Base <= 0 || still && s.what != "" {
-		return nil, ""
+		if s.what != "" {
+			list = otherRuns(x.Base, x.Head, x.names)
+		}
+		return list, ""
 	}
 	class := timeClass(rowsOf(x.C.Primary, x.Chosen.Kind))
 	settled := told || class == comparison.Regressed || class == comparison.Improved

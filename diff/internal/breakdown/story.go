@@ -163,6 +163,25 @@ func rowChange(r *comparison.Row) string {
 	return unit.Change(comparison.Value(r.Ratio) - 1)
 }
 
+// otherRuns returns the kernel with the largest change of time among those that run more or less often, or nil.
+func otherRuns(onBase, onHead *side.Side, names *kernelNames) []comparison.AnswerRow {
+	most := comparison.AnswerRow{Part: comparison.AnswerKernel}
+	for _, p := range pairing.Kernels(onBase, onHead) {
+		b, h := p.Works()
+		if d := h.Time - b.Time; b.Count != h.Count && math.Abs(d) > math.Abs(most.Delta) {
+			most.Delta = d
+			most.What = fmt.Sprintf("kernel %s, runs %s", names.pair(p.Name()), perUnit(b.Count, h.Count))
+			if b.Count == 0 {
+				most.What = fmt.Sprintf("kernel %s, new: %s", names.pair(p.Name()), wording.Means("per unit", h.Count))
+			}
+		}
+	}
+	if most.What == "" {
+		return nil
+	}
+	return []comparison.AnswerRow{most}
+}
+
 // otherForm says that many of the head's units run far fewer or far more kernels than the base's, though one marker
 // names both.
 func otherForm(base, head *side.Side) string {
