@@ -1,7 +1,9 @@
 package render_test
 
 import (
+	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
 func drawing(t *testing.T, c doc.Chart) *html.Node {
@@ -115,5 +118,29 @@ func TestForeignCharts(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestNumbersOfManySeries: a stranger's report may have a chart of thousands of series or labels. Its numbers are written in
+// memory that grows with them, and stop after 3000 rows.
+func TestNumbersOfManySeries(t *testing.T) {
+	wide, long := doc.Chart{ID: "x", Kind: "other"}, doc.Chart{ID: "x", Kind: "other"}
+	for i := range 4000 {
+		wide.Series = append(wide.Series, doc.Series{Name: "s", Labels: []string{"a"}, Values: []float64{1}})
+		if len(long.Series) < 2 {
+			long.Series = append(long.Series, doc.Series{Name: "s"})
+		}
+		long.Series[i%len(long.Series)].Add(strconv.Itoa(i), 1)
+	}
+	for _, c := range []doc.Chart{wide, long} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := render.HTML(io.Discard, doc.Document{c}, "")
+		if runtime.ReadMemStats(&after); err != nil || after.TotalAlloc-before.TotalAlloc > 64<<20 {
+			t.Errorf("%d bytes, %v", after.TotalAlloc-before.TotalAlloc, err)
+		}
+	}
+	if rows := len(find(drawing(t, long), "tr")); rows != 3001 {
+		t.Errorf("%d rows, want 3000 below their heading", rows)
 	}
 }

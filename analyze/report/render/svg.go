@@ -55,39 +55,39 @@ const maxNumbers = 3000
 func numbers(f figure) {
 	axis := doc.Column{Title: cmp.Or(f.XTitle, map[string]string{report.Nanoseconds: "Time"}[f.XUnit], "Part")}
 	head := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Right: true}}
-	var rows []markup
+	var rows [][]markup
 	switch {
 	case f.Kind == "flame": // a row for each box
 		head = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self")
 		if len(f.Series[0].Values) == changeValues {
 			head = doc.Cols("Box", ">Depth", ">Start", ">Width", ">Base", ">Head")
 		}
-		for _, s := range f.Series {
-			row := text(shortName(s.Name))
+		for _, s := range f.Series[:min(len(f.Series), maxNumbers)] {
+			row := []markup{text(shortName(s.Name))}
 			for i, v := range s.Values {
 				u := f.Unit
 				if i == 0 { // its depth
 					u = report.Count
 				}
-				row += number(u, v)
+				row = append(row, number(u, v))
 			}
 			rows = append(rows, row)
 		}
 	case sameLabels(f.Series): // a row for each label
 		head = []doc.Column{axis}
-		for _, l := range f.Series[0].Labels {
-			rows = append(rows, text(f.xText(l)))
+		for _, l := range f.Series[0].Labels[:min(len(f.Series[0].Labels), maxNumbers)] {
+			rows = append(rows, []markup{text(f.xText(l))})
 		}
 		for _, s := range f.Series {
 			head = append(head, doc.Column{Title: shortName(s.Name), Right: true})
-			for i, v := range s.Values {
-				rows[i] += number(f.Unit, v)
+			for i := range rows {
+				rows[i] = append(rows[i], number(f.Unit, s.Values[i]))
 			}
 		}
 	default:
 		for _, s := range f.Series {
-			for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
-				rows = append(rows, text(shortName(s.Name))+"<td>"+text(f.xText(l))+number(f.Unit, s.Values[i]))
+			for i, l := range s.Labels[:min(len(s.Labels), len(s.Values), maxNumbers-len(rows))] {
+				rows = append(rows, []markup{text(shortName(s.Name)) + "<td>" + text(f.xText(l)) + number(f.Unit, s.Values[i])})
 			}
 		}
 	}
@@ -95,8 +95,12 @@ func numbers(f figure) {
 	f.p.openTable("Numbers: "+f.Title, "")
 	f.p.tableHead(head)
 	f.p.put("<tbody>\n")
-	for _, row := range rows[:min(len(rows), maxNumbers)] {
-		f.p.put("<tr><td>" + row + "\n")
+	for _, row := range rows {
+		f.p.put("<tr><td>")
+		for _, cell := range row {
+			f.p.put(cell)
+		}
+		f.p.put("\n")
 	}
 	f.p.put("</tbody></table></div></details>\n")
 }
