@@ -3,6 +3,7 @@ package breakdown
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -115,6 +116,15 @@ func TestPlacesAreOfTheKernel(t *testing.T) {
 func TestTooDifferentSteps(t *testing.T) {
 	if of := pairing.Positions(sequence(0, position("a", 0, 0, 0, 1), position("b", 1, 0, 0, 1), position("c", 2, 0, 0, 1)),
 		sequence(0, position("x", 0, 0, 0, 1), position("y", 1, 0, 0, 1), position("a", 2, 0, 0, 1)), nil); of != nil {
+		t.Errorf("%v", of)
+	}
+}
+
+// TestReplacedKernelWithoutAName: a kernel of the base may have an empty name; the head's x replaced it, and y was added.
+func TestReplacedKernelWithoutAName(t *testing.T) {
+	base := sequence(0, position("a", 0, 0, 0, 1), position("", 1, 0, 0, 1), position("c", 2, 0, 0, 1))
+	head := sequence(0, position("a", 0, 0, 0, 1), position("x", 1, 0, 0, 1), position("y", 2, 0, 0, 1), position("c", 3, 0, 0, 1))
+	if of := pairing.Positions(base, head, map[string]string{"x": ""}); !slices.Equal(of, []int32{0, 1, -1, 2}) {
 		t.Errorf("%v", of)
 	}
 }

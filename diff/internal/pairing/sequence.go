@@ -1,7 +1,6 @@
 package pairing
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/align"
@@ -16,7 +15,11 @@ func Positions(base, head *side.Sequence, names map[string]string) []int32 {
 	all := func(s *side.Sequence, of map[string]string, stream int) (keys []string, at []int32) {
 		for i := range s.Positions {
 			if p := &s.Positions[i]; stream < 0 || p.Stream == stream {
-				keys, at = append(keys, cmp.Or(of[p.Name], p.Name)), append(at, int32(i))
+				name, ok := of[p.Name]
+				if !ok { // one that the base has may be empty
+					name = p.Name
+				}
+				keys, at = append(keys, name), append(at, int32(i))
 			}
 		}
 		return keys, at
