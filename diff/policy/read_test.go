@@ -233,6 +233,7 @@ func FuzzReadPolicy(f *testing.F) {
 	f.Add([]byte(difftest.Example))
 	f.Add([]byte("version: 1\nrules: [{metric: unit.time.p50, regress: {rel: 3%}}]"))
 	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte("version: 1\nbudgets: [{id: a, metric: {glob: unit.*, regex: a}, max: 5%, since: v1, when: {gpu: x}}]\nrules: [{metric: kernel.time_per_unit, match: {regex: a}, warn: {abs: 2us}, fail: {rel: 3%}}, {metric: unit.*, improve: {rel: 1%}}, {metric: unit.time, regress: {abs: 1us, direction: both}, level: warn}]\nwaivers: [{rule: [a], ceiling: 3%, expires: 2026-12-31, reason: b}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := policy.Read(strings.NewReader(string(text)), difftest.Facts())
 		if err != nil {
@@ -242,9 +243,7 @@ func FuzzReadPolicy(f *testing.F) {
 			t.Fatal("no rules and no error")
 		}
 		for i := range p.Rules {
-			if err := p.Rules[i].Validate(); err != nil {
-				t.Fatalf("a rule that was read is not valid: %v", err)
-			}
+			wellRead(t, &p.Rules[i])
 		}
 		if _, err := diff.Compare(difftest.Side(), difftest.Side(), diff.Options{Policy: p, Today: difftest.Day("2026-01-01")}); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -181,8 +183,23 @@ func FuzzParseFailOn(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := r.Validate(); err != nil {
-			t.Fatalf("%q gives a rule that is not valid: %v", s, err)
-		}
+		wellRead(t, &r)
 	})
+}
+
+// wellRead checks each part of a rule that was read: [policy.Rule.Validate] leaves that to readers.
+func wellRead(t *testing.T, r *policy.Rule) {
+	t.Helper()
+	_, err := regexp.Compile(r.Match.Regex)
+	switch err = errors.Join(err, r.Validate()); {
+	case err != nil, r.Metric == "",
+		r.Level != comparison.LevelError && r.Level != comparison.LevelWarn && r.Level != comparison.LevelOff,
+		r.Since != "" && (r.Max == nil || r.Min != nil || r.LimitUnit != report.Ratio),
+		r.Rel != nil && !(*r.Rel >= 0), r.Abs != nil && !(*r.Abs >= 0),
+		r.Direction != "" && r.Direction != policy.Up && r.Direction != policy.Down && r.Direction != policy.Both:
+		t.Fatalf("a rule that was read is not valid: %v %+v", err, r)
+	}
+	if r.Milder != nil {
+		wellRead(t, r.Milder)
+	}
 }
