@@ -65,6 +65,9 @@ const closeEnough = 0.5
 // Validate reports the first thing that breaks the contract of a comparison: a null list, a number that is not finite,
 // a word that is not of its kind, parts that do not sum.
 func (c *Comparison) Validate() error {
+	if c.Schema != SchemaID { // a file may name several, of which the first was looked at
+		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
+	}
 	if err := report.Sound(c); err != nil {
 		return fmt.Errorf("comparison: %w", err)
 	}

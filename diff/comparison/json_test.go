@@ -49,6 +49,7 @@ func TestForeignComparisonsAreBounded(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{`"explain.comparison/1"`, `"explain.comparison/2"`, "has format"},
 		{`"explain.comparison/1"`, `"explain.report/1"`, "not an explain comparison"},
+		{`"cause": "`, `"schema": "explain.comparison/2", "cause": "`, `schema is "explain.comparison/2"`}, // the last one counts
 		{`"cause": "`, `"cause": "` + strings.Repeat("x", 70_000), "a text of 7"},
 		{`"residue": [`, `"residue": ` + strings.Repeat("[", 100) + `[`, "nested more than 32 deep"},
 		{`"units_base": 40`, `"units_base": -40`, "a count is -40"},

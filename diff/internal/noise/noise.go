@@ -181,6 +181,8 @@ func Read(rd io.Reader) (*Noise, error) {
 // Validate returns the first error that makes n unusable as a noise block.
 func (n *Noise) Validate() error {
 	switch {
+	case n.Schema != schemaID: // a file may name several, of which the first was looked at
+		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, schemaID)
 	case n.Captures < 2:
 		return fmt.Errorf("noise: %d captures do not show how much captures differ", n.Captures)
 	case !(n.Level > 0 && n.Level < 1) || !(n.Power > 0 && n.Power < 1):

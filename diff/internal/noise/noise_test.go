@@ -229,6 +229,7 @@ func TestReadNoiseRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"another schema":   {"explain.noise/1", "explain.noise/2", "explain.noise/1"},
+		"a second schema":  {`"captures": 2`, `"schema": "explain.noise/2", "captures": 2`, `schema is "explain.noise/2"`},
 		"one capture":      {`"captures": 2`, `"captures": 1`, "1 captures"},
 		"a lost value":     {`"captures": 2`, `"captures": 3`, "one value of each of the 3 captures"},
 		"a negative floor": {`"floor":`, `"floor":-`, "not finite"},
