@@ -391,8 +391,12 @@ func (r *Run) export(n *Nsys) error {
 
 // checkSQLite makes sure that the export is there.
 func checkSQLite(path string) error {
-	if head, err := readHead(path, 15); err != nil || string(head) != "SQLite format 3" {
-		return errors.New("nsys export said that it succeeded and left no database in trace.sqlite: see logs/nsys-export.log")
+	head, err := readHead(path, 15)
+	switch {
+	case err != nil:
+		return errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log")
+	case string(head) != "SQLite format 3":
+		return errors.New("nsys export wrote a trace.sqlite that is not a database: see logs/nsys-export.log")
 	}
 	return nil
 }
