@@ -147,9 +147,9 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 			return nil, err
 		}
 		if len(r.heads) == 0 { // it is empty, or what it holds would be left out unseen
-			if h, err := r.Next(); err != nil || h != nil {
+			if err := r.ended(); err != nil {
 				r.source.Close()
-				return nil, cmp.Or(err, r.bad("it holds captures that its first line does not name: make it again from its trace"))
+				return nil, err
 			}
 		}
 		for at, h := range r.heads {
@@ -207,7 +207,7 @@ func (l *listing) read(list map[int]*Reader, e *entry) (s *stored, err error) {
 	if r.n == len(r.heads) { // nothing follows
 		delete(list, e.source)
 		if !l.sampled { // else the rest is not read
-			if _, err := r.Next(); err != nil {
+			if err := r.ended(); err != nil {
 				r.source.Close()
 				return nil, err
 			}
@@ -215,4 +215,13 @@ func (l *listing) read(list map[int]*Reader, e *entry) (s *stored, err error) {
 		return s, r.source.Close()
 	}
 	return s, nil
+}
+
+// ended is an error unless the partial ends here: a capture that follows would be left out unseen.
+func (p *Reader) ended() error {
+	h, err := p.Next()
+	if h != nil {
+		return p.bad("it holds captures that its first line does not name: make it again from its trace")
+	}
+	return err
 }

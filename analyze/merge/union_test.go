@@ -206,6 +206,15 @@ func TestBadInput(t *testing.T) {
 		edit(c)
 		return written(t, c)
 	}
+	z, err := gzip.NewReader(bytes.NewReader(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unnamed := strings.Replace(string(text), `{"captures":1}`, `{"key":"~"}`+"\n{}\n"+`{"captures":2}`, 1)
 	for _, c := range []struct {
 		name, want string
 		parts      [][]byte
@@ -218,6 +227,7 @@ func TestBadInput(t *testing.T) {
 		{"without its end", "it was cut off or is damaged", [][]byte{pack(`{"schema":"explain.partial/1","heads":[{"key":"a"}]}` + "\n")}},
 		{"without heads and end", "it was cut off or is damaged", [][]byte{good, pack(`{"schema":"explain.partial/1"}` + "\n")}},
 		{"without heads", "captures that its first line does not name", [][]byte{good, pack(`{"schema":"explain.partial/1"}` + "\n" + `{"key":"a"}` + "\n{}\n" + `{"captures":1}` + "\n")}},
+		{"one head for two", "captures that its first line does not name", [][]byte{pack(unnamed)}},
 		{"no report", "it holds no report", [][]byte{pack(`{"schema":"explain.partial/1","heads":[{"key":"a"}]}` + "\n" + `{"key":"a"}` + "\n{}\n" + `{"captures":1}` + "\n")}},
 		{"miscounted", "it holds 0 captures and says 1", [][]byte{pack(`{"schema":"explain.partial/1","heads":[{"key":"a"}]}` + "\n" + `{"captures":1}` + "\n")}},
 		{"the same rank twice", "rank 1 is there twice, in rank", [][]byte{good, changed(func(c *Capture) { c.Tracks[0].Rank = 1 })}},
