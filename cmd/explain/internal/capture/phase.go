@@ -330,9 +330,12 @@ func (r *Run) metrics(ctx context.Context, s *Server, url, name string) {
 	}
 	res, text, err := get(ctx, url+"/metrics", 20*time.Second, metricsLimit+1)
 	switch {
-	case err != nil:
+	case res == nil:
+		err = errors.New("/metrics does not answer")
 	case res.StatusCode != http.StatusOK:
 		err = fmt.Errorf("/metrics answers %s", res.Status)
+	case err != nil:
+		err = errors.New("/metrics broke off")
 	case len(text) > metricsLimit:
 		err = fmt.Errorf("/metrics is larger than %d MB", metricsLimit>>20)
 	default:

@@ -292,12 +292,7 @@ func (r *Session) wrote(compared *comparison.Comparison) error {
 		return err
 	}
 	if r.result != nil && r.result.Report.Window.Length == 0 {
-		advice := "no GPU did any work while it was recorded; see logs/ whether one is used (CUDA_VISIBLE_DEVICES), move the " +
-			"window (--delay, --warmup, --duration), and trace worker processes with nsys 2022.4 or later"
-		if kinds := r.Want.Trace.Kinds; !strings.Contains(","+kinds, ",cuda") { // or cuda-sw, cuda-hw
-			advice = "--trace " + kinds + " records no CUDA; add cuda to it"
-		}
-		return fmt.Errorf("nothing was recorded (%s): %s", r.Want.Out, advice)
+		return fmt.Errorf("nothing was recorded (%s): %s", r.Want.Out, r.Want.nothingAdvice())
 	}
 	return nil
 }
@@ -313,6 +308,19 @@ func (r *Session) programsFailed() error {
 			"are kept in %s", failed[0], len(failed), len(r.programs), r.Want.Out)
 	}
 	return fmt.Errorf("%w; its trace is kept in %s", failed[0], r.Want.Out)
+}
+
+// nothingAdvice returns what to change if nothing was recorded.
+func (r *Options) nothingAdvice() string {
+	switch {
+	case !strings.Contains(","+r.Trace.Kinds, ",cuda"): // or cuda-sw, cuda-hw
+		return "--trace " + r.Trace.Kinds + " records no CUDA; add cuda to it"
+	case r.Server != nil:
+		return "did the server use the GPU? See logs/server.log, and whether its worker processes are traced (nsys 2022.4 or later)"
+	case r.Window.Triggered(), r.Window.Delay > 0, r.Window.Duration > 0:
+		return "the GPU did no work in the window; move it with --delay, --warmup or --duration, or record the whole run"
+	}
+	return "the program did no work on a GPU while it was recorded; start it so that it uses one (CUDA_VISIBLE_DEVICES, nvidia-smi)"
 }
 
 func (r *Session) tell(compared *comparison.Comparison) error {
