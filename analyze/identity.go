@@ -10,7 +10,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
-	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -31,21 +30,21 @@ func identity(in *kit.Input) report.Capture {
 	session := ""
 	if at := t.Meta.SessionStart; at > 0 {
 		session = strconv.FormatInt(at, 10)
-		id.SessionStart = merge.Hash("session", session)
+		id.SessionStart = report.Hash("session", session)
 	}
 	gpus := lists.Map(t.GPUs, func(g trace.GPUInfo) string { return g.Fingerprint })
 	if gpus = slices.DeleteFunc(gpus, func(f string) bool { return f == "" }); len(gpus) > 0 {
 		slices.Sort(gpus)
-		id.Host = merge.Hash(append([]string{"host"}, gpus...)...)
+		id.Host = report.Hash(append([]string{"host"}, gpus...)...)
 		if session != "" {
 			hour := t.Meta.SessionStart / time.Hour.Nanoseconds()
-			id.Run = merge.Hash("run", *id.Host, strconv.FormatInt(hour, 10))
+			id.Run = report.Hash("run", *id.Host, strconv.FormatInt(hour, 10))
 		}
 	}
 	if len(t.Procs) > 0 {
 		pids := lists.Map(t.Procs, func(p trace.Proc) string { return strconv.FormatInt(p.PID, 10) })
 		slices.Sort(pids)
-		id.Processes = merge.Hash(append([]string{"processes", session}, pids...)...)
+		id.Processes = report.Hash(append([]string{"processes", session}, pids...)...)
 	}
 	return id
 }
@@ -117,5 +116,5 @@ func content(in *kit.Input) *string {
 	binary.LittleEndian.PutUint64(sum[:], s.a)
 	binary.LittleEndian.PutUint64(sum[8:], s.b)
 	binary.LittleEndian.PutUint64(sum[16:], s.n)
-	return merge.Hash("content", string(sum[:]))
+	return report.Hash("content", string(sum[:]))
 }

@@ -57,8 +57,8 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []*moeLayer) {
 		}
 	}
 	row := func(e *expert) []kit.Field {
-		return []kit.Field{kit.Int("layer", int64(e.Index)), kit.Int("expert", int64(e.expert)), kit.Int("activations", e.Hits[e.expert]),
-			kit.Float("share", e.share)}
+		return []kit.Field{kit.Int("layer", int64(e.Index)), kit.Int("expert", int64(e.expert)),
+			kit.Int("activations", e.Hits[e.expert]), kit.Float("share", e.share)}
 	}
 	all := out.Table("moe_experts")
 	for i := range list[:min(len(list), in.Options.DetailRows*10)] {

@@ -3,12 +3,9 @@ package merge
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -221,10 +218,4 @@ func (d *devices) number(k deviceKey) int64 {
 		return 0
 	}
 	return d.numbers[d.places.Of(k)]
-}
-
-// Hash is the first half of the SHA-256 of parts, in hexadecimal digits.
-func Hash(parts ...string) *string {
-	s := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return new(hex.EncodeToString(s[:16]))
 }

@@ -23,7 +23,7 @@ func HeadOf(r *report.Report, session int64) Head {
 	if id.Content == nil {
 		parts = append(parts, r.Trace.Name, strconv.FormatInt(r.Trace.Bytes, 10))
 	}
-	return Head{Key: *Hash(parts...), Name: r.Trace.Name, Host: report.ValueOr(id.Host, ""), Session: session}
+	return Head{Key: *report.Hash(parts...), Name: r.Trace.Name, Host: report.ValueOr(id.Host, ""), Session: session}
 }
 
 // OfReport makes a capture from its report, if the trace is gone. The capture has the same identity as the trace, but

@@ -70,7 +70,7 @@ func (list captures) identity() report.Capture {
 			return &parts[1]
 		}
 		slices.Sort(parts[1:])
-		return Hash(parts...)
+		return report.Hash(parts...)
 	}
 	return report.Capture{
 		Content:      join("merged content", func(c *report.Capture) *string { return c.Content }, false),

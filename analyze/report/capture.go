@@ -1,6 +1,11 @@
 package report
 
-import "math"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"strings"
+)
 
 // Capture tells a capture from its copy, two windows of one session from two captures, and captures of one run from
 // those of another. All but ranks are hashes: no name of a host, path or user, and no time of day. Null is unknown: no
@@ -58,4 +63,10 @@ func NewOverhead(of string, profiled, plain Summary) *Overhead {
 	low, high := (1+o.Ratio)/width-1, (1+o.Ratio)*width-1
 	o.Low, o.High = &low, &high
 	return o
+}
+
+// Hash is the first half of the SHA-256 of parts, in hexadecimal digits.
+func Hash(parts ...string) *string {
+	s := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return new(hex.EncodeToString(s[:16]))
 }

@@ -185,7 +185,7 @@ func OrNull(text string) Cell {
 	return S(text)
 }
 
-// Plus is the sum of two numbers, an integer if both are; what is no number adds nothing.
+// Plus is the sum of two numbers, an integer if both are; a cell without a number adds nothing.
 func (c Cell) Plus(d Cell) Cell {
 	x, whole := c.Int()
 	y, too := d.Int()

@@ -201,7 +201,8 @@ var forms = []*form{
 	{"moe_expert_activations.csv", []string{"layer_idx layer", "expert_id n", "activation_count n"}, takeActivations},
 	{"moe_expert_coselection.csv", []string{"layer_idx layer", "expert_id_1 n", "expert_id_2 n", "coselection_count n"},
 		takePair},
-	{"moe_routing_weights_hist.csv", []string{"layer_idx layer", "token_idx n", "expert_id n", "weight weight"}, takeWeight},
+	{"moe_routing_weights_hist.csv", []string{"layer_idx layer", "token_idx n", "expert_id n", "weight weight"},
+		takeWeight},
 	{"moe_load_imbalance.csv", []string{"layer_idx layer", "timestamp_sec at", "std_dev ratio", "max_min_ratio ratio"},
 		takeImbalance},
 }

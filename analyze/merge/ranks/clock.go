@@ -142,9 +142,9 @@ const (
 	outlier       = 3 * mad // times the median absolute deviation
 )
 
-// fit is the line through points, of which there are some. The offset alone is their median. With a drift, the slope is the median of slopes
-// between points half of the list apart (Theil, 1950; Sen, 1968), refined by least squares over the points near the
-// line.
+// fit is the line through points, of which there are some. The offset alone is their median. With a drift, the slope is
+// the median of slopes between points half of the list apart (Theil, 1950; Sen, 1968), refined by least squares over the
+// points near the line.
 func fit(points []point) Line {
 	lists.Sort(points, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
 	first := points[0].at

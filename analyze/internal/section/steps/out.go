@@ -65,7 +65,8 @@ func (k *kinds) sampleUnits(list []int32, all int) (shown, rest []int32) {
 			left--
 		}
 	}
-	return lists.Filter(list, func(u int32) bool { return chosen[u] }), lists.Filter(list, func(u int32) bool { return !chosen[u] })
+	return lists.Filter(list, func(u int32) bool { return chosen[u] }),
+		lists.Filter(list, func(u int32) bool { return !chosen[u] })
 }
 
 func unitRows(in *kit.Input, out *kit.Output, costs unitCosts, list []int32) *kit.Table {

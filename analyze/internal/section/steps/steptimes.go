@@ -256,6 +256,9 @@ func (s *stepTimes) median(of *cells, p int) int64 {
 	return s.values[(n-1)/2] + (s.values[n/2]-s.values[(n-1)/2])/2
 }
 
+// hiccup is a single gap, or kernel, of a unit that was longer than its median.
+type hiccup struct{ position, part, unit, excess int64 }
+
 // maxHiccups bounds how many of them a report lists.
 const maxHiccups = 64
 
@@ -270,7 +273,7 @@ func (s *stepTimes) losses(gap, alone *cells) {
 		}
 	}
 	s.out.Threshold = int64(s.set.P50 / 20)
-	var list [][4]int64 // position, part, unit, excess
+	var list []hiccup
 	for u, unit := range s.set.Units {
 		if s.sample[u] == 0 || s.out.Threshold <= 0 {
 			continue
@@ -279,14 +282,14 @@ func (s *stepTimes) losses(gap, alone *cells) {
 			c := s.cell(u, p)
 			for part, excess := range [2]int64{gap.at(c) - s.list[p].GapMedian, alone.at(c) - s.list[p].AloneMedian} {
 				if excess >= s.out.Threshold {
-					list = append(list, [4]int64{int64(p), int64(part), int64(s.in.Units.Units[unit].Number), excess})
+					list = append(list, hiccup{int64(p), int64(part), int64(s.in.Units.Units[unit].Number), excess})
 				}
 			}
 		}
 	}
-	lists.Sort(list, func(a, b [4]int64) int { return cmp.Compare(b[3], a[3]) })
+	lists.Sort(list, func(a, b hiccup) int { return cmp.Compare(b.excess, a.excess) })
 	s.out.HiccupCount = int64(len(list))
 	for _, h := range list[:min(len(list), maxHiccups)] {
-		s.out.Hiccups = append(s.out.Hiccups, h[:]...)
+		s.out.Hiccups = append(s.out.Hiccups, h.position, h.part, h.unit, h.excess)
 	}
 }

@@ -449,7 +449,7 @@ func (w *wide) Report(ctx context.Context, path string) (*report.Report, error) 
 	return r, err
 }
 
-// TestFactsAreBounded: also what is no list of rows keeps an answer within its bound.
+// TestFactsAreBounded: facts that are not rows of a list keep an answer within its bound too.
 func TestFactsAreBounded(t *testing.T) {
 	got := ask(t, &wide{}, call(1, "report", `{"file":"a.sqlite"}`), call(2, "table", `{"file":"a.sqlite","table":"kernels"}`))
 	for id, want := range map[string]string{"1": `"gpus_left_out":`, "2": `"code":"too_long"`} {
