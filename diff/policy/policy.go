@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -107,8 +108,15 @@ func environmentFields() []string {
 }
 
 // Default is the policy if there is no policy file: the preset [defaultPreset]. Rules that are read without a list of
-// metrics name labels and directions themselves.
+// metrics name labels and directions themselves. Each caller may change its rules.
 func Default() *Policy {
+	p := *readDefault()
+	p.Rules = slices.Clone(p.Rules)
+	return &p
+}
+
+// readDefault reads [defaultPreset], which takes a millisecond, once.
+var readDefault = sync.OnceValue(func() *Policy {
 	text, _ := PresetText(defaultPreset)
 	p, err := Read(strings.NewReader(text), nil)
 	if err != nil {
@@ -116,7 +124,7 @@ func Default() *Policy {
 	}
 	p.presetRules = len(p.Rules)
 	return p
-}
+})
 
 // Budgets counts the rules that need no base.
 func (p *Policy) Budgets() int { return p.count(true) }

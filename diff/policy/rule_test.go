@@ -144,6 +144,18 @@ func TestDefaultRulesAreValid(t *testing.T) {
 	}
 }
 
+// TestDefaultsAreTheCallersOwn: what one caller does to the default policy, the next one does not see.
+func TestDefaultsAreTheCallersOwn(t *testing.T) {
+	p := policy.Default()
+	p.Stats.MinCaptures++
+	p.Rules[0].Rel = new(0.5)
+	p.Rules = append(p.Rules[:1], policy.Rule{ID: "mine"})
+	again := policy.Default()
+	if again.Stats.MinCaptures != 1 || *again.Rules[0].Rel == 0.5 || again.Rules[1].ID == "mine" || len(again.Rules) < 5 {
+		t.Errorf("changed by another caller: %+v", again)
+	}
+}
+
 // TestThresholdsRoundTrip: what a gate prints as its threshold is what --fail-on reads.
 func TestThresholdsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
