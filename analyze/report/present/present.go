@@ -185,8 +185,12 @@ func Prose(s string) []doc.Span {
 			spans = append(spans, doc.Code(part))
 			continue
 		}
+		var flags [][]int
+		if strings.Contains(part, "--") { // found faster than the expression
+			flags = flagWord.FindAllStringSubmatchIndex(part, -1)
+		}
 		done := 0
-		for _, m := range flagWord.FindAllStringSubmatchIndex(part, -1) {
+		for _, m := range flags {
 			text(part[done:m[2]])
 			spans = append(spans, doc.Code(part[m[2]:m[3]]))
 			done = m[3]

@@ -109,12 +109,12 @@ func textMD(s string, p place) string {
 		if word == "" {
 			continue
 		}
-		if !active.MatchString(word) {
+		if !transformed(word) {
 			escapeWord(&b, word, place{cell: p.cell, start: p.start && strings.Trim(b.String(), " ") == ""})
 			continue
 		}
 		core := strings.TrimRight(word, ".,;:!?)")
-		if !active.MatchString(core) {
+		if !transformed(core) {
 			core = word
 		}
 		b.WriteString(codeSpan(core, p.cell))
@@ -123,8 +123,12 @@ func textMD(s string, p place) string {
 	return b.String()
 }
 
-// active matches a word of plain text that GitHub would transform: @mention or address, #1 and GH-1 references, links,
-// :emoji:, $formula$.
+// transformed reports whether GitHub would transform a word of plain text: @mention or address, #1 and GH-1 references,
+// links, :emoji:, $formula$. Most words lack the characters, which are found faster than the expression.
+func transformed(word string) bool {
+	return strings.ContainsAny(word, ":$.@#-") && active.MatchString(word)
+}
+
 var active = regexp.MustCompile(`://|\$|(?i:www\.|gh-[0-9])|@[0-9A-Za-z]|#[0-9]|:[0-9A-Za-z_+-]+:`)
 
 func alnum(c byte) bool {
