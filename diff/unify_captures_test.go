@@ -21,17 +21,26 @@ type edited struct {
 }
 
 // toEdit are the synthetic captures of the kit, and after them those of the shared captures that are there.
-func toEdit(t *testing.T, shared ...string) (list []edited) {
+func toEdit(t *testing.T, few int, shared ...string) (list []edited) {
 	t.Helper()
+	read := map[string]func() *mutant.Capture{}
+	var names []string
 	for _, r := range mutant.Recipes() {
-		c, err := r.Capture(t.TempDir(), 1)
-		if err != nil {
-			t.Fatal(err)
+		names = append(names, r.Name)
+		read[r.Name] = func() *mutant.Capture {
+			c, err := r.Capture(t.TempDir(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
 		}
-		list = append(list, edited{r.Name, c})
 	}
 	for _, name := range shared {
-		if c := realCapture(t, name); c != nil {
+		names = append(names, name)
+		read[name] = func() *mutant.Capture { return realCapture(t, name) }
+	}
+	for _, name := range longtest.Some(names, few) {
+		if c := read[name](); c != nil {
 			list = append(list, edited{name, c})
 		}
 	}
@@ -42,14 +51,14 @@ func toEdit(t *testing.T, shared ...string) (list []edited) {
 // where it may take most of the time: the steps stay what they were, from both sides.
 func TestKernelOnAnotherStream(t *testing.T) {
 	t.Parallel()
-	list := toEdit(t,
+	list := toEdit(t, 2,
 		"cs336_tianshi_a",
 		"cs336_hoponga_exp2024_2",
 		"cs336zx_2_7B_clean",
 		"nsysai_mfu_2gpu_before",
 		"nsysai_h100_2gpu_1s",
 	)
-	for _, s := range longtest.Some(list, 2) {
+	for _, s := range list {
 		base := mutantReport(t, s.capture, nil)
 		for _, kernel := range biggest(base)[:longtest.N(1, 3)] {
 			m, err := s.capture.Mutate(mutant.OtherStream(kernel))
@@ -73,7 +82,7 @@ func TestKernelOnAnotherStream(t *testing.T) {
 // it was cut into halves. The step's mean changes as the edit says, from both sides.
 func TestFirstKernelTwice(t *testing.T) {
 	t.Parallel()
-	list := toEdit(t,
+	list := toEdit(t, 7,
 		"cs336_hoponga_exp2024_2",
 		"nsysai_healthy_1pct",
 		"rodinia_report2_native",
@@ -81,7 +90,7 @@ func TestFirstKernelTwice(t *testing.T) {
 		"nsysai_h100_2gpu_1s",
 	)
 	pairs := 0
-	for _, s := range longtest.Some(list, 7) {
+	for _, s := range list {
 		base := mutantReport(t, s.capture, nil)
 		if base.Unit.Kind != "kernel" {
 			continue
