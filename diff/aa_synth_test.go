@@ -13,6 +13,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // source is a real capture (or the synthetic server's) from which others are made: its report, and its steady units.
@@ -59,11 +60,16 @@ type change struct {
 
 const kernelTimePerUnit = "kernel.time_per_unit"
 
-// sources are the steady real captures that are there, and the synthetic server, which always is.
+// sources are the steady real captures that are there, two of them without -long and -aa, and the synthetic server, which
+// always is.
 func sources(tb testing.TB) []*source {
 	tb.Helper()
+	names := []string{"cs336zx_2_7B_clean", "nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", "cs336_hoponga_exp2024_2"}
+	if *aaRuns == 0 {
+		names = longtest.Some(names, 2)
+	}
 	var list []*source
-	for _, name := range []string{"cs336zx_2_7B_clean", "nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", "cs336_hoponga_exp2024_2"} {
+	for _, name := range names {
 		path := filepath.Join("..", "..", "shared", "traces", name+".sqlite")
 		if _, err := os.Stat(path); err == nil {
 			list = append(list, newSource(tb, name, path))

@@ -216,7 +216,6 @@ func TestAA(t *testing.T) {
 	list := sources(t)
 	if *aaRuns == 0 {
 		var sum aaRates
-		list = longtest.Some(list, 3)
 		runs := max(longtest.N(4, 6), longtest.N(12, 30)/len(list))
 		share, named := 0.7, runs // of the slowdowns that are found, and the least number of pairs that name kernels
 		if len(list) == 1 {       // testdata's server alone: kernels in every second pair, and 23 of 33 slowdowns found

@@ -22,11 +22,7 @@ var (
 // draws no more than the newest nights of the newest series, whatever there is.
 func TestPageOfManyRuns(t *testing.T) {
 	t.Parallel()
-	const branches = 40
-	runs := 1_000
-	if longtest.On() {
-		runs = 100_000
-	}
+	branches, runs := longtest.N(10, 40), longtest.N(250, 100_000)
 	place := *filled
 	if place == "" {
 		place = filepath.Join(t.TempDir(), "h.db")
