@@ -275,15 +275,26 @@ func (l *descriptions) separateDevices() error {
 	if !conflict {
 		return nil
 	}
-	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work, &t.HostFuncs} {
+	separate := func(device *int32, pid int64) {
+		if gpu, ok := adapter[key{pid, int64(*device)}]; ok {
+			*device = int32(gpu)
+		}
+	}
+	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work, &t.HostFuncs, &t.Syncs.Work} {
 		for i := range w.places {
-			p := &w.places[i]
-			if p.proc.index != None {
-				if gpu, ok := adapter[key{t.Procs[p.proc.index].PID, int64(p.device)}]; ok {
-					p.device = int32(gpu)
-				}
+			if p := &w.places[i]; p.proc.index != None {
+				separate(&p.device, t.Procs[p.proc.index].PID)
 			}
 		}
+	}
+	for i := range t.Events {
+		if e := &t.Events[i]; e.Proc != None {
+			separate(&e.Device, t.Procs[e.Proc].PID)
+		}
+	}
+	for i := range t.Allocs {
+		a := &t.Allocs[i]
+		separate(&a.Device, a.Owner>>24&tidBits)
 	}
 	for i := range t.GPUs {
 		t.GPUs[i].CUDADevice = t.GPUs[i].ID

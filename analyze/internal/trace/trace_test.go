@@ -270,11 +270,23 @@ func TestDevicesOfRanksAreToldApart(t *testing.T) {
 		for i, pid := range []int64{100, 200} {
 			th := b.Process(pid, "python").Thread(pid, "main")
 			th.Launch("k", 10, 20, tracetest.Kernel{Start: 100 + int64(i), End: 110})
+			th.EventRecord(30+int64(i), 31+int64(i), 0, 7, 5)
+			th.StreamWaitEvent(40+int64(i), 41+int64(i), 0, 21, 5)
+			b.Row("CUDA_GPU_MEMORY_USAGE_EVENTS", tracetest.Row{"start": tracetest.Int(50 + int64(i)),
+				"globalPid": tracetest.Int(th.Process().GlobalPid()), "deviceId": tracetest.Int(0), "contextId": tracetest.Int(1),
+				"address": tracetest.Int(1), "pc": tracetest.Int(0), "bytes": tracetest.Int(64), "memKind": tracetest.Int(2),
+				"memoryOperationType": tracetest.Int(0)})
 			b.Row("TARGET_INFO_CUDA_DEVICE", tracetest.Row{"gpuId": tracetest.Int(c.gpus[i]), "cudaId": tracetest.Int(0), "pid": tracetest.Int(pid)})
 		}
 		tr := open(t, b, Options{})
 		if got := [2]int32{tr.Kernels.Device(0), tr.Kernels.Device(1)}; got != c.want {
 			t.Errorf("adapters %v: devices %v, want %v", c.gpus, got, c.want)
+		}
+		for what, got := range map[string][2]int32{"waits": {tr.Syncs.Device(0), tr.Syncs.Device(1)},
+			"events": {tr.Events[0].Device, tr.Events[1].Device}, "memory": {tr.Allocs[0].Device, tr.Allocs[1].Device}} {
+			if got != c.want {
+				t.Errorf("adapters %v: devices of %s %v, want %v", c.gpus, what, got, c.want)
+			}
 		}
 	}
 }
