@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // messageKeys are the fields of a JSON log record that hold the program's output, the most specific first.
@@ -42,26 +43,38 @@ func driverLine(line []byte) ([]byte, bool) {
 // timeKeys are the fields that hold the time of a record.
 var timeKeys = []string{`"timestamp"`, `"time"`, `"asctime"`, `"@timestamp"`, `"ts"`}
 
-// jsonRecord takes the message out of a line that is a JSON object, as JSON formatters write them. The rest of the
-// object is not checked.
-func jsonRecord(line []byte) (msg []byte, clock int64, year, ok bool) {
-	clock = NoClock
+// levelKeys and loggerKeys are the fields in which formatters put the level, and the name of who logs.
+var (
+	levelKeys  = []string{`"levelname"`, `"level"`}
+	loggerKeys = []string{`"logger"`, `"name"`}
+)
+
+// jsonRecord takes the header and the message out of a line that is a JSON object, as JSON formatters write them. The
+// rest of the object is not checked.
+func jsonRecord(line []byte) (h header, msg []byte, ok bool) {
+	h.clock = NoClock
 	if len(line) == 0 || line[0] != '{' {
-		return nil, clock, false, false
+		return h, nil, false
 	}
 	raw, ok := anyField(line, messageKeys)
 	if !ok {
-		return nil, clock, false, false
+		return h, nil, false
 	}
 	for _, k := range timeKeys {
 		if text, found := jsonField(line, k); found {
 			if c, y, _, good := clockText(text); good {
-				clock, year = c, y
+				h.clock, h.year = c, y
 				break
 			}
 		}
 	}
-	return unescape(raw), clock, year, true
+	level, _ := anyField(line, levelKeys)
+	if l := strings.ToUpper(string(level[:min(len(level), len("CRITICAL"))])); slices.Contains(levels, l) {
+		h.level = l[0]
+	}
+	logger, _ := anyField(line, loggerKeys)
+	h.http = hasPrefix(logger, "uvicorn")
+	return h, unescape(raw), true
 }
 
 // anyField is the first of some fields that the object has.

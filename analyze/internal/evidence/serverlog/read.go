@@ -93,15 +93,15 @@ func (r *reader) read(line []byte) verdict {
 	if len(body) == 0 {
 		return known
 	}
-	if msg, clock, year, ok := jsonRecord(body); ok {
+	if own, msg, ok := jsonRecord(body); ok {
 		msg, more, _ := bytes.Cut(msg, []byte("\n"))
-		defer r.tableLines(more)
+		defer r.moreLines(more)
 		if h, rest, ok := findHeader(msg); ok {
 			r.source = msg[:h.at]
 			return r.record(h, rest, msg[:len(msg)-len(rest)])
 		}
 		r.source = msg[:0]
-		return r.record(header{clock: clock, year: year}, msg, nil)
+		return r.record(own, msg, nil)
 	}
 	h, msg, ok := findHeader(line)
 	if !ok {
@@ -117,12 +117,14 @@ func (r *reader) read(line []byte) verdict {
 	return r.record(h, msg, line[:len(line)-len(msg)])
 }
 
-// tableLines takes the rows of a table that stand in one record with its header.
-func (r *reader) tableLines(more []byte) {
+// moreLines takes what stands in one record with its first line: the rows of a table, or the lines of a traceback.
+func (r *reader) moreLines(more []byte) {
 	for line := range bytes.Lines(more) {
 		if r.table {
 			r.d.Graphs.graphLine(plain(bytes.TrimSpace(line)))
+			continue
 		}
+		r.d.Events.more(plain(bytes.TrimRight(line, "\r\n")))
 	}
 }
 

@@ -154,6 +154,20 @@ func TestTableInOneMessage(t *testing.T) {
 	}
 }
 
+// A JSON formatter puts the level and the logger into fields: errors count, with their tracebacks, and so do responses.
+// What a client wrote into a message is no field.
+func TestLevelsInJSON(t *testing.T) {
+	d, tally := read(t, []byte(`{"asctime": "2026-12-15 18:32:12", "levelname": "ERROR", "name": "vllm.v1.engine.core", "message": "EngineCore failed to start.\nTraceback (most recent call last):\n  File \"a.py\", line 1\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"}
+{"timestamp": "2026-12-15T18:34:12", "level": "INFO", "message": "Received request x: prompt: '\"level\": \"ERROR\"\ntorch.OutOfMemoryError: '"}
+{"timestamp": "2026-12-15T18:33:12", "level": "critical", "message": "died unexpectedly"}
+{"timestamp": "2026-12-15T18:34:13", "level": "INFO", "logger": "uvicorn.access", "message": "10.0.0.1:5 - \"POST /v1/completions HTTP/1.1\" 200 OK"}
+`))
+	want := [Classes]int64{OutOfMemory: 1, ProcessDied: 1}
+	if e := &d.Events; e.Count != want || e.Lines != 5 || e.Status[200] != 1 || tally.Understood != 4 {
+		t.Errorf("errors %v in %d lines, responses %v, %+v", e.Count, e.Lines, e.Status, *tally)
+	}
+}
+
 // The same text, packed, with another end of line, in UTF-16, or without an end, says the same.
 func TestEncodings(t *testing.T) {
 	plain, err := os.ReadFile("../../../../testdata/evidence/vllm.log")

@@ -76,7 +76,7 @@ func Within(in *file.Input) bool { return in.Any(isLine) }
 
 func isLine(line []byte) bool {
 	line = program(line)
-	if msg, _, _, ok := jsonRecord(skipSpace(line)); ok {
+	if _, msg, ok := jsonRecord(skipSpace(line)); ok {
 		line = msg
 	}
 	h, msg, ok := findHeader(line)
