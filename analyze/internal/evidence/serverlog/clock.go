@@ -87,6 +87,9 @@ func (c *calendar) at(clock int64, year bool) int64 {
 			c.added += fullYear
 			clock += fullYear
 		}
+		if c.any && clock > c.last+fullYear-86400 { // of the old year still, by another process
+			clock -= fullYear
+		}
 	}
 	c.last, c.any = clock, true
 	return clock
