@@ -69,6 +69,9 @@ func TestDumpsOfOneFile(t *testing.T) {
 			"prometheus_malformed prometheus_reset"},
 		"another one's behind": {scrape("1", 10) + otherDump, 20, ""},
 		"three":                {scrape("1", 10) + scrape("1", 20) + scrape("1", 50), 80, "prometheus_dumps"},
+		"three, last first":    {scrape("1", 50) + scrape("1", 20) + scrape("1", 10), 80, "prometheus_dumps prometheus_order"},
+		"a reset in between":   {scrape("1", 100) + scrape("1", 5) + scrape("1", 200), 400, "prometheus_reset"},
+		"another in between":   {scrape("1", 10) + scrape("2", 20) + scrape("1", 50), 100, "prometheus_reset"},
 	} {
 		d := readAll(t, c.text)
 		if got := codes(d); d.Counters[PromptTokens] != c.tokens || got != c.warnings {

@@ -85,7 +85,13 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			"latencies are given. Measure them with explain load, or give the log of the engine (--server-log)")
 		dumps = append(dumps, newDump(""))
 	}
-	if n := len(dumps); n > 2 {
+	switch n := len(dumps); {
+	case n > 2 && !rise(dumps):
+		d.warn("prometheus_reset", "Between some of the %d dumps counters went down, or the process was another one: the "+
+			"server was started again, these are several servers, or the dumps are not in the order of their times; the last "+
+			"one, of %s, stands alone", n, dumps[n-1].name)
+		dumps = dumps[n-1:]
+	case n > 2:
 		d.warn("prometheus_dumps", "%d dumps were given: the difference of the last and the first is taken", n)
 		dumps = []*dump{dumps[0], dumps[n-1]}
 	}
@@ -118,6 +124,15 @@ func (d *Data) Warnings() []report.Warning { return d.warnings }
 // Environment fills in the facts that the dumps state.
 func (d *Data) Environment(e *report.Environment) {
 	e.Model = cmp.Or(report.Stated(d.Model), e.Model)
+}
+
+// rise reports whether the counters rise from each dump to the next, or from each to the one before.
+func rise(dumps []*dump) bool {
+	up, down := true, true
+	for i, x := range dumps[1:] {
+		up, down = up && x.since(dumps[i]) != nil, down && dumps[i].since(x) != nil
+	}
+	return up || down
 }
 
 // difference is the change between two dumps of one server. Their counters show which is the later one. If the server
