@@ -32,7 +32,7 @@ type Model struct {
 	HeadSize  int64  `json:"head_dim"`
 	Inner     int64  `json:"intermediate_size"`
 	Vocab     int64  `json:"vocab_size"`
-	Tied      bool   `json:"tie_word_embeddings"`
+	Tied      *bool  `json:"tie_word_embeddings"`
 	TorchType string `json:"torch_dtype"`
 	Type2     string `json:"dtype"` // its newer name
 
@@ -86,8 +86,9 @@ func read(r io.Reader) (*Model, error) {
 	if err := json.NewDecoder(io.LimitReader(r, maxSize)).Decode(&m); err != nil {
 		return nil, fmt.Errorf("is not the config.json of a model: %w", err)
 	}
-	if m.Text != nil && m.Hidden == 0 {
-		m = *m.Text
+	if whole := m; m.Text != nil && m.Hidden == 0 { // what the part leaves out, the whole states
+		m = *whole.Text
+		m.Tied, m.Type2 = cmp.Or(m.Tied, whole.Tied), cmp.Or(m.Type2, m.TorchType, whole.TorchType, whole.Type2)
 	}
 	m.TorchType = cmp.Or(m.TorchType, m.Type2)
 	m.Experts = cmp.Or(m.Experts, m.LocalExperts, m.Routed)
@@ -113,6 +114,10 @@ func read(r io.Reader) (*Model, error) {
 // ungated are the model types whose feed-forward layers have two matrices, up and down; others have a gate too.
 var ungated = []string{"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt", "phi",
 	"starcoder2"}
+
+// tied are the model types that use the embedding as the head unless they state otherwise: a config.json leaves out
+// what is the default of its type.
+var tied = []string{"cohere", "cohere2", "gemma", "gemma2", "gemma3", "gemma3_text", "opt", "starcoder2"}
 
 func (m *Model) mlp(inner int64) float64 {
 	matrices := 3.0
@@ -165,7 +170,7 @@ func (m *Model) Parameters() (all, active float64) {
 	mlp, table := dense*m.mlp(m.Inner), float64(m.Vocab)*float64(m.Hidden)
 	all += mlp + table
 	active += mlp + table // the head
-	if !m.Tied {
+	if isTied := slices.Contains(tied, m.Type); m.Tied != nil && !*m.Tied || m.Tied == nil && !isTied {
 		all += table
 	}
 	return all, active

@@ -21,6 +21,9 @@ import (
 // 3·2048·10944 = 67,239,936; each of 26 others 2048·64 for the router, 64 experts of 3·2048·1408 = 8,650,752 of which 6
 // are chosen, and two shared ones; head and embedding 102400·2048 = 209,715,200.
 //
+// A type that is tied unless it says otherwise, a 2 B model: attention 2·2304·8·256 + 2·2304·4·256 = 14,155,776; its MLP
+// 3·2304·9216 = 63,700,992; 26 layers 2,024,275,968; embedding and head in one 256000·2304 = 589,824,000.
+//
 // Tied and dense: hidden 4, one layer, 2 heads, inner 8, vocab 10, two matrices in the MLP: 4·4·4 + 2·4·8 + 40 = 168.
 func TestParametersAndFLOPs(t *testing.T) {
 	for _, c := range []struct {
@@ -42,6 +45,15 @@ func TestParametersAndFLOPs(t *testing.T) {
 			2 * (27*13_762_560 + 67_239_936 + 26*(131_072+8*8_650_752) + 209_715_200), 2 * 27 * 16 * 320, 27 * 576, 2},
 		{"tied", `{"model_type":"opt","text_config":null,"hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,
 			"intermediate_size":8,"vocab_size":10,"tie_word_embeddings":true}`, "MHA", 168, 336, 2 * 2 * 4, 2 * 2 * 2, 0},
+		{"tied by its type", `{"model_type":"gemma2","hidden_size":2304,"num_hidden_layers":26,"num_attention_heads":8,
+			"num_key_value_heads":4,"head_dim":256,"intermediate_size":9216,"vocab_size":256000,"torch_dtype":"float32"}`, "GQA",
+			2_024_275_968 + 589_824_000, 2 * (2_024_275_968 + 589_824_000), 2 * 26 * 8 * 512, 2 * 26 * 4 * 256, 4},
+		{"part of a whole", `{"model_type":"x","tie_word_embeddings":true,"torch_dtype":"bfloat16","text_config":{"model_type":"opt",
+			"hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":8,"vocab_size":10}}`, "MHA",
+			168, 336, 2 * 2 * 4, 2 * 2 * 2, 2},
+		{"part that differs from its whole", `{"model_type":"x","tie_word_embeddings":true,"torch_dtype":"bfloat16","text_config":{
+			"model_type":"opt","tie_word_embeddings":false,"dtype":"float16","hidden_size":4,"num_hidden_layers":1,
+			"num_attention_heads":2,"intermediate_size":8,"vocab_size":10}}`, "MHA", 208, 336, 2 * 2 * 4, 2 * 2 * 2, 2},
 		{"byte order mark", "\ufeff" + `{"model_type":"opt","hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,
 			"intermediate_size":8,"vocab_size":10,"tie_word_embeddings":true}`, "MHA", 168, 336, 2 * 2 * 4, 2 * 2 * 2, 0},
 	} {
