@@ -79,6 +79,7 @@ type generated struct {
 
 // nvidiaStat is a metric of GenAI-Perf and AIPerf.
 type nvidiaStat struct {
+	Unit               string
 	Avg, Min, Max, Std *float64
 	P50, P90, P99      *float64
 }
@@ -173,8 +174,8 @@ func (g *generated) bench(r *Result) {
 		return
 	}
 	n := *g.Completed
-	r.Latency = Latency{TTFT: median(n, g.MedianTTFT), TPOT: median(n, g.MedianTPOT), ITL: median(n, g.MedianITL),
-		E2E: median(n, cmp.Or(g.MedianE2EL, g.MedianE2E))}
+	r.Latency = Latency{TTFT: median(n, g.MedianTTFT, 1e6), TPOT: median(n, g.MedianTPOT, 1e6), ITL: median(n, g.MedianITL, 1e6),
+		E2E: median(n, cmp.Or(g.MedianE2EL, g.MedianE2E), 1e6)}
 }
 
 // samples makes distributions of what was measured of each request. A request that failed has neither tokens nor times.
@@ -210,8 +211,8 @@ func (g *generated) nvidia(r *Result) {
 	r.Counts.Succeeded = count(g.RequestCount)
 	r.Counts.Failed = count(g.ErrorCount)
 	n := r.Counts.Succeeded
-	if s := g.BenchmarkSeconds; s != nil && s.Avg != nil {
-		r.Window = int64(*s.Avg * 1e9)
+	if s := g.BenchmarkSeconds; s != nil && s.Avg != nil && s.ns("sec") > 0 {
+		r.Window = int64(*s.Avg * s.ns("sec"))
 	} else if rate, ok := g.RequestsPerSec.(map[string]any); ok {
 		if perSecond, ok := rate["avg"].(float64); ok && perSecond > 0 {
 			r.Window = int64(float64(n) / perSecond * 1e9)
@@ -234,14 +235,21 @@ func count(s *nvidiaStat) int64 {
 	return int64(*s.Avg)
 }
 
+// ns is the unit of a time in ns, or that of usual if the file states none; 0 if nobody knows it.
+func (s *nvidiaStat) ns(usual string) float64 {
+	units := map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "sec": 1e9, "seconds": 1e9}
+	return units[cmp.Or(s.Unit, usual)]
+}
+
 func (s *nvidiaStat) distribution(n int64) *Distribution {
-	if s == nil || n == 0 {
+	if s == nil || s.P50 == nil || n == 0 || s.ns("ms") == 0 {
 		return nil
 	}
-	if s.P50 == nil || slices.Contains([]*float64{s.Avg, s.Min, s.Max, s.Std, s.P90, s.P99}, nil) {
-		return median(n, s.P50)
+	unit := s.ns("ms")
+	if slices.Contains([]*float64{s.Avg, s.Min, s.Max, s.Std, s.P90, s.P99}, nil) {
+		return median(n, s.P50, unit)
 	}
-	return summary(report.Summary{N: n, Min: *s.Min, P50: *s.P50, P90: *s.P90, P99: *s.P99, Max: *s.Max, Mean: *s.Avg, Stddev: *s.Std}, 1e6)
+	return summary(report.Summary{N: n, Min: *s.Min, P50: *s.P50, P90: *s.P90, P99: *s.P99, Max: *s.Max, Mean: *s.Avg, Stddev: *s.Std}, unit)
 }
 
 // guideLLM fills in what the last benchmark of GuideLLM measured.
@@ -279,11 +287,11 @@ func summary(s report.Summary, unit float64) *Distribution {
 	return &Distribution{Summary: s, Only: OnlySummary, Histogram: report.Histogram{Growth: stat.Growth, Bins: [][2]int64{}}}
 }
 
-// median is a distribution of which the median alone is known, in ms.
-func median(n int64, ms *float64) *Distribution {
-	if ms == nil || n == 0 {
+// median is a distribution of which the median alone is known, in a unit of so many ns.
+func median(n int64, value *float64, unit float64) *Distribution {
+	if value == nil || n == 0 {
 		return nil
 	}
-	v := *ms * 1e6
+	v := *value * unit
 	return &Distribution{Summary: report.Summary{N: n, P50: v}, Only: OnlyMedian, Histogram: report.Histogram{Growth: stat.Growth, Bins: [][2]int64{}}}
 }

@@ -78,6 +78,19 @@ func TestReadGenerator(t *testing.T) {
 	}
 }
 
+// The files of GenAI-Perf and AIPerf state the unit of each metric: it counts, and a time in another one is unknown.
+func TestUnitsOfNVIDIA(t *testing.T) {
+	r, _, err := ReadGenerator(strings.NewReader(`{"request_count": {"avg": 2}, "request_latency": {"avg": 250, "p50": 250},
+		"time_to_first_token": {"unit": "ns", "avg": 200000, "p50": 200000, "p90": 280000, "p99": 298000, "min": 100000, "max": 300000,
+		"std": 100000}, "inter_token_latency": {"unit": "fortnights", "p50": 25}, "benchmark_duration": {"unit": "ms", "avg": 2500}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := r.Latency; l.E2E.Summary.P50 != 250e6 || l.TTFT.Summary.P50 != 200e3 || l.TTFT.Summary.Max != 300e3 || l.TPOT != nil || r.Window != 2500e6 {
+		t.Errorf("whole %+v, first %+v, between %+v, window %d", l.E2E.Summary, l.TTFT.Summary, l.TPOT, r.Window)
+	}
+}
+
 func TestReadGeneratorRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                                 "holds no result",
