@@ -25,8 +25,9 @@ type header struct {
 	quoted    bool // fields stand in quotes
 	columns   []string
 	units     []scale // of the columns of a raw page, from its units row or from the header itself
-	unitsRead bool
-	used      []int // columns of a raw page that a launch takes something from
+	unitsRead bool    // from a row
+	unitsSaid bool    // by the names of columns, of more than shares
+	used      []int   // columns of a raw page that a launch takes something from
 
 	id, pid, program, kernel, block, grid, device, cc int // columns, -1 if absent
 	section, item, metric, unit, value                int // of a details page
@@ -88,6 +89,7 @@ func (h *header) find() bool {
 		h.units = make([]scale, len(h.columns))
 		for i, c := range h.columns {
 			h.columns[i], h.units[i] = cutUnit(c)
+			h.unitsSaid = h.unitsSaid || h.units[i].dim != none && h.units[i].dim != ratio
 			if isUsed(h.columns[i]) {
 				h.used = append(h.used, i)
 			}

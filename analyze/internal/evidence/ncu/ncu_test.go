@@ -226,6 +226,20 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
+// The names of columns may state the units: then no row below them has to, and none is missed.
+func TestUnitsInNames(t *testing.T) {
+	d, _ := read(t, `"ID","Kernel Name","gpu__time_duration.sum [us]","dram__bytes.sum [Kbyte]"`+"\n"+`"0","f","2.0","8"`+"\n")
+	wantValue(t, "throughput", d.Kernels[0].Throughput, 4e9) // 8 kB in 2 µs
+	if d.codes() != "" {
+		t.Errorf("warnings %s", d.codes())
+	}
+	d, _ = read(t, `"ID","Kernel Name","gpu__time_duration.sum","sm__throughput.avg.pct_of_peak_sustained_elapsed [%]"`+"\n"+`"0","f","2.0","8"`+"\n")
+	wantValue(t, "SM", d.Kernels[0].Get(SMRatio), 0.08)
+	if !strings.Contains(d.codes(), "ncu_no_units") {
+		t.Errorf("warnings %s", d.codes())
+	}
+}
+
 // The rule, at its edges: SM and DRAM throughput, the busiest memory, and what they make of a kernel.
 func TestBound(t *testing.T) {
 	unknown := math.NaN()

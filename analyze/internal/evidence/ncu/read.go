@@ -253,7 +253,7 @@ func (p *parser) wide(h *header, fields []string, id int64) bool {
 	if b == nil {
 		return false
 	}
-	p.odd.noUnits = p.odd.noUnits || !h.unitsRead
+	p.odd.noUnits = p.odd.noUnits || !h.unitsRead && !h.unitsSaid
 	taken := false
 	for _, i := range h.used {
 		c := h.columns[i]
