@@ -225,6 +225,27 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// Python escapes what is beyond the basic plane as two halves of a surrogate pair, and tools of Windows begin a file
+// with a byte order mark.
+func TestOtherWritings(t *testing.T) {
+	want, _ := read(t, step)
+	marked, _ := read(t, "\ufeff"+step)
+	if dump(t, want) != dump(t, marked) || !Is(strings.NewReader("\ufeff"+step)) {
+		t.Error("behind a byte order mark the trace is another one")
+	}
+	for escaped, want := range map[string]string{
+		`a\ud83d\ude00b`: "a😀b", `\ud83d\ud83d\ude00`: "\ufffd😀", `\ude00\ud83d`: "\ufffd\ufffd",
+		`\ud83d-\ude00`: "\ufffd-\ufffd", `\u00e9\ude00`: "é\ufffd",
+	} {
+		for _, rd := range []io.Reader{strings.NewReader(`"` + escaped + `"`), iotest.OneByteReader(strings.NewReader(`"` + escaped + `"`))} {
+			tokens := newTokens(rd)
+			if err := tokens.string(); err != nil || string(tokens.text) != want {
+				t.Errorf("%s: %q, want %q (%v)", escaped, tokens.text, want, err)
+			}
+		}
+	}
+}
+
 func TestIs(t *testing.T) {
 	for text, want := range map[string]bool{step: true, step[:1000]: true, `{"traceEvents":[`: true, `{"schema":"x","traceEvents":[]}`: false,
 		`[]`: false, ``: false, `{"traceEvents":{}}`: false, `{"a":1}`: false, `{"a`: false} {

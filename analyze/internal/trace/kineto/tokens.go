@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -17,7 +18,10 @@ type tokens struct {
 	at   int
 	end  int
 	text []byte // of the last string or scalar
-	err  error  // of rd, once it has one
+	// half is the last rune that an escape stood for, and where it ends in text: it may be the first of a surrogate pair.
+	half    rune
+	halfEnd int
+	err     error // of rd, once it has one
 	// loose counts places that are read although they are not JSON.
 	loose int64
 }
@@ -30,7 +34,15 @@ const (
 	maxText    = 16 << 10 // of a string in bytes that is kept; the rest is skipped
 )
 
-func newTokens(rd io.Reader) *tokens { return &tokens{rd: rd, buf: make([]byte, bufferSize)} }
+// newTokens reads from behind the byte order mark, if there is one.
+func newTokens(rd io.Reader) *tokens {
+	head := make([]byte, len("\ufeff"))
+	n, _ := io.ReadFull(rd, head) // what cannot be read, reading tells again
+	if string(head[:n]) != "\ufeff" {
+		rd = io.MultiReader(bytes.NewReader(head[:n]), rd)
+	}
+	return &tokens{rd: rd, buf: make([]byte, bufferSize)}
+}
 
 // more reads on; false at the end of the file.
 func (t *tokens) more() bool {
@@ -75,7 +87,7 @@ func (t *tokens) string() error {
 	if !t.take('"') {
 		return errCut
 	}
-	t.text = t.text[:0]
+	t.text, t.half = t.text[:0], 0
 	for t.more() {
 		rest := t.buf[t.at:t.end]
 		n := bytes.IndexAny(rest, "\"\\")
@@ -129,8 +141,13 @@ func (t *tokens) escape() error {
 		if err != nil {
 			return errCut
 		}
+		r := rune(v)
+		if whole := utf16.DecodeRune(t.half, r); whole != utf8.RuneError && t.halfEnd == len(t.text) && t.halfEnd < maxText {
+			r, t.text = whole, t.text[:t.halfEnd-utf8.RuneLen(utf8.RuneError)]
+		}
 		var b [utf8.UTFMax]byte
-		t.keep(b[:utf8.EncodeRune(b[:], rune(v))]) // half a surrogate pair is U+FFFD
+		t.keep(b[:utf8.EncodeRune(b[:], r)]) // half a surrogate pair is U+FFFD
+		t.half, t.halfEnd = r, len(t.text)
 		return nil
 	}
 	t.keep([]byte{c})
