@@ -31,3 +31,17 @@ func TestOldYearBehindTheNew(t *testing.T) {
 		}
 	}
 }
+
+// Of two logs the second may be the older one: its iterations have times too, and one without a time has none.
+func TestIterationsOfAnOlderLog(t *testing.T) {
+	var it Iterations
+	want := []int64{1000, 1060, 40, NoClock}
+	for _, clock := range want {
+		it.add(Iteration{}, clock)
+	}
+	for i, clock := range want {
+		if got := it.Clock(i); got != clock {
+			t.Errorf("iteration %d: clock %d, want %d", i, got, clock)
+		}
+	}
+}

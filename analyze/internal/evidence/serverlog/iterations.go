@@ -13,7 +13,7 @@ import (
 // Iteration is one step of an engine, as vLLM's iteration details or TensorRT-LLM's iteration log state it.
 type Iteration struct {
 	Index         uint32 // as the log counts
-	clock         uint32 // seconds after Iterations.first, plus one; 0 unknown
+	clock         uint32 // seconds after Iterations.first, plus firstClock; 0 unknown
 	Line          uint32 // of the file, from 1
 	micros        uint32 // elapsed
 	device        uint32 // microseconds, plus one; 0 unknown
@@ -69,6 +69,8 @@ type Iterations struct {
 }
 
 const (
+	// firstClock leaves room before the first iteration: a log that is given second may be the older one.
+	firstClock     = 1 << 31
 	iterationBlock = 1 << 14
 	// maxIterations are kept, at 32 bytes each. A log of 2 GB has ten million.
 	maxIterations = 1 << 24
@@ -86,7 +88,7 @@ func (it *Iterations) Clock(i int) int64 {
 	if c == 0 {
 		return NoClock
 	}
-	return it.first + int64(c) - 1
+	return it.first + int64(c) - firstClock
 }
 
 func (it *Iterations) add(row Iteration, clock int64) {
@@ -98,8 +100,8 @@ func (it *Iterations) add(row Iteration, clock int64) {
 		if !it.any {
 			it.first, it.any = clock, true
 		}
-		if d := clock - it.first; d >= 0 && d < math.MaxUint32 {
-			row.clock = uint32(d) + 1
+		if d := clock - it.first + firstClock; d > 0 && d <= math.MaxUint32 {
+			row.clock = uint32(d)
 		}
 	}
 	if it.n%iterationBlock == 0 {
