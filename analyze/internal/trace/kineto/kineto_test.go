@@ -211,6 +211,22 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
+// Each process counts its calls from 1: in a file that was put together of several, an id that two have is nobody's, and
+// one that a single process has is that one's.
+func TestTwoProcessesWithEqualIDs(t *testing.T) {
+	var list []string
+	for i, c := range []struct{ pid, correlation int }{{5, 1}, {6, 1}, {5, 2}, {6, 3}, {7, 3}, {6, 4}, {6, 4}} {
+		list = append(list, fmt.Sprintf(`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":%d,"tid":%d,"ts":%d,"dur":1,"args":{"correlation":%d}}`, c.pid, c.pid, i, c.correlation))
+	}
+	for _, correlation := range []int{1, 2, 3, 4, 5} {
+		list = append(list, fmt.Sprintf(`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":20,"dur":1,"args":{"correlation":%d}}`, correlation))
+	}
+	s, _ := read(t, `{"traceEvents":[`+strings.Join(list, ",")+`]}`)
+	if got, want := rowsOf(t, s, "CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"), fmt.Sprintf("- \n%d \n- \n%d \n%d \n", 5<<24, 6<<24, 5<<24); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // FuzzRead: whatever a file holds, it is read or refused, and its tables can be read.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(step))

@@ -139,7 +139,8 @@ func epoch(origin, base int64) int64 {
 	return 0
 }
 
-// owners says which process a correlation id belongs to.
+// owners says which process a correlation id belongs to. Each process counts its own, so that in a file that somebody
+// put together of several, calls of two may have one: then nobody knows whose the work is.
 func (x *exporter) owners() func(correlation int64) cell {
 	if len(x.pids) == 0 {
 		return func(int64) cell { return cell{} }
@@ -148,18 +149,36 @@ func (x *exporter) owners() func(correlation int64) cell {
 	if len(x.pids) == 1 {
 		return func(int64) cell { return first }
 	}
-	of := map[int64]int64{} // of calls of the other processes
-	if t := x.tables[apiCalls]; t != nil {
-		for c, thread := (cursor{t: t}), t.place("globalTid"); c.next(); {
-			if pid := c.cell(thread).Bits >> 24; pid != x.pids[0]&0xffffff {
-				of[c.correlation()] = pid
+	of := map[int64]int64{} // of calls of the other processes; several if it is not theirs alone
+	const several = -1
+	main := x.pids[0] & 0xffffff
+	each := func(visit func(pid, correlation int64)) {
+		if t := x.tables[apiCalls]; t != nil {
+			for c, thread := (cursor{t: t}), t.place("globalTid"); c.next(); {
+				visit(c.cell(thread).Bits>>24, c.correlation())
 			}
 		}
 	}
+	each(func(pid, correlation int64) {
+		if known, ok := of[correlation]; pid != main && ok && known != pid {
+			of[correlation] = several
+		} else if pid != main {
+			of[correlation] = pid
+		}
+	})
+	each(func(pid, correlation int64) {
+		if _, ok := of[correlation]; pid == main && ok {
+			of[correlation] = several
+		}
+	})
 	return func(correlation int64) cell {
-		if pid, ok := of[correlation]; ok && correlation >= 0 {
+		switch pid, ok := of[correlation]; {
+		case correlation < 0 || !ok:
+			return first
+		case pid == several:
+			return cell{}
+		default:
 			return integer(global(pid, 0))
 		}
-		return first
 	}
 }
