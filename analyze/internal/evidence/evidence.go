@@ -27,6 +27,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -241,6 +242,14 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	}
 	in, err := file.New(n.Path, name)
 	if err != nil {
+		if oneOfMany { // a core dump or a model beside the logs is larger than any evidence
+			name = filepath.ToSlash(name)
+			if beyond, is := errors.AsType[*limit.Error](err); is {
+				name += " (" + beyond.Error() + ")"
+			}
+			s.Skipped = append(s.Skipped, name)
+			return nil
+		}
 		return &source.InputError{File: name, What: "cannot be read", Err: err}
 	}
 	kind, err := kindOf(s.readers, &in)

@@ -1,13 +1,17 @@
 package evidence_test
 
 import (
+	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/compat"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report/schema"
 )
 
@@ -43,5 +47,31 @@ func TestEveryKindIsInSchemaAndPage(t *testing.T) {
 	of := append([]string{"nsys-sqlite", "nsys-rep", "pytorch-profiler"}, want...)
 	if got := slices.Sorted(slices.Values(trace)); !slices.Equal(got, slices.Sorted(slices.Values(of))) {
 		t.Errorf("kinds of a report's first file %v in the schema, want %v", got, of)
+	}
+}
+
+// A core dump beside a log is larger than any evidence: in a folder it is skipped and named, by itself it is refused.
+func TestFileTooLargeInAFolder(t *testing.T) {
+	dir := t.TempDir()
+	const line = "INFO 12-15 18:32:12 [core.py:348] Iteration(7): 1 context requests, 1 context tokens, 0 generation requests, " +
+		"0 generation tokens, iteration elapsed time: 36.68 ms\n"
+	large := filepath.Join(dir, "core")
+	for path, text := range map[string]string{filepath.Join(dir, "server.log"): line, large: ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(large, limit.Evidence.Bytes+1); err != nil {
+		t.Skipf("no sparse file: %v", err)
+	}
+	s, err := evidence.Read(context.Background(), []evidence.Named{{Path: dir}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"core (larger than 17.18 GB, the most that explain reads)"}; s.Log.Iterations.Len() != 1 || !slices.Equal(s.Skipped, want) {
+		t.Errorf("%d iterations, skipped %q", s.Log.Iterations.Len(), s.Skipped)
+	}
+	if _, err := evidence.Read(context.Background(), []evidence.Named{{Path: large}}, nil); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("error %v", err)
 	}
 }
