@@ -19,17 +19,15 @@ import (
 // ErrNotFound says that the ref exists and has no such file.
 var ErrNotFound = errors.New("not found")
 
-// Show returns the file at path, as it is at a ref, if it has at most most bytes.
+// Show returns the file at path, as it is at a ref, if it has at most most bytes. It takes the folders of the path by
+// their names: the change could have replaced one by a link to another, or by a submodule with refs of its own.
 func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, ": \t\n") {
 		return nil, fmt.Errorf("%q is not a valid git ref", ref)
 	}
-	dir, name := filepath.Split(path)
-	for dir = filepath.Clean(dir); dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a folder that only the ref has
-		if _, err := os.Stat(dir); err == nil {
-			break
-		}
-		name = filepath.Join(filepath.Base(dir), name)
+	dir, name, err := checkoutOf(ctx, path)
+	if err != nil {
+		return nil, err
 	}
 	commit, err := commitOf(ctx, dir, ref, fmt.Errorf(
 		"the checkout has no commit %[1]s: fetch it first (git fetch origin %[1]s); a shallow checkout holds only the newest", ref))
@@ -48,6 +46,47 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 		return nil, fmt.Errorf("%s at %s is larger than %d bytes", path, ref, most)
 	}
 	return run(ctx, dir, "cat-file", "blob", object)
+}
+
+// checkoutOf is the checkout that holds the file at path, and the path from there: the nearest one upward from the file,
+// unless it is reached by a link of the checkout around it, or is a submodule of that. The checkout of the working
+// directory is never left.
+func checkoutOf(ctx context.Context, path string) (dir, name string, err error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", "", err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return "", "", err
+	}
+	linked := false
+	for at := filepath.Dir(full); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			if dir == "" || linked || submodule(ctx, dir) {
+				dir, linked = at, false
+			}
+			if rel, err := filepath.Rel(dir, here); err == nil && filepath.IsLocal(rel) {
+				break
+			}
+		}
+		info, err := os.Lstat(at)
+		linked = linked || dir != "" && err == nil && info.Mode()&os.ModeSymlink != 0
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	if dir == "" { // GIT_DIR may name one
+		dir = here
+	}
+	name, err = filepath.Rel(dir, full)
+	return dir, name, err
+}
+
+// submodule reports whether the checkout at dir is a submodule of another.
+func submodule(ctx context.Context, dir string) bool {
+	out, err := run(ctx, dir, "rev-parse", "--show-superproject-working-tree")
+	return err == nil && len(bytes.TrimSpace(out)) > 0
 }
 
 // Fork is the commit at which HEAD left a branch of origin, in the checkout at dir: the merge base, or the branch's

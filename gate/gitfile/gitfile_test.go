@@ -1,0 +1,95 @@
+package gitfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestShowFollowsNoFolderOfTheChange holds that a file is read by its path at the ref: a change that makes its folder a
+// link, or a submodule, would else choose what is read.
+func TestShowFollowsNoFolderOfTheChange(t *testing.T) {
+	root := t.TempDir()
+	git := func(dir string, args ...string) string {
+		t.Helper()
+		args = append([]string{"-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "protocol.file.allow=always"}, args...)
+		out, err := run(t.Context(), dir, args...)
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	commit := func(dir string, files map[string]string) {
+		t.Helper()
+		for name, text := range files {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		git(dir, "add", "-A")
+		git(dir, "commit", "-qm", "x")
+	}
+	theirs, ours := filepath.Join(root, "theirs"), filepath.Join(root, "ours")
+	git(root, "init", "-q", "-b", "main", theirs)
+	git(root, "init", "-q", "-b", "main", ours)
+	commit(theirs, map[string]string{"policy.yml": "lax"})
+	commit(ours, map[string]string{"ci/policy.yml": "strict", "examples/policy.yml": "example"})
+	base := git(ours, "rev-parse", "HEAD")
+
+	read := func(path, ref string) string {
+		t.Helper()
+		b, err := Show(t.Context(), path, ref, 100)
+		if err != nil {
+			return err.Error()
+		}
+		return string(b)
+	}
+	check := func(what string) {
+		t.Helper()
+		for _, here := range []string{ours, root} { // inside of the checkout and outside
+			t.Chdir(here)
+			for _, ref := range []string{base, "main"} {
+				path, err := filepath.Rel(here, filepath.Join(ours, "ci", "policy.yml"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, path := range []string{path, filepath.Join(ours, "ci", "policy.yml")} {
+					if got := read(path, ref); got != "strict" {
+						t.Errorf("%s: %s at %s: %q, want strict", what, path, ref, got)
+					}
+				}
+			}
+		}
+	}
+	check("as it is")
+	git(ours, "checkout", "-q", "-b", "change")
+	git(ours, "rm", "-rq", "ci")
+	check("without the folder")
+	if err := os.Symlink("examples", filepath.Join(ours, "ci")); err != nil {
+		t.Skip(err)
+	}
+	check("a link to another folder")
+	for _, err := range []error{os.Remove(filepath.Join(ours, "ci")), os.Symlink(theirs, filepath.Join(ours, "ci"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("a link to another checkout")
+	if err := os.Remove(filepath.Join(ours, "ci")); err != nil {
+		t.Fatal(err)
+	}
+	git(ours, "submodule", "add", "-q", theirs, "ci")
+	git(ours, "commit", "-qam", "x")
+	check("a submodule")
+
+	git(ours, "rm", "-rqf", "ci")
+	git(root, "clone", "-q", theirs, filepath.Join(ours, "nested")) // a checkout of its own, as jobs put beside others
+	t.Chdir(ours)
+	if got := read("nested/policy.yml", "main"); got != "lax" {
+		t.Errorf("a nested checkout: %q, want its own file, lax", got)
+	}
+}
