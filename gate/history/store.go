@@ -41,11 +41,14 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	s := &Store{sql: sqlite, name: Name(place), connect: 2 * time.Minute}
 	var source string
 	var err error
-	if isURL(place) {
+	switch {
+	case isURL(place):
 		s.sql = postgres
 		source, s.connect, err = withLimits(place)
-	} else {
+	case IsFile(place):
 		source, s.old, err = fileSource(place, mode)
+	default:
+		err = errAddress
 	}
 	if err != nil {
 		return nil, err
@@ -80,11 +83,14 @@ const (
 	statementLimit = 60 * time.Second
 )
 
+// errAddress does not repeat the address: what cannot be read may hold a password anywhere.
+var errAddress = errors.New("the address of the history cannot be read; write a file, or postgres://USER@HOST/DATABASE")
+
 // withLimits adds these limits to the URL of a PostgreSQL database.
 func withLimits(place string) (source string, connect time.Duration, err error) {
 	u, err := url.Parse(place)
 	if err != nil {
-		return "", 0, errors.New("the URL of the history cannot be read; write postgres://USER@HOST/DATABASE")
+		return "", 0, errAddress
 	}
 	q := u.Query()
 	connect = connectLimit
@@ -146,6 +152,11 @@ func Name(place string) string {
 		u.RawQuery = q.Encode()
 	}
 	return u.String()
+}
+
+// IsFile reports whether a place is a file: neither a URL nor the words of a connection, host=… password=….
+func IsFile(place string) bool {
+	return !strings.Contains(place, "://") && !strings.Contains(place, "password=")
 }
 
 // isURL reports whether a place is the URL of a PostgreSQL database, and not a file.

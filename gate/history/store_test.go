@@ -348,6 +348,9 @@ func TestStoresThatCannotBeRead(t *testing.T) {
 		{foreign, history.Create, "not a history of explain"},
 		{"postgres://nobody:secret@127.0.0.1:1/none?sslmode=disable", history.Read, "//nobody@127"},
 		{"postgres://nobody@127.0.0.1:1/none?password=secret&sslmode=disable", history.Read, "none?sslmode=disable"},
+		{"postgres://nobody:sec%ret@127.0.0.1/secret", history.Read, "write a file, or postgres://"},
+		{"postgresql+psycopg2://nobody:secret@127.0.0.1/none", history.Create, "write a file, or postgres://"},
+		{"host=127.0.0.1 user=nobody password=secret", history.Read, "write a file, or postgres://"},
 	} {
 		was, _ := os.ReadFile(x.place)
 		s, err := history.Open(ctx, x.place, x.mode)

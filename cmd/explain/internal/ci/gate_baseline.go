@@ -229,7 +229,7 @@ func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir str
 		}
 		return fmt.Errorf("--history-artifact: %s holds no .db file", found.Source)
 	}
-	if store == "" || strings.Contains(store, "://") {
+	if store == "" || !f.rules.Past.IsFile() {
 		return nil
 	}
 	change, err := f.pins.OfChange(ctx)

@@ -326,6 +326,9 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 // Name returns the history as people may read it, without a password.
 func (f *Flags) Name() string { return history.Name(f.Store) }
 
+// IsFile reports whether the history is a file, and not a database elsewhere.
+func (f *Flags) IsFile() bool { return history.IsFile(f.Store) }
+
 // Said is what a comparison takes from a history.
 type Said struct {
 	Notes []string // for people
@@ -342,7 +345,7 @@ func (f *Flags) Apply(
 	if f.Store == "" {
 		return p, nil
 	}
-	if _, err := os.Stat(f.Store); errors.Is(err, os.ErrNotExist) && !strings.Contains(f.Store, "://") {
+	if _, err := os.Stat(f.Store); errors.Is(err, os.ErrNotExist) && f.IsFile() {
 		p.Notes = append(p.Notes, "History: "+f.Store+" does not exist yet, so it is not used.")
 		return p, nil
 	}
