@@ -54,10 +54,11 @@ func TestExitOn(t *testing.T) {
 	}
 }
 
-// A leg stands for the longest of the expected names that it ends in: explain-long-decode is no decode.
+// A leg stands for the longest of the expected names that it ends in: explain-long-decode is no decode. A list may have
+// blanks after its commas, and one at its end.
 func TestLegsAndTheirNames(t *testing.T) {
 	legs := []comparison.Leg{{Name: "explain-long-decode"}, {Name: "prefill"}, {Name: "extra"}}
-	missing := nameLegs(legs, []string{"decode", "long-decode", "prefill"})
+	missing := nameLegs(legs, []string{"decode", " long-decode", "prefill ", ""})
 	if len(missing) != 1 || missing[0].Name != "decode" || missing[0].Comparison.Verdict != comparison.Error {
 		t.Errorf("%+v", missing)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
@@ -150,8 +151,9 @@ func (f *commentFlags) comment(ctx context.Context, e *cmdenv.Env, s *gate.Sessi
 }
 
 // nameLegs gives each comparison the name that it stands for: the longest of expect that its own is, or ends in after a
-// dash. It returns an error comparison for each name that none stands for.
+// dash. It returns an error comparison for each name that none stands for. Blanks around names do not count.
 func nameLegs(legs []comparison.Leg, expect []string) (missing []comparison.Leg) {
+	expect = lists.Filter(lists.Map(expect, strings.TrimSpace), func(name string) bool { return name != "" })
 	for i := range legs {
 		best := ""
 		for _, name := range expect {
