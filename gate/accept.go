@@ -18,7 +18,7 @@ type Acceptance struct {
 	// By are those who may set it: a role (read, triage, write, maintain, admin) or one above it, a login, @org/team, or
 	// CODEOWNERS: the owners of File at the base. Empty means the role write.
 	By   []string
-	File string
+	File string // as the step sees it; empty: CODEOWNERS itself
 }
 
 // Accept accepts a fail or an inconclusive verdict if the pull request (in a merge queue: the last of the group) has
@@ -156,12 +156,19 @@ func (a *Acceptance) owns(ctx context.Context, s *Session, login string) (bool, 
 	if !change || ref == "" {
 		return false, fmt.Errorf("the base, whose CODEOWNERS says who may, is not known")
 	}
+	file, err := ".github/CODEOWNERS", error(nil)
+	if a.File != "" {
+		file, err = s.Of.Run.inCheckout(a.File)
+	}
+	if err != nil {
+		return false, err
+	}
 	for _, name := range []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"} {
 		b, err := s.client.file(ctx, name, ref, 3<<20)
 		if err != nil {
 			continue
 		}
-		for _, owner := range gitfile.Owners(string(b), []string{a.File}) {
+		for _, owner := range gitfile.Owners(string(b), []string{file}) {
 			if ok, err := s.client.isOne(ctx, login, owner); ok || err != nil {
 				return ok, err
 			}

@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -93,6 +95,13 @@ func TestAccept(t *testing.T) {
 	queue := func(r *Run) {
 		r.Pull, r.Number, r.Event, r.Push = nil, 0, "merge_group", &Push{Before: sha("b"), After: sha("f"), Ref: "main", Queued: 7}
 	}
+	root := t.TempDir()
+	perf := filepath.Join(root, "perf")
+	if err := os.Mkdir(perf, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(perf) // as with a working-directory
+	inPerf := func(r *Run) { r.Workspace = root }
 	for _, c := range []struct {
 		why    string
 		by     string // empty: alice
@@ -128,6 +137,14 @@ func TestAccept(t *testing.T) {
 			files: []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "* @bob\nperf/ @alice\n"}}, want: true},
 		{why: "by who owns it at the head only", accept: Acceptance{By: []string{"CODEOWNERS"}, File: "perf/p.yml"}, now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)},
 			files: []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "* @bob\n"}, {Path: ".github/CODEOWNERS", Ref: sha("a"), Text: "* @alice\n"}}},
+		{why: "by the owner of the whole, where the policy has its own", accept: Acceptance{By: []string{"CODEOWNERS"}, File: "./perf/p.yml"}, now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)},
+			files: []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "* @alice\n/perf/ @bob\n"}}},
+		{why: "by the same, from the folder perf", accept: Acceptance{By: []string{"CODEOWNERS"}, File: "p.yml"}, now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)},
+			files:  []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "* @alice\n/perf/ @bob\n"}},
+			change: inPerf},
+		{why: "by the owner of CODEOWNERS, without a policy", accept: Acceptance{By: []string{"CODEOWNERS"}}, now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)},
+			files:  []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "* @bob\n.github/ @alice\n"}},
+			change: inPerf, want: true},
 		{why: "not comparable, seen", now: undecided(comparison.EnvironmentMismatch), checks: []gatetest.Check{kept(sha("a"), early, undecided(comparison.EnvironmentMismatch), nil)}, want: true},
 		{why: "in a merge queue", now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)}, change: queue, want: true},
 		{why: "in a merge queue, worse", now: step(1.2), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)}, change: queue},
@@ -140,6 +157,7 @@ func TestAccept(t *testing.T) {
 			Runs:  []gatetest.Run{{ID: 300, Event: "pull_request", HeadSHA: sha("e"), HeadBranch: "faster"}, {ID: 301, Event: "pull_request", HeadSHA: sha("9"), HeadBranch: "faster", HeadRepoID: 666}},
 			Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a"), HeadRef: "faster", BaseSHA: sha("b"), Labels: []gatetest.Label{{Name: "perf:accept", By: by, At: at}}}}}
 		run := pullRun()
+		run.Workspace = perf
 		if c.change != nil {
 			c.change(run)
 		}

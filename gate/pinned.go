@@ -142,15 +142,24 @@ func readAt(ctx context.Context, s *Session, path, ref string) ([]byte, error) {
 // fileOf reads a file of the repository at a ref. name is a path as the step sees it. The error
 // is [ErrNotFound] if the ref has no such file.
 func fileOf(ctx context.Context, s *Session, name, ref string) ([]byte, error) {
-	full, err := filepath.Abs(name)
+	rel, err := s.Of.Run.inCheckout(name)
 	if err != nil {
 		return nil, err
 	}
-	rel, err := filepath.Rel(s.Of.Run.Workspace, full)
-	if err != nil || strings.HasPrefix(rel, "..") {
-		return nil, fmt.Errorf("%s is not in the checkout", name)
+	return s.client.file(ctx, rel, ref, maxPinned)
+}
+
+// inCheckout is the path of a file from the workspace; name is one as the step sees it.
+func (r *Run) inCheckout(name string) (string, error) {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
 	}
-	return s.client.file(ctx, filepath.ToSlash(rel), ref, maxPinned)
+	rel, err := filepath.Rel(r.Workspace, full)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return "", fmt.Errorf("%s is not in the checkout", name)
+	}
+	return filepath.ToSlash(rel), nil
 }
 
 // readHere reads a file of the change that is judged: as git has it at the commit that started the pull request's job,

@@ -170,7 +170,7 @@ func errorText(err error, o diffrender.CommentOptions) func(limit int) string {
 
 // acceptance returns who may accept a verdict, as the flags say; file is the policy.
 func (f *githubFlags) acceptance(file string) gate.Acceptance {
-	return gate.Acceptance{Label: f.label, By: f.acceptBy, File: cmp.Or(file, ".github/CODEOWNERS")}
+	return gate.Acceptance{Label: f.label, By: f.acceptBy, File: file}
 }
 
 // paragraph returns a line of text as a paragraph of markdown.
