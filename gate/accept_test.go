@@ -110,6 +110,7 @@ func TestAccept(t *testing.T) {
 		checks []gatetest.Check
 		roles  map[string]string
 		files  []gatetest.File
+		denied []string
 		change func(*Run)
 		want   bool
 	}{
@@ -142,6 +143,9 @@ func TestAccept(t *testing.T) {
 		{why: "by the same, from the folder perf", accept: Acceptance{By: []string{"CODEOWNERS"}, File: "p.yml"}, now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)},
 			files:  []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "* @alice\n/perf/ @bob\n"}},
 			change: inPerf},
+		{why: "by an owner after a team that the token cannot read", accept: Acceptance{By: []string{"CODEOWNERS"}, File: "p.yml"}, now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)},
+			files:  []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "/perf/ @octo/perf @alice\n"}},
+			denied: []string{"members: read"}, change: inPerf, want: true},
 		{why: "by the owner of CODEOWNERS, without a policy", accept: Acceptance{By: []string{"CODEOWNERS"}}, now: step(1.04), checks: []gatetest.Check{kept(sha("a"), early, step(1.04), nil)},
 			files:  []gatetest.File{{Path: ".github/CODEOWNERS", Ref: sha("b"), Text: "* @bob\n.github/ @alice\n"}},
 			change: inPerf, want: true},
@@ -153,7 +157,7 @@ func TestAccept(t *testing.T) {
 		if by == "" {
 			by = "alice"
 		}
-		sc := gatetest.Scenario{Checks: c.checks, Roles: c.roles, Files: c.files, Teams: map[string]string{"octo/perf": "alice carol"}, Now: late,
+		sc := gatetest.Scenario{Checks: c.checks, Roles: c.roles, Files: c.files, Denied: c.denied, Teams: map[string]string{"octo/perf": "alice carol"}, Now: late,
 			Runs:  []gatetest.Run{{ID: 300, Event: "pull_request", HeadSHA: sha("e"), HeadBranch: "faster"}, {ID: 301, Event: "pull_request", HeadSHA: sha("9"), HeadBranch: "faster", HeadRepoID: 666}},
 			Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a"), HeadRef: "faster", BaseSHA: sha("b"), Labels: []gatetest.Label{{Name: "perf:accept", By: by, At: at}}}}}
 		run := pullRun()
