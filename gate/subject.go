@@ -27,8 +27,7 @@ func (s *Subject) HeadSHA() string {
 // of a change, ref is empty.
 func (s *Subject) Base() (ref string, change bool) {
 	r := s.Run
-	branch, onBranch := strings.CutPrefix(r.Ref, "refs/heads/")
-	aside := onBranch && r.DefaultBranch != "" && branch != r.DefaultBranch
+	aside := r.Ref != "" && r.DefaultBranch != "" && r.Ref != "refs/heads/"+r.DefaultBranch // a tag, or a branch
 	switch {
 	case s.Pull != nil:
 		return s.Pull.Base.SHA, true

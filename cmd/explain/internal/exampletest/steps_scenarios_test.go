@@ -41,6 +41,9 @@ func steps() []scenario {
 			b.file("p.yml", []byte(laxRules))
 			b.code(1, "push", branchEvent, map[string]string{"policy": "p.yml"}, "GITHUB_REF=refs/heads/feature")
 			b.code(1, "workflow_dispatch", cronEvent, map[string]string{"policy": "p.yml"}, "GITHUB_REF=refs/heads/feature")
+			tag := strings.Replace(strings.Replace(branchEvent, "refs/heads/feature", "refs/tags/v9", 1), gatetest.BaseSHA, strings.Repeat("0", 40), 1)
+			b.code(1, "push", tag, map[string]string{"policy": "p.yml"}, "GITHUB_REF=refs/tags/v9")
+			b.code(1, "workflow_dispatch", cronEvent, map[string]string{"policy": "p.yml"}, "GITHUB_REF=refs/tags/v9")
 		}},
 		{"a policy that cannot be read at the base is no pass", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
