@@ -16,7 +16,7 @@ func TestThreatsHaveTests(t *testing.T) {
 	for _, s := range append(steps(), scenarios()...) {
 		known[s.name] = true
 	}
-	for _, dir := range []string{".", "../..", "../../../../gate", "../../../../diff/diffdoc"} {
+	for _, dir := range []string{".", "../..", "../../../../gate", "../../../../gate/gitfile", "../../../../diff/diffdoc"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
