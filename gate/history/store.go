@@ -124,7 +124,9 @@ func fileSource(path string, mode Mode) (source string, old bool, err error) {
 	}
 	q := url.Values{"_pragma": {"busy_timeout(60000)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
 	if err == nil && !writable(path) {
-		q, old = url.Values{"mode": {"ro"}}, true
+		q.Del("_txlock")
+		q.Set("mode", "ro")
+		old = true
 	}
 	file := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}
 	return file.String(), old, nil

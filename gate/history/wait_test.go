@@ -2,9 +2,12 @@ package history_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -68,5 +71,40 @@ func TestServerThatNeverAnswers(t *testing.T) {
 	}
 	if _, err := history.Open(ctx, "postgres://127.0.0.1/x?connect_timeout=soon", history.Read); err == nil || !strings.Contains(err.Error(), "connect_timeout=soon") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestReaderWaitsForAWriter: who may only read a store waits as others do until it is written.
+func TestReaderWaitsForAWriter(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "history.db")
+	open(t, place)
+	writer, err := sql.Open("sqlite", place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	writer.SetMaxOpenConns(1)
+	if _, err := writer.Exec("BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(place, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.OpenFile(place, os.O_RDWR, 0); err == nil {
+		f.Close()
+		t.Skip("this user may write everything")
+	}
+	released := make(chan error, 1)
+	time.AfterFunc(300*time.Millisecond, func() {
+		_, err := writer.Exec("ROLLBACK")
+		released <- err
+	})
+	s, err := history.Open(t.Context(), place, history.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := <-released; err != nil {
+		t.Error(err)
 	}
 }
