@@ -34,5 +34,5 @@ func WriteCalibration(w io.Writer, c *Calibration) error { return noise.WriteCal
 // ProposePolicy writes a policy file that extends a preset with thresholds beyond the measured noise.
 // known are the metrics that exist.
 func ProposePolicy(n *Noise, preset string, known []report.MetricDef) (string, error) {
-	return noise.Propose(n, preset, known)
+	return noise.Propose(n, preset, known, DefaultMinShare)
 }

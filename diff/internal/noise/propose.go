@@ -23,8 +23,9 @@ const (
 
 // Propose returns a policy file that extends a preset with thresholds above the noise measured between captures of one
 // commit. A threshold is the largest of the preset's, 3·1.4826·MAD and the whole spread between the captures, rounded up
-// to half a percent. Each rule has the measured figures as a comment. known lists the metrics that exist.
-func Propose(n *Noise, preset string, known []report.MetricDef) (string, error) {
+// to half a percent. Each rule has the measured figures as a comment. known lists the metrics that exist. A kernel below
+// minShare of a unit, 0..1, has no rule: comparisons do not list it.
+func Propose(n *Noise, preset string, known []report.MetricDef, minShare float64) (string, error) {
 	p, err := policy.Read(strings.NewReader("version: 1\npreset: "+preset+"\n"), known)
 	if err != nil {
 		return "", err
@@ -50,7 +51,7 @@ func Propose(n *Noise, preset string, known []report.MetricDef) (string, error) 
 		case r.Metric == "unit.launches":
 			rules = append(rules, n.proposeCount(r)...)
 		case r.ID == "kernels":
-			rules = append(rules, n.proposeKernels(r)...)
+			rules = append(rules, n.proposeKernels(r, minShare)...)
 		}
 	}
 	section(&b, "rules", rules)
@@ -115,16 +116,20 @@ func (n *Noise) proposeCount(r *policy.Rule) []string {
 	}
 }
 
-// proposeKernels returns a rule for each of the largest kernels for which the preset's rule is too strict.
-func (n *Noise) proposeKernels(r *policy.Rule) []string {
+// proposeKernels returns a rule for each of the largest kernels, of minShare of a unit at least in every capture, for
+// which the preset's rule is too strict.
+func (n *Noise) proposeKernels(r *policy.Rule, minShare float64) []string {
 	var lines []string
-	proposals := 0
+	proposals, least := 0, 0.0 // least is a time per unit, ns
+	if step := n.Find("unit.time.mean", report.Labels{}); step != nil {
+		least = minShare * slices.Max(step.Values)
+	}
 	for _, m := range n.LargestKernels() {
 		if r.Rel == nil || proposals == maxProposedKernels {
 			break
 		}
 		rel := m.beyond(*r.Rel)
-		if rel <= *r.Rel {
+		if rel <= *r.Rel || slices.Min(m.Values) < least {
 			continue
 		}
 		proposals++

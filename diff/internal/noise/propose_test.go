@@ -1,6 +1,7 @@
 package noise_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,9 @@ func TestProposals(t *testing.T) {
 		{Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "loud"}, Unit: "ns", Values: []float64{10e3, 11e3, 12e3}, MAD: 0.01},
 		{Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "quiet"}, Unit: "ns", Values: []float64{10e3, 10.1e3, 10.2e3}, MAD: 0.001},
 	}
+	mean := func(ns float64) noise.Metric {
+		return noise.Metric{Metric: "unit.time.mean", Labels: labels, Unit: "ns", Scale: "per_unit", Values: []float64{ns, ns, ns}}
+	}
 	for _, c := range []struct {
 		noise  *noise.Noise
 		preset string
@@ -47,9 +51,11 @@ func TestProposals(t *testing.T) {
 			"# measured: 7 to 11, where counts should repeat\n  - {id: launches, metric: unit.launches, level: error, regress: {abs: 4}}"}, ""},
 		{noiseOf(append([]noise.Metric{idle}, kernels...)), "llm-serving", []string{
 			`{id: kernel 1, metric: kernel.time_per_unit, labels: {kernel: "loud"}, level: warn, regress: {rel: 20%, abs: 5µs}}`, "{id: idle, metric: gpu.idle_ratio, max: 63%, level: warn}"}, "quiet"},
+		{noiseOf(append(slices.Clone(kernels), mean(2e6))), "llm-serving", []string{`{kernel: "loud"}`}, "quiet"},
+		{noiseOf(append(slices.Clone(kernels), mean(2.1e6))), "llm-serving", nil, "loud"}, // 10 µs are less than 0.5 % of it
 		{noiseOf([]noise.Metric{idle, p50}), "budgets-only", []string{"max: 63%"}, "unit.time"},
 	} {
-		text, err := noise.Propose(c.noise, c.preset, difftest.Facts())
+		text, err := noise.Propose(c.noise, c.preset, difftest.Facts(), 0.005)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +69,7 @@ func TestProposals(t *testing.T) {
 		}
 		difftest.Policy(t, text)
 	}
-	if _, err := noise.Propose(noiseOf(nil), "lax", difftest.Facts()); err == nil {
+	if _, err := noise.Propose(noiseOf(nil), "lax", difftest.Facts(), 0.005); err == nil {
 		t.Error("a preset that there is not")
 	}
 }
@@ -75,7 +81,7 @@ func TestProposalsOfHostileNames(t *testing.T) {
 			continue // no kernel of its own
 		}
 		n := noiseOf([]noise.Metric{{Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": name}, Unit: "ns", Values: []float64{10e3, 11e3, 12e3}, MAD: 0.01}})
-		text, err := noise.Propose(n, "llm-serving", difftest.Facts())
+		text, err := noise.Propose(n, "llm-serving", difftest.Facts(), 0.005)
 		if err != nil {
 			t.Fatal(err)
 		}
