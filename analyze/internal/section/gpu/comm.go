@@ -275,33 +275,42 @@ func collective(in *kit.Input, d *timeline.Device, work int) string {
 	return in.Kinds[in.Trace.Kernels.Name(d.Row(work))].Collective
 }
 
-// commWaits is how long each device's collectives ran before the last device joined them, by index of the timeline's
-// devices. It is nil unless the n-th collective of one device is the n-th of every other: numbers and kinds are equal,
-// and the kernels overlap in time.
-func commWaits(in *kit.Input) []int64 {
-	return kit.Once(in, "comm_waits", func() []int64 { return pairedWaits(in) })
+// collectiveWaits is how long each device's collectives ran before the last device joined them, by index of the
+// timeline's devices, in ns.
+type collectiveWaits struct {
+	window []int64
+	steps  []int64 // the part in the judged steps
 }
 
-func pairedWaits(in *kit.Input) []int64 {
+// commWaits is how long each device waits in the window. It is nil unless the n-th collective of one device is the n-th
+// of every other: numbers and kinds are equal, and the kernels overlap in time.
+func commWaits(in *kit.Input) []int64 { return waitsOf(in).window }
+
+func waitsOf(in *kit.Input) collectiveWaits {
+	return kit.Once(in, "comm_waits", func() collectiveWaits { return pairedWaits(in) })
+}
+
+func pairedWaits(in *kit.Input) (none collectiveWaits) {
 	devices := in.Timeline.Devices
 	if len(devices) < 2 {
-		return nil
+		return none
 	}
 	lists := make([][]int, len(devices))
 	for i := range devices {
 		lists[i] = synchronising(in, i)
 		if len(lists[i]) == 0 || len(lists[i]) != len(lists[0]) {
-			return nil
+			return none
 		}
 	}
-	waits := make([]int64, len(devices))
+	waits := collectiveWaits{make([]int64, len(devices)), make([]int64, len(devices))}
+	judged := in.Step().Spans
 	together := 0
 	for n := range lists[0] {
 		last, end := int64(math.MinInt64), int64(math.MaxInt64)
 		for i := range devices {
 			d, w := devices[i], lists[i][n]
 			if collective(in, d, w) != collective(in, devices[0], lists[0][n]) {
-				return nil
+				return none
 			}
 			last, end = max(last, d.Start(w)), min(end, d.End(w))
 		}
@@ -310,11 +319,13 @@ func pairedWaits(in *kit.Input) []int64 {
 		}
 		for i := range devices {
 			d, w := devices[i], lists[i][n]
-			waits[i] += min(last, d.End(w)) - d.Start(w)
+			joined := min(last, d.End(w))
+			waits.window[i] += joined - d.Start(w)
+			waits.steps[i] += judged.Within(d.Start(w), joined)
 		}
 	}
 	if float64(together) < pairedShare*float64(len(lists[0])) {
-		return nil
+		return none
 	}
 	return waits
 }
@@ -322,14 +333,14 @@ func pairedWaits(in *kit.Input) []int64 {
 // waitInStep is how long the judged device waits in the collectives of the judged steps for the device that is late; 0
 // if the waits are not known or short, and in a window without steps.
 func waitInStep(in *kit.Input) (ns int64) {
-	waits, s := commWaits(in), in.Step()
-	_, least, ok := commSkew(in, waits)
+	waits, s := waitsOf(in), in.Step()
+	_, least, ok := commSkew(in, waits.window)
 	if !ok || s.Units == 0 {
 		return 0
 	}
 	for i := range in.Timeline.Devices {
 		if in.Timeline.Devices[i].ID == s.Device.ID {
-			ns = min(waits[i]-waits[least], s.Comm)
+			ns = min(max(0, waits.steps[i]-waits.steps[least]), s.Comm)
 		}
 	}
 	return ns

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,5 +232,40 @@ func TestWaitingForASlowerDeviceIsNoCommunication(t *testing.T) {
 	if f == nil || f.Title != "Communication is not hidden behind compute: 30.0 %, of it 20.0 % waiting for another GPU" ||
 		f.Worth != nil && f.Worth.Time/f.Worth.Units > 100*us {
 		t.Errorf("%+v", f)
+	}
+}
+
+// Twenty-four decode steps of 800 µs in which both GPUs reach the all-reduce together, and then four prefills of which
+// GPU 1 computes for 3.3 ms and GPU 0 for 0.3: it waits 12 of the 33.4 ms of the window, and not at all in the judged
+// decode steps.
+func TestWaitsOfOtherStepsAreNotOfTheJudgedOnes(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	threads := []*tracetest.Thread{b.Process(10, "p").Thread(10, ""), b.Process(11, "p").Thread(11, "")}
+	at := int64(1000 * us)
+	step := func(marker string, compute [2]int64) {
+		met := at + max(compute[0], compute[1])*us
+		for d, th := range threads {
+			place := tracetest.Place{Device: int64(d)}
+			th.Range(marker, at-10*us, at)
+			th.Launch("gemm", at-9*us, at-8*us, tracetest.Kernel{Place: place, Start: at, End: at + compute[d]*us})
+			th.Launch("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)", at-7*us, at-6*us,
+				tracetest.Kernel{Place: place, Start: at + compute[d]*us, End: met + 100*us})
+		}
+		at = met + 300*us
+	}
+	for range 24 {
+		step("execute_context_0(0)_generation_8(8)", [2]int64{500, 500})
+	}
+	for range 4 {
+		step("execute_context_1(512)_generation_0(0)", [2]int64{300, 3300})
+	}
+	l := sectiontest.Look(t, b, analyze.Options{})
+	sectiontest.Metric(t, l.Report, 12_000*us, "comm.wait_time", "device", "0")
+	l.Finding("comm_skew", "remark")                                       // without a worth
+	if !slices.ContainsFunc(l.Report.Remarks, func(r report.Remark) bool { // 100 of 800 µs
+		return r.Title == "Communication is not hidden behind compute: 12.5 %"
+	}) {
+		t.Errorf("%+v", l.Report.Remarks)
 	}
 }
