@@ -205,6 +205,9 @@ func TestPipelinedStepsBelongToTheirMarker(t *testing.T) {
 			t.Errorf("unit %d: %d ns, last work after %d", i, u.Time(), u.LastWork-u.Start)
 		}
 	}
+	if u := r.Units[7]; u.State != workunit.Cut { // no next one ends it after 100 µs: its own work takes 130
+		t.Errorf("the last unit, of %d ns, is %s", u.Time(), u.State)
+	}
 }
 
 func TestWorkOfOtherThreadsBelongsToTheMarker(t *testing.T) {

@@ -3,6 +3,7 @@ package workunit
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
@@ -15,15 +16,16 @@ import (
 
 // Rule says which units count in statistics. It is the same for every capture.
 const Rule = "Kept: complete units of a kind of work that recurs. Cut: units that are incomplete at an end of the " +
-	"capture; the last unit, because none follows it, unless units of its kind leave less than 0.1 % of their time " +
-	"idle before the next; and units with missing launches or kernels, if these are half or fewer. Warm-up: the first " +
+	"capture; the last unit, because none follows it, unless the work of units of its kind ends within 0.1 % of their " +
+	"time of the start of the next; and units with missing launches or kernels, if these are half or fewer. Warm-up: the first " +
 	"units of a kind on a device while they take longer than the median of those after the first third, or after the " +
 	"first ten, by 2 % and by three standard deviations (estimated from the median absolute deviation). At most two " +
 	"units, one in ten, or that third are warm-up: more are a trend and stay, as do more than two if times keep " +
 	"falling after them. Other: different work."
 
-// openIdle is the share of a unit's time that is idle before the next unit, up to which the last unit is kept.
-const openIdle = 0.001
+// openEnd is the share of a unit's time by which its work ends before or after the start of the next unit, up to which
+// the last unit is kept.
+const openEnd = 0.001
 
 // settle fills in what all ways of finding units share: states, signatures, counts.
 func (f *Search) settle(r *Result) {
@@ -44,19 +46,20 @@ func (f *Search) settle(r *Result) {
 	r.describe()
 }
 
-// closeLast leaves out the last unit if idle time that follows it would be missing.
+// closeLast leaves out the last unit if idle time that follows it would be missing, or if it overlaps the next: its time
+// would be longer than that of the others, which ends where the next one starts.
 func closeLast(units []*Unit) {
 	n := len(units)
 	if units[n-1].closed {
 		return
 	}
-	var idle []float64
+	var off []float64
 	for _, u := range units[:n-1] {
 		if u.closed && u.Time() > 0 {
-			idle = append(idle, float64(max(0, u.End-u.LastWork))/float64(u.Time()))
+			off = append(off, math.Abs(float64(u.End-u.LastWork))/float64(u.Time()))
 		}
 	}
-	if len(idle) == 0 || order.Median(idle) > openIdle {
+	if len(off) == 0 || order.Median(off) > openEnd {
 		units[n-1].State = Cut
 	}
 }
