@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -10,7 +11,7 @@ import (
 const togetherShare = 0.90
 
 // tokenRate is tokens per second and GPU of a kind of unit, from its median time; nil if markers do not say how many
-// tokens they compute.
+// tokens they compute. Units of several processes that share the GPU all count.
 func tokenRate(in *kit.Input, sets []*unitSet, s *unitSet, p50 float64) *float64 {
 	var tokens int64
 	for _, u := range s.Units {
@@ -26,7 +27,11 @@ func tokenRate(in *kit.Input, sets []*unitSet, s *unitSet, p50 float64) *float64
 	gpus := 1 + lists.Count(sets, func(o *unitSet) bool { // each has its own unit of a step
 		return o.Group == s.Group && o.Device != s.Device && together(in.Units, s, o)
 	})
-	return new(float64(tokens) / float64(len(s.Units)) / (p50 / 1e9) / float64(gpus))
+	covered := interval.Of(lists.Map(s.Units, func(u int32) interval.Interval {
+		return interval.Interval{Start: in.Units.Units[u].Start, End: in.Units.Units[u].End}
+	}))
+	atOnce := float64(s.Time) / float64(covered.Len()) // 1 if one process runs the units
+	return new(float64(tokens) / float64(len(s.Units)) / (p50 / 1e9) / float64(gpus) * atOnce)
 }
 
 // together reports whether two GPUs run the same steps: they communicate, and their units overlap in pairs.

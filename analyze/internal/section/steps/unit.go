@@ -49,7 +49,7 @@ var Section = kit.Section{
 			"step time: from the start of a unit's first work to the start of the next unit's").By(unitLabels...),
 		kit.Rate("unit.token_rate", report.Higher, report.OfStep, "tokens per second and GPU: tokens of a unit, by "+
 			"its marker, over the median time of such units and the GPUs that run them together: those on which they "+
-			"overlap in pairs and communicate").By("batch,phase", "batch,phase,tokens"),
+			"overlap in pairs and communicate; times the units at once if processes share the GPU").By("batch,phase", "batch,phase,tokens"),
 		kit.UnitTime("unit.mode_time", report.None, report.OfStep, "median time of the short and of the long units, "+
 			"if those of the main kind take two unlike times").By("mode"),
 		kit.Ratio("unit.mode_share", report.None, report.OfStep,
