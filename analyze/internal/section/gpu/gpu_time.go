@@ -329,7 +329,8 @@ func idleAdvice(in *kit.Input, x *kit.IdleSite) []string {
 	if x.Loads != "" {
 		at = 1
 	}
-	if long := s.Gap.Len(); s.Share(long) > kit.GapWarn && 2*long > s.Idle {
+	told := s.Idle - x.Of // by other findings, which may hold it all in the gap
+	if long := s.Gap.Len(); s.Share(long) > kit.GapWarn && 2*(long-told) > x.Of {
 		advice = slices.Insert(advice, at, "One gap is most of that idle time, so this says more about the window "+
 			"than about the work: narrow it first ("+in.NarrowFlags()+").")
 	}

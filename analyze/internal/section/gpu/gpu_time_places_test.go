@@ -96,6 +96,31 @@ func TestOneGapIsToldBesideOtherFindings(t *testing.T) {
 	}
 }
 
+// Forty steps of 1 ms that each idle for 45 µs behind launched work, and for 55 after a wait; once the thread reads for
+// 20 ms after it. The finding on waits has that gap, so that it is not most of what is left: of 45 µs in each step.
+func TestOneGapOfAnotherFindingIsNotOfTheRest(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	at := int64(1000 * us)
+	for i := range int64(40) {
+		th.Range("execute_context_0(0)_generation_8(8)", at-60*us, at-10*us)
+		th.Launch("gemm", at-50*us, at-45*us, tracetest.Kernel{Start: at, End: at + 600*us})
+		th.Launch("norm", at-40*us, at-35*us, tracetest.Kernel{Start: at + 600*us, End: at + 900*us})
+		th.StreamSynchronize(at-30*us, at+905*us, 0, 7)
+		at += 1000 * us
+		if i == 20 {
+			at += 20_000 * us
+		}
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	f := sectiontest.FindingOf(r, "gpu_idle")
+	if f == nil || !strings.Contains(f.Title, "37.5 % in other findings; 3.0 % behind launched work") ||
+		strings.HasPrefix(f.Advice[0], "One gap is most") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // Ten steps of 500 µs, each 100 kernels of 4 µs that are queued long before they run, with 1 µs between them: 99 + 1 gaps
 // and 20 % of the step is idle behind launched work. Where one gap is 100 µs it is not short, and what it waits for not known.
 func TestShortGapsAreTold(t *testing.T) {
