@@ -44,7 +44,7 @@ func Report(ctx context.Context, sources []Source, opt Options) (*report.Report,
 	if err != nil {
 		return nil, err
 	}
-	f := &fold{opt: opt, sampled: l.sampled, counts: &countsFold{of: map[[2]string]*Counts{}}}
+	f := &fold{opt: opt, sampled: l.sampled, several: len(l.heads()) > 1, counts: &countsFold{of: map[[2]string]*Counts{}}}
 	f.metrics = metricsFold{rules: opt.Rules, devices: &f.devices, at: map[string]*metricFold{}, rows: map[string]int{}}
 	f.units.best = map[string]*bestUnit{}
 	err = l.each(ctx, func(s *stored) error {
@@ -94,6 +94,7 @@ type captureFold struct {
 type fold struct {
 	opt      Options
 	sampled  bool // captures are samples: the run has more than MaxExact ranks
+	several  bool // the run has several captures
 	captures captures
 	devices  devices
 	counts   *countsFold
@@ -131,6 +132,7 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 	for _, g := range r.Environment.GPUs {
 		f.devices.places.Of(deviceKey{at, int64(g.Device)})
 	}
+	f.devices.closed = len(r.Environment.GPUs) > 0 && f.several
 	f.counts.add(c.Counts)
 	f.inputTables(r)
 	f.bytes += r.Trace.Bytes
@@ -190,7 +192,12 @@ func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.de
 type devices struct {
 	places  lists.Numbering[deviceKey]
 	numbers []int64 // by place
+	closed  bool    // the capture that is added has no GPUs but those that its environment lists
 }
+
+// foreign reports whether the capture that is added only watches a GPU: plugins and counters of each rank see all GPUs
+// of the host, which are those of other ranks, or of none.
+func (d *devices) foreign(k deviceKey) bool { return d.closed && !d.places.Has(k) }
 
 // settle assigns the numbers; before orders the captures.
 func (d *devices) settle(before func(a, b int) int) (renumbered bool) {

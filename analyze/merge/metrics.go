@@ -47,6 +47,9 @@ func (f *metricsFold) metric(at int, r *report.Index, m *report.Metric) {
 	if rule.How == report.HowDevice {
 		fmt.Sscanf(m.Labels["device"], "%d", &of.device)
 		of.capture = at
+		if f.devices.foreign(of) {
+			return
+		}
 		f.devices.places.Of(of)
 		key = fmt.Sprintf("%d %s", at, key)
 	}

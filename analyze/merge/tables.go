@@ -76,6 +76,11 @@ func (f *tableFold) add(capture int, t *report.Table) {
 			}
 		}
 		if n < listed {
+			if f.device >= 0 {
+				if device, ok := row[f.device].Int(); ok && f.devices.foreign(deviceKey{capture, device}) {
+					continue
+				}
+			}
 			f.row(capture, &rowFold{cells: row, seen: seen})
 		} else {
 			f.rest = append(f.rest, row)
