@@ -143,13 +143,20 @@ func bars(c report.Column, i int, rows [][]report.Cell) []float64 {
 	})
 }
 
-// moreRows says where to find the rows that the layout leaves out.
+// moreRows says where to find the rows that the layout leaves out, and how many there are if the report has not all of
+// them and no row of others.
 func (l layout) moreRows(t *report.Table) doc.Paragraph {
-	n := t.Entries()
-	if n <= l.rows {
-		return doc.Paragraph{}
+	n, of := t.Entries(), ""
+	if !t.Others && t.TotalRows > int64(n) {
+		of = " of " + unit.Int(t.TotalRows)
 	}
-	spans := doc.Spans("Rows " + unit.Int(l.rows+1) + " to " + unit.Int(n) + " are in ")
+	switch {
+	case n <= l.rows && of == "":
+		return doc.Paragraph{}
+	case n <= l.rows:
+		return doc.P("Shown are " + unit.Int(n) + of + " rows.")
+	}
+	spans := doc.Spans("Rows " + unit.Int(l.rows+1) + " to " + unit.Int(n) + of + " are in ")
 	if t.File == "" {
 		spans = append(spans, doc.Text("report.json"))
 	} else {

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
 // TestSlowUnitsSayWhy: of five units of 100, 101, 99, 150 and 130 ns the median is 101; the fourth has 44 ns more idle than
@@ -108,4 +109,31 @@ func unfolded(blocks []doc.Block) (list []doc.Block) {
 		}
 	}
 	return list
+}
+
+// A report lists 12 or 20 of a table's 1,998 rows and has no row that sums up the others: the page says how many there
+// are. With all 20 in it, it says where the 10 are that it does not show.
+func TestCutTablesSaySo(t *testing.T) {
+	for _, c := range []struct {
+		rows, total int
+		want        string
+	}{
+		{20, 1998, "\nRows 11 to 20 of 1,998 are in `tables/steps.csv`.\n"}, {12, 1998, "\nShown are 12 of 1,998 rows.\n"},
+		{20, 20, "\nRows 11 to 20 are in `tables/steps.csv`.\n"},
+	} {
+		steps := report.Table{ID: "steps", Title: "Steps", File: "steps.csv", TotalRows: int64(c.total),
+			Columns: []report.Column{{ID: "step", Title: "Step", Kind: report.Int}}}
+		for i := range int64(c.rows) {
+			steps.Rows = append(steps.Rows, []report.Cell{report.I(i)})
+		}
+		r := valid(t, serve())
+		r.Sections = []report.Section{{ID: "ranks", Title: "Ranks", Group: report.GroupRanks, Status: report.OK, Tables: []report.Table{steps}}}
+		var b strings.Builder
+		if err := render.Markdown(&b, present.Full(r, ""), render.MarkdownOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), c.want) {
+			t.Errorf("no %q in\n%s", c.want, b.String())
+		}
+	}
 }
