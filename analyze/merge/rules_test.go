@@ -27,7 +27,8 @@ var testRules = func() *Rules {
 
 // A kernel of two ranks ran on two GPUs, though both ranks call theirs GPU 0: which one is unknown. One that a single
 // rank ran has that rank's GPU, under its number in the run. What columns leave to the captures is unknown, and means
-// are weighted: 2 calls of 10 blocks and 6 of 30 are 25 each.
+// are weighted: 2 calls of 10 blocks and 6 of 30 are 25 each. A mean that one capture lacks is unknown: 2 calls of 10
+// blocks and 6 of an unknown number are not 2.5 each.
 func TestColumnsOfOneCapture(t *testing.T) {
 	table := func(c *Capture, rows ...[]report.Cell) *Capture {
 		withKernels(c, 9)
@@ -41,8 +42,10 @@ func TestColumnsOfOneCapture(t *testing.T) {
 	row := func(name string, count, total, device int64, grid float64) []report.Cell {
 		return append(kernelRow(name, count, total, 0.5, 1, 9), report.I(device), report.F(grid), report.F(7))
 	}
-	one := table(tiny(1), row("both", 2, 60, 0, 10), row("first", 1, 10, 0, 5))
-	two := table(tiny(2), row("both", 6, 90, 0, 30), row("second", 1, 5, 0, 5))
+	one := table(tiny(1), row("both", 2, 60, 0, 10), row("first", 1, 10, 0, 5), row("partly", 2, 4, 0, 10))
+	unknown := row("partly", 6, 0, 0, 0)
+	unknown[len(unknown)-2] = report.Null
+	two := table(tiny(2), row("both", 6, 90, 0, 30), row("second", 1, 5, 0, 5), unknown)
 	r, err := Report(context.Background(), from(written(t, one), written(t, two)), Options{Rules: testRules})
 	if err != nil {
 		t.Fatal(err)
@@ -56,10 +59,10 @@ func TestColumnsOfOneCapture(t *testing.T) {
 		return cells
 	}
 	for id, want := range map[string][]report.Cell{
-		"kernel_name": {report.S("both"), report.S("first"), report.S("second")},
-		"device_id":   {report.Null, report.I(0), report.I(1)},
-		"grid":        {report.F(25), report.F(5), report.F(5)},
-		"rate":        {report.Null, report.Null, report.Null},
+		"kernel_name": {report.S("both"), report.S("first"), report.S("second"), report.S("partly")},
+		"device_id":   {report.Null, report.I(0), report.I(1), report.Null},
+		"grid":        {report.F(25), report.F(5), report.F(5), report.Null},
+		"rate":        {report.Null, report.Null, report.Null, report.Null},
 	} {
 		if cells := column(id); !slices.EqualFunc(cells, want, report.Cell.Equal) {
 			t.Errorf("%s: %v, want %v", id, cells, want)

@@ -142,8 +142,14 @@ func (f *tableFold) merge(r, x *rowFold) {
 	r.biggest = max(r.biggest, x.biggest)
 	for i, rule := range f.rules {
 		switch rule.How {
-		case report.HowSum, report.HowMean:
+		case report.HowSum:
 			r.cells[i] = r.cells[i].Plus(x.cells[i])
+		case report.HowMean: // of all: unknown if it is in one capture
+			if r.cells[i].IsNull() || x.cells[i].IsNull() {
+				r.cells[i] = report.Null
+			} else {
+				r.cells[i] = r.cells[i].Plus(x.cells[i])
+			}
 		case report.HowMax:
 			r.cells[i] = pick(r.cells[i], x.cells[i], 1)
 		case report.HowMin:
