@@ -279,7 +279,7 @@ func (f *reportFlags) runReport(cmd *cobra.Command, e *cmdenv.Env, captures []st
 	if flag := cmdenv.Given(cmd, ofOneCapture); flag != "" {
 		return usage.Errorf("--%s is about one capture, and %d are named", flag, len(captures))
 	}
-	run := mergecmd.Run{Analysis: f.AnalysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.opt.Top, Apart: true}
+	run := mergecmd.Run{Analysis: f.AnalysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.opt.Top, Force: f.force, Apart: true}
 	if err := run.Report(cmd, e, captures); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ it from the names of files, by the first group of a REGEX, if nothing else says 
 	fl.StringVarP(&f.Out, "out", "o", "",
 		"write the report into this `DIR`, or one partial into this file NAME.partial")
 	cmdenv.FormatFlag(cmd, &f.Format, output.Formats)
-	cmdenv.Force(fl, &f.force)
+	cmdenv.Force(fl, &f.Force)
 	RegisterRanks(fl, &f.Rank, &f.Roles)
 	fl.IntVar(&f.Top, "top", 30, "rows of ranked tables, `N` at most")
 	f.Analysis.Register(cmd)
@@ -77,8 +77,8 @@ type Run struct {
 	Rank        string   // REGEX
 	Roles       []string // REGEX=NAME
 	Top         int      // rows of ranked tables
-	force       bool
-	Apart       bool // the captures must be of different ranks; else two sides of a comparison are probably meant
+	Force       bool     // replace files that explain did not write
+	Apart       bool     // the captures must be of different ranks; else two sides of a comparison are probably meant
 }
 
 // RegisterRanks adds the flags that assign captures of a run to ranks.
@@ -132,7 +132,7 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	}
 	res := &analyze.Result{Report: r}
 	if f.Out != "" {
-		if err := output.Write(cmd.Context(), f.Out, output.Report(res)); err != nil {
+		if err := output.WriteOver(cmd.Context(), f.Out, output.Report(res), f.Force); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 
 // union writes one partial of all that there are.
 func (f *Run) union(ctx context.Context, e *cmdenv.Env, args []string) error {
-	over := overPartial(f.force)
+	over := overPartial(f.Force)
 	if err := atomicfile.Check(f.Out, over); err != nil {
 		return err
 	}
