@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -95,12 +97,43 @@ func Write(ctx context.Context, dir string, files []File) error {
 	return WriteOver(ctx, dir, files, false)
 }
 
-// WriteOver writes files into dir; with force it also replaces files that explain did not write.
+// WriteOver writes files into dir; with force it also replaces files that explain did not write. Files of a report that
+// was there before and that this one does not have are removed, so that none is taken for one of this report.
 func WriteOver(ctx context.Context, dir string, files []File, force bool) error {
 	if err := refuseForeign(filepath.Clean(dir), files); err != nil && !force {
 		return err
 	}
-	return atomicfile.Folder(ctx, dir, files)
+	old := earlier(dir, files)
+	if err := atomicfile.Folder(ctx, dir, files); err != nil {
+		return err
+	}
+	for _, f := range old {
+		if err := os.Remove(filepath.Join(dir, f.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("cannot remove a file of the report that was there before: %w", err)
+		}
+	}
+	return nil
+}
+
+// earlier lists what the report in dir has beside it and the one of these files has not.
+func earlier(dir string, files []File) []File {
+	now := lists.Set(files, func(f File) string { return f.Name })
+	if !now["report.json"] {
+		return nil
+	}
+	r, err := input.ReadReport(filepath.Join(dir, "report.json"))
+	if err != nil {
+		return nil // there is none
+	}
+	list := Report(&analyze.Result{Report: r})
+	for _, s := range append(analyze.Sections(), analyze.RunSection()) { // whole tables, which are not in report.json
+		for _, t := range s.Tables {
+			if t.File != "" {
+				list = append(list, File{Name: filepath.Join("tables", t.File)})
+			}
+		}
+	}
+	return lists.Filter(list, func(f File) bool { return !now[f.Name] })
 }
 
 // refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where
