@@ -16,8 +16,9 @@ import (
 var stages = []string{"prefill", "decode", "sam", "clip", "projector"}
 
 // StakeholderMD is llm-perf-opt's stakeholder_summary.md. It takes each value from llm-perf-opt's own artifacts, else
-// from the capture, else from a server's log, else from a profiler session. It says which values are missing.
-func StakeholderMD(r *report.Report) doc.Document {
+// from the capture, else from a server's log, else from a profiler session. It says which values are missing. whole are
+// tables with the rows that the report leaves out.
+func StakeholderMD(r *report.Report, whole ...report.Table) doc.Document {
 	v := present.NewView(r)
 	var d doc.Document
 	d.Add(doc.H(1, "summary", "Stakeholder Summary"))
@@ -29,7 +30,7 @@ func StakeholderMD(r *report.Report) doc.Document {
 	d.Add(mfuOf(v)...)
 	d.Add(doc.H(2, "takeaways", "Stage Takeaways"), takeaway(v))
 	d.Add(doc.H(2, "operators", "Top Operators"), topOperators(v))
-	d.Add(doc.H(2, "kernels", "Top Kernels"), legacyTopKernels(v))
+	d.Add(doc.H(2, "kernels", "Top Kernels"), legacyTopKernels(v, whole))
 	d.Add(doc.H(2, "recommendations", "Recommendations"), recommendations(v))
 	return d
 }
@@ -266,11 +267,11 @@ func topOperators(v *present.View) doc.Block {
 }
 
 // legacyTopKernels are the capture's top kernels, or if there are none, those of llm-perf-opt's kernels.md.
-func legacyTopKernels(v *present.View) doc.Block {
+func legacyTopKernels(v *present.View, whole []report.Table) doc.Block {
 	stated := v.Table("operators", "stated_kernels")
 	switch {
 	case v.Table("kernels", "kernels").Entries() > 0:
-		return capturedKernels(v)
+		return capturedKernels(v, whole)
 	case stated.Entries() > 0:
 		return legacyTable(stated, "kernel", "calls")
 	case v.EvidenceOnly():
@@ -300,10 +301,10 @@ func recommendations(v *present.View) doc.Block {
 
 const legacyKernels = 20
 
-// KernelsMD is llm-perf-opt's kernels.md: the top kernels with total and mean in milliseconds.
-func KernelsMD(r *report.Report) doc.Document {
-	v := present.NewView(r)
-	return summaryOf("Kernel", capturedKernels(v))
+// KernelsMD is llm-perf-opt's kernels.md: the top kernels with total and mean in milliseconds. whole are tables with the
+// rows that the report leaves out.
+func KernelsMD(r *report.Report, whole ...report.Table) doc.Document {
+	return summaryOf("Kernel", capturedKernels(present.NewView(r), whole))
 }
 
 // OperatorsMD is llm-perf-opt's operators.md: the PyTorch operators that take most GPU time, from the ranges that
@@ -332,13 +333,17 @@ func operatorTable(v *present.View) doc.Table {
 }
 
 // capturedKernels are the capture's top kernels with the devices on which each ran.
-func capturedKernels(v *present.View) doc.Table {
+func capturedKernels(v *present.View, whole []report.Table) doc.Table {
 	t := v.Table("kernels", "kernels")
 	out := legacyTable(t, "kernel_name", "count")
 	out.Columns = append(out.Columns, doc.Cols("device")...)
-	devices := kernelDevices(v)
+	devices, calls := kernelDevices(v, whole)
 	for i := range out.Rows {
-		out.Rows[i] = append(out.Rows[i], doc.Row(strings.Join(devices[t.Str(i, "kernel_name")], ", "))...)
+		name := t.Str(i, "kernel_name")
+		if calls[name] < t.Whole(i, "count") && calls[name] > 0 { // the report does not list the rest
+			devices[name] = append(devices[name], "…")
+		}
+		out.Rows[i] = append(out.Rows[i], doc.Row(strings.Join(devices[name], ", "))...)
 	}
 	return out
 }
@@ -366,18 +371,20 @@ func digits(t *report.Table, row int, column string) string {
 	return strconv.FormatInt(max(t.Whole(row, column), 0), 10)
 }
 
-// kernelDevices lists the devices on which each kernel ran.
-func kernelDevices(v *present.View) map[string][]string {
-	list := map[string][]string{}
-	t := cmp.Or(v.Table("kernels", "kernels_per_device"), v.Table("kernels", "kernels"))
+// kernelDevices lists the devices on which each kernel ran, and counts its calls there.
+func kernelDevices(v *present.View, whole []report.Table) (list map[string][]string, calls map[string]int64) {
+	list, calls = map[string][]string{}, map[string]int64{}
+	t := cmp.Or(lists.Find(whole, func(t *report.Table) bool { return t.ID == "kernels_per_device" }),
+		v.Table("kernels", "kernels_per_device"), v.Table("kernels", "kernels"))
 	for i := range t.Entries() {
 		name := t.Str(i, "kernel_name")
 		if d, ok := t.Int(i, "device_id"); ok {
 			list[name] = append(list[name], strconv.FormatInt(d, 10))
+			calls[name] += t.Whole(i, "count")
 		}
 	}
 	for _, d := range list {
 		lists.Sort(d, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	}
-	return list
+	return list, calls
 }

@@ -72,3 +72,28 @@ func TestStakeholderOfSession(t *testing.T) {
 		}
 	}
 }
+
+// A kernel ran 3 times on GPU 0 and once on GPU 10, and the report lists only the first of these rows: the whole table
+// names both GPUs, and without it the page says that there are more.
+func TestDevicesOfAKernelWithFewCalls(t *testing.T) {
+	name := report.Column{ID: "kernel_name", Title: "Kernel", Kind: report.Name}
+	device := report.Column{ID: "device_id", Title: "GPU", Kind: report.Int}
+	count := report.Column{ID: "count", Title: "Calls", Kind: report.Int, Unit: report.Count}
+	whole := report.Table{ID: "kernels_per_device", Title: "Kernels per device", TotalRows: 2, Columns: []report.Column{name, device, count},
+		Rows: [][]report.Cell{{report.S("gemm"), report.I(10), report.I(1)}, {report.S("gemm"), report.I(0), report.I(3)}}}
+	cut := whole
+	cut.Rows, cut.Others = [][]report.Cell{whole.Rows[1], {report.S("(others)"), report.Null, report.I(1)}}, true
+	b := empty("a.sqlite")
+	b.section("kernels", "Top kernels", report.OK, "", report.Table{ID: "kernels", Title: "Kernels", TotalRows: 1,
+		Columns: []report.Column{name, count}, Rows: [][]report.Cell{{report.S("gemm"), report.I(4)}}}, cut)
+	r := valid(t, b)
+	for page, want := range map[string]string{
+		string(markdown(t, export.KernelsMD(r, whole))):     "|     4 |       – | 0, 10  |\n",
+		string(markdown(t, export.StakeholderMD(r, whole))): "|     4 |       – | 0, 10  |\n",
+		string(markdown(t, export.KernelsMD(r))):            "|     4 |       – | 0, …   |\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}

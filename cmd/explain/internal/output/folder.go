@@ -66,9 +66,9 @@ func Report(res *analyze.Result) []File {
 		page("report.md", func(r *report.Report) doc.Document { return present.Full(r, step) }),
 		{Name: "report.html", Write: func(w io.Writer) error { return HTML(w, r, step) }},
 		FileOf("summary.json", r, bytesOf(export.SummaryJSON)),
-		page("kernels.md", export.KernelsMD),
+		page("kernels.md", func(r *report.Report) doc.Document { return export.KernelsMD(r, res.Details...) }),
 		page("operators.md", export.OperatorsMD),
-		page("stakeholder_summary.md", export.StakeholderMD),
+		page("stakeholder_summary.md", func(r *report.Report) doc.Document { return export.StakeholderMD(r, res.Details...) }),
 	}
 	if step != "" {
 		files = append(files, FileOf(step, units, export.Perfetto))
