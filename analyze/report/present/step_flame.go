@@ -56,11 +56,16 @@ func stepFlame(v *View) []doc.Block {
 			own[p] -= width[i]
 		}
 	}
+	for i := range own {
+		if own[i] < 0.5/n { // each part has whole ns over all units: this is what rounding left
+			own[i] = 0
+		}
+	}
 	c := doc.Chart{ID: "step-flame", Title: "The mean step by ranges, kernels and idle time: " +
 		unit.Format(boxes[0].Base, report.Nanoseconds), Kind: "flame", Unit: report.Nanoseconds}
 	for i, b := range boxes {
 		s := doc.Series{Name: b.Words(), Category: b.Category, Labels: []string{"depth", "start", "total", "self"},
-			Values: []float64{float64(depth[i]), start[i], width[i], max(own[i], 0)}}
+			Values: []float64{float64(depth[i]), start[i], width[i], own[i]}}
 		switch b.Kind {
 		case stacks.Kernel:
 			s.Name = v.names.span(b.Name).Text

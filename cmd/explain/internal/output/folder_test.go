@@ -90,3 +90,18 @@ func TestFolderWithBrackets(t *testing.T) {
 		t.Errorf("%s, %+v", trace, beside)
 	}
 }
+
+// All of a step's time inside its outer range is inside what that calls: its own is 0 ns, not what rounding leaves.
+func TestAStepsRangeHasNothingOfItsOwn(t *testing.T) {
+	res, err := analyze.Run(t.Context(), "../../../../testdata/head.sqlite", analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := HTML(&page, res.Report, ""); err != nil {
+		t.Fatal(err)
+	}
+	if want := "<title>execute_context_0(0)_generation_16(16): 2.574 ms, of its own 0 ns</title>"; !strings.Contains(page.String(), want) {
+		t.Errorf("the page lacks %s", want)
+	}
+}
