@@ -229,7 +229,7 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 		list = append(list, merge.Source{Name: fetch.Shown(path),
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }})
 	}
-	if f.Apart && f.Rank == "" && len(known) == 2 && (len(known[0]) == 0 || len(known[1]) == 0 || slices.Equal(known[0], known[1])) {
+	if f.Apart && f.Rank == "" && len(list) == 2 && len(known) == 2 && (len(known[0]) == 0 || len(known[1]) == 0 || slices.Equal(known[0], known[1])) {
 		a, b := render.Visible(fetch.Shown(paths[0])), render.Visible(fetch.Shown(paths[1]))
 		return nil, usage.Errorf("%s and %s do not say that they are two ranks of one run: to compare them, run explain diff %s %s; if they are of one run, --rank REGEX reads ranks from their names", a, b, a, b)
 	}
