@@ -13,10 +13,14 @@ import (
 
 // steps200 are 200 steps that run kernels of these names, each for so many ns.
 func steps200(of func(i int) (ns int64, names []string)) *tracetest.Builder {
+	return someSteps(200, of)
+}
+
+func someSteps(n int, of func(i int) (ns int64, names []string)) *tracetest.Builder {
 	b := tracetest.New()
 	th := b.Process(100, "python").Thread(100, "python")
 	at := int64(1_000_000)
-	for i := range 200 {
+	for i := range n {
 		ns, names := of(i)
 		for _, name := range names {
 			th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + ns})
@@ -86,5 +90,33 @@ func TestARampExplainsNoChangeOfTheSameTime(t *testing.T) {
 	}
 	if c := ofReports(t, head, base); c.Verdict != comparison.Pass || c.Has(comparison.Trend) {
 		t.Errorf("back: %s: %s", c.Verdict, c.Cause)
+	}
+}
+
+// The first 60 of 200 steps take 500 µs of a kernel and the others 100 µs, as where a program warms up: 220 in the mean. In
+// another capture, of 150 steps, all take 100. Whichever is the base, the mean says nothing of the program: nothing failed for certain, and
+// nothing got faster for certain.
+func TestADriftProvesNothingEitherWay(t *testing.T) {
+	long := reportOf(t, steps200(func(i int) (int64, []string) {
+		if i < 60 {
+			return 500_000, []string{"gemm", "softmax"}
+		}
+		return 100_000, []string{"gemm", "softmax"}
+	}), analyze.Options{})
+	short := reportOf(t, someSteps(150, func(int) (int64, []string) { return 100_000, []string{"gemm", "softmax"} }), analyze.Options{})
+	for _, x := range []struct {
+		base, head *report.Report
+		verdict    comparison.Verdict
+	}{{short, long, comparison.Inconclusive}, {long, short, comparison.Pass}} {
+		c := ofReports(t, x.base, x.head)
+		row := c.Row("unit.time.mean")
+		if c.Verdict != x.verdict || row.Class != comparison.Unsettled || row.Code != comparison.Trend {
+			t.Errorf("%s, %s %s", c.Verdict, row.Class, row.Code)
+		}
+		for _, g := range c.Gates {
+			if g.Metric == "unit.time.mean" && (g.ByParts || g.Class == comparison.Improved) {
+				t.Errorf("%s by parts: %s", g.Class, g.Reason)
+			}
+		}
 	}
 }

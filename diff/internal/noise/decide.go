@@ -43,6 +43,9 @@ func (x *Decider) decide(row *comparison.Row, n significance.Number) {
 	row.Class, row.Why, row.Code = v.Class, x.Why(&n, &v, f), ""
 	if row.Class == comparison.Unsettled {
 		row.Code = cmp.Or(v.Code, comparison.WideInterval)
+		if v.Drifts {
+			row.Code = comparison.Trend
+		}
 	}
 	if n.Count && v.Level == 1 {
 		return // exact
@@ -176,7 +179,7 @@ func overUnitsText(n *significance.Number, v *significance.Verdict) string {
 		return text + ": within the " + floor
 	case v.Code == comparison.TooFewUnits:
 		return text + "; " + few(n, v)
-	case v.Code == comparison.Trend:
+	case v.Drifts:
 		return fmt.Sprintf("%s: the work drifts by %.2g and %.2g times inside the captures, and nothing ties unit to unit",
 			text, v.Base.Range, v.Head.Range)
 	case beyond:

@@ -71,8 +71,10 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	case surely && !above(-low, same) && !above(high, same) && !above(math.Abs(q.d), q.tauClass):
 		v.Class = comparison.Same
 	}
+	certain := change && adjustedRule <= o.Alpha
+	v.Drifts = !certain && !q.few && above(math.Abs(q.d), q.tau) && q.drifting()
 	switch {
-	case change && !small && adjustedRule <= o.Alpha:
+	case certain && !small:
 		v.Outcome, v.Code = Fails, ""
 	case surely && small && !above(high, reach):
 		v.Outcome, v.Code = Holds, ""
@@ -87,12 +89,17 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Outcome, v.Code, v.Loose = Holds, "", true
 	case q.few:
 		v.Code = comparison.TooFewUnits
-	case q.drifts, q.loose && (q.v.Base.drifts(unitsOf(q.base)) || q.v.Head.drifts(unitsOf(q.head))):
+	case v.Drifts:
 		v.Code = comparison.Trend
 	default:
 		v.Code = comparison.WideInterval
 	}
 	q.resolution(o)
+}
+
+// drifting reports whether the work drifts, and nothing ties unit to unit.
+func (q *question) drifting() bool {
+	return q.drifts || q.loose && (q.v.Base.drifts(unitsOf(q.base)) || q.v.Head.drifts(unitsOf(q.head)))
 }
 
 // interval fills in the displayed interval, and returns it in ln.
