@@ -176,6 +176,7 @@ func (x *comparer) units() {
 	c := x.C
 	x.sides.Work()
 	x.found()
+	c.Identical = c.Identical && !c.Has(comparison.DifferentWork) // launches of another size, in the same times
 	x.nameUnit()
 	for _, text := range pairing.Coverage(x.Base, x.Head) {
 		c.Refuse(comparison.LowCoverage, text)

@@ -117,3 +117,27 @@ func TestOtherSizesOfRealCaptures(t *testing.T) {
 		t.Error("more than 2 % are not")
 	}
 }
+
+// Three kernels of a step in launches of twice the threads, each in the same times: three with one ratio are a problem of
+// another size, and not the same capture again, whose numbers are all equal.
+func TestAnotherSizeInTheSameTimesIsNotIdentical(t *testing.T) {
+	capture := func(blocks int64) *report.Report {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for range 24 {
+			for _, name := range []string{"stencil", "norm", "gemm"} {
+				th.Launch(name, at-900, at-500, tracetest.Kernel{Start: at, End: at + 100_000, Grid: [3]int64{blocks, 1, 1}})
+				at += 101_000
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	c := ofReports(t, capture(8), capture(16))
+	if c.Verdict != comparison.Inconclusive || c.Identical || c.Comparable || !c.Has(comparison.DifferentWork) {
+		t.Errorf("%s, identical %v, comparable %v: %s", c.Verdict, c.Identical, c.Comparable, c.Cause)
+	}
+	if c := ofReports(t, capture(8), capture(8)); !c.Identical || c.Has(comparison.DifferentWork) {
+		t.Errorf("itself: %s", c.Cause)
+	}
+}
