@@ -241,21 +241,28 @@ func (r *runner) load(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// open sends each request when it is due, regardless of earlier ones.
+// open sends each request when it is due, regardless of earlier ones. Those that wait for a place in flight when the
+// duration is over are not sent.
 func (r *runner) open(ctx context.Context, start time.Time) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	sending := ctx // ends when no more requests are to be sent
+	if r.opt.Duration > 0 {
+		var stop context.CancelFunc
+		sending, stop = context.WithDeadline(ctx, start.Add(r.opt.Duration))
+		defer stop()
+	}
 	var all sync.WaitGroup
 	places := make(chan struct{}, cmp.Or(r.opt.Concurrency, maxConcurrency))
 	next := arrivals(r.opt.Rate, r.opt.Seed)
 	for i := 0; r.opt.Requests == 0 || i < r.opt.Requests; i++ {
 		due := next()
 		body := r.opt.body(r.model, i) // before it is due: making a prompt takes time
-		if r.opt.Duration > 0 && due >= r.opt.Duration || !sleepUntil(ctx, start.Add(due)) {
+		if r.opt.Duration > 0 && due >= r.opt.Duration || !sleepUntil(sending, start.Add(due)) {
 			break
 		}
 		select {
-		case <-ctx.Done(): // the next wait sees it
+		case <-sending.Done(): // the next wait sees it
 		case places <- struct{}{}:
 			all.Go(func() {
 				if err := r.one(ctx, start, due, body); err != nil {

@@ -341,6 +341,27 @@ func TestDurationEndsTheLoad(t *testing.T) {
 	}
 }
 
+// One request in flight, of 100 ms each: at most 20 are sent in 2 s, however many of the about 80 that were due wait. If
+// the server hangs, the one in flight runs out of time, and none follows it.
+func TestDurationEndsALoadWithAQueue(t *testing.T) {
+	opt := Options{Duration: 2 * time.Second, Rate: 40, Concurrency: 1, Timeout: 3 * time.Second}
+	drive(t, fakeserver.Script{TTFT: 100 * ms, Tokens: 1}, opt, func(t *testing.T, r ran) {
+		if c := r.res.Counts; r.err != nil || c.Sent > 20 || c.Sent < 15 || c.Succeeded != c.Sent || r.took > 2100*ms {
+			t.Errorf("%v after %v: %+v", r.err, r.took, c)
+		}
+		for _, q := range r.res.Requests {
+			if q.Sent >= 2e9 {
+				t.Errorf("sent at %d", q.Sent)
+			}
+		}
+	})
+	drive(t, fakeserver.Script{TTFT: 100 * ms, Tokens: 1, Fault: fakeserver.Hang, After: 5}, opt, func(t *testing.T, r ran) {
+		if c := r.res.Counts; c.Succeeded != 4 || c.Failed != 1 || r.took > 5*time.Second {
+			t.Errorf("%v after %v: %+v", r.err, r.took, c)
+		}
+	})
+}
+
 func TestTokensWithoutUsage(t *testing.T) {
 	drive(t, fakeserver.Script{NoUsage: true, Tokens: 5}, Options{Requests: 2}, func(t *testing.T, r ran) {
 		if r.res.Tokens.CountedBy != "events" || *r.res.Tokens.Output != 10 || r.res.Tokens.Input != nil || r.res.Rates.InputTokens != nil {
