@@ -59,7 +59,7 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 			ttft = append(ttft, c.First-c.Due)
 		}
 		meets = meets && (slo.TTFT == nil || c.First >= 0 && within(c.First-c.Due, slo.TTFT))
-		if c.First >= 0 && c.Output > 1 {
+		if c.Last > c.First && c.Output > 1 { // else the whole answer came at once, which shows no pace
 			per := (c.Last - c.First) / (c.Output - 1)
 			tpot = append(tpot, per)
 			meets = meets && within(per, slo.TPOT)

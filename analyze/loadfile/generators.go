@@ -191,7 +191,7 @@ func (g *generated) samples(r *Result) {
 			itl = append(itl, ns(gap*1e9))
 		}
 		ttft, e2e = append(ttft, ns(first*1e9)), append(e2e, ns(sum*1e9))
-		if n := g.OutputLens[i]; n > 1 {
+		if n := g.OutputLens[i]; n > 1 && sum > first {
 			tpot = append(tpot, ns((sum-first)*1e9/float64(n-1)))
 		}
 	}

@@ -111,7 +111,8 @@ type Goodput struct {
 // Latency of the requests that succeeded, from the moment each was due. Null if nothing was measured.
 type Latency struct {
 	TTFT *Distribution `json:"ttft"` // to the first token
-	TPOT *Distribution `json:"tpot"` // from the first token to the last, per token after the first
+	// From the first token to the last, per token after the first; of answers that came in more than one piece
+	TPOT *Distribution `json:"tpot"`
 	ITL  *Distribution `json:"itl"`  // each gap between two tokens, of all requests
 	E2E  *Distribution `json:"e2e"`  // to the end of the answer
 	// Until the request was sent, of all requests: the generator's own lateness and waiting

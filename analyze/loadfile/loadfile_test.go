@@ -78,6 +78,19 @@ func TestBuildByHand(t *testing.T) {
 	}
 }
 
+// An answer of 50 tokens in one event says nothing about the time per token: the median is that of the other answer,
+// 30 ms over the 3 tokens after the first. It keeps the limits all the same.
+func TestAnswerInOnePieceHasNoTimePerToken(t *testing.T) {
+	r := Build(Workload{}, SLO{TPOT: ptr(int64(10 * ms))}, []Record{
+		{First: 900 * ms, Last: 900 * ms, End: 900 * ms, Input: 5, Output: 50, ByUsage: true},
+		{First: 20 * ms, Last: 50 * ms, End: 50 * ms, Input: 5, Output: 4, ByUsage: true},
+		{First: 700 * ms, Last: 700 * ms, End: 700 * ms, Input: 5, Output: 50, ByUsage: true},
+	}, nil)
+	if d := r.Latency.TPOT; d == nil || d.Summary.N != 1 || d.Summary.P50 != 10*ms || r.Goodput.Good != 3 {
+		t.Errorf("%+v, %+v", d, r.Goodput)
+	}
+}
+
 func TestNothingSucceeded(t *testing.T) {
 	r := Build(Workload{API: "chat", Prompts: "decode", Loop: "closed"}, SLO{}, []Record{{First: -1, End: 5, Input: -1, Output: -1, Failed: Connect}}, nil)
 	if r.Latency.TTFT != nil || r.Rates.Requests != nil || r.Tokens.Output != nil || r.Goodput != nil || r.Tokens.CountedBy != "" {

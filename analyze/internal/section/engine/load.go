@@ -260,8 +260,12 @@ func loadTrust(o *kit.Output, r *loadfile.Result) {
 			"%s requests succeeded: a p99 of so few is close to the largest value. Send a few hundred.",
 			units.Int(c.Succeeded)))
 	}
-	if n, d := r.Tokens.Output, r.Latency.ITL; r.Tokens.CountedBy == "usage" && n != nil && d != nil {
-		if events := d.Summary.N + c.Succeeded; float64(*n) > 1.05*float64(events) {
+	if n := r.Tokens.Output; r.Tokens.CountedBy == "usage" && n != nil {
+		events := c.Succeeded
+		if d := r.Latency.ITL; d != nil {
+			events += d.Summary.N
+		}
+		if float64(*n) > 1.05*float64(events) {
 			o.Warn("several_tokens_per_event",
 				fmt.Sprintf("The server streamed %s tokens in %s events: serve.itl is the time between events, each of several tokens; serve.tpot is per token.",
 					units.Int(*n), units.Int(events)))

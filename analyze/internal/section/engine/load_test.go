@@ -138,6 +138,7 @@ func TestLoadWarnings(t *testing.T) {
 		"late":      {func(r *loadfile.Result) { r.Counts.Late = 3 }, []string{"late_sends"}},
 		"events":    {func(r *loadfile.Result) { r.Tokens.CountedBy = "events" }, []string{"tokens_by_events"}},
 		"clustered": {func(r *loadfile.Result) { *r.Tokens.Output = 1600 }, []string{"several_tokens_per_event"}},
+		"one piece": {func(r *loadfile.Result) { r.Latency.ITL = nil }, []string{"several_tokens_per_event"}}, // 784 in 196
 	} {
 		r := syntheticLoad()
 		c.edit(r)
