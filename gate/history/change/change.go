@@ -39,8 +39,6 @@ const (
 	leastAfter  = 3
 	mostAfter   = 60
 
-	certain = 30.0 // standard errors: the limit of certainty
-
 	defaultP       = 3e-4
 	betterP        = 0.2 // of P: a gain can wait longer, and half of all false alarms are gains
 	learnEach      = 5   // nights from one learning to the next
@@ -336,19 +334,15 @@ func (f *finder) best() (c candidate, ok bool) {
 	f.prepare()
 	l := &f.learned
 	n := len(f.y)
-	most, k, shift := 0.0, 0, 0.0 // in standard errors
+	most, k, shift := 0.0, 0, 0.0 // times the root of its weight: in standard errors, but for a factor
 	least := min(0.8*f.o.Least, 1.5*l.scale)
 	for at := max(leastBefore, n-mostAfter); at <= n-leastAfter; at++ {
 		s, weight := f.fit(max(0, at-mostBefore), at, n-1)
 		if math.Abs(s) < least {
 			continue
 		}
-		t := certain // for numbers that repeat exactly
-		if l.innovation > 0 {
-			t = min(t, math.Abs(s)*math.Sqrt(weight/l.innovation))
-		}
-		if t > most {
-			most, k, shift = t, at, s
+		if size := math.Abs(s) * math.Sqrt(weight); size > most {
+			most, k, shift = size, at, s
 			c.se = math.Sqrt(l.innovation / weight)
 		}
 	}

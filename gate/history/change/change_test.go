@@ -240,6 +240,18 @@ func TestEqualNights(t *testing.T) {
 	}
 }
 
+// TestEqualNightsAtABorderOfChunks: the new level begins where the noise is learned from a new chunk of nights, so that
+// all nights look the same as their level. The step is where the numbers change, as large as they change, and nowhere else.
+func TestEqualNightsAtABorderOfChunks(t *testing.T) {
+	y := make([]float64, 150)
+	for i := chunk; i < len(y); i++ {
+		y[i] = 0.05
+	}
+	if got := find(y, Options{}); len(got) != 1 || got[0].At != 60 || got[0].Found > 62 || math.Abs(got[0].Shift-0.05) > 1e-12 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestNeverLooksAhead: what is found in the first nights is what is found of them later, but for its place and size.
 func TestNeverLooksAhead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
