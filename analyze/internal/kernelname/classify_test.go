@@ -87,3 +87,25 @@ func checkDecided(t *testing.T, d decided) {
 		t.Errorf("%s: display %q has %d runes", d.name, got.Display, n)
 	}
 }
+
+// TestATenWrappersShowTheirWork holds short names and families of kernels that differ only in what a wrapper applies.
+func TestATenWrappersShowTheirWork(t *testing.T) {
+	const unroll = "void at::native::elementwise_kernel_manual_unroll<128, 8, at::native::gpu_kernel_impl_nocast<"
+	const where = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::where_kernel_impl(at::TensorIterator&)::{lambda()#1}::operator()() const::{lambda()#7}::operator()() const::"
+	for _, c := range []struct{ name, display, family string }{
+		{unroll + "at::native::CUDAFunctor_add<c10::BFloat16> >(at::TensorIteratorBase&, at::native::CUDAFunctor_add<c10::BFloat16> const&)::{lambda(int, bool)#1}>(int)",
+			"elementwise_manual_unroll<CUDAFunctor_add<BFloat16>>", "aten/elementwise:CUDAFunctor_add/bf16"},
+		{unroll + "at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(c10::BFloat16)#1}>(at::TensorIteratorBase&, int const&)::{lambda(int, bool)#1}>(int)",
+			"elementwise_manual_unroll<neg<BFloat16>>", "aten/elementwise:neg/bf16"},
+		{where + "{lambda(bool, float, float)#1}, at::detail::Array<char*, 4>>(int)",
+			"vectorized_elementwise<where<float>>", "aten/elementwise:where/f32"},
+		{where + "{lambda(bool, long, long)#1}, at::detail::Array<char*, 4>>(int)",
+			"vectorized_elementwise<where<long>>", "aten/elementwise:where/i64"},
+		{"void at::native::index_elementwise_kernel<128, 4, at::native::index_copy_kernel_impl<at::native::OpaqueType<8> >(at::TensorIterator&, long, long, long)::{lambda(int)#1}>(long)",
+			"index_elementwise<index_copy>", "aten/elementwise:index_copy"}, // the int is the element's number
+	} {
+		if got := Classify(c.name); got.Display != c.display || got.Family != c.family {
+			t.Errorf("%s: %q, %q, want %q, %q", c.name, got.Display, got.Family, c.display, c.family)
+		}
+	}
+}

@@ -174,7 +174,11 @@ func applied(s string, depth int) work {
 		w.dtype = y.args[0]
 	}
 	if params, nth, ok := lastLambda(s); ok {
-		if t, _, _ := strings.Cut(params, ","); t != "" && !strings.HasPrefix(t, "curandState") {
+		t, rest, _ := strings.Cut(params, ", ")
+		if t == "bool" && rest != "" { // where's condition
+			t, _, _ = strings.Cut(rest, ", ")
+		}
+		if t != "" && !strings.HasPrefix(t, "curandState") {
 			w.dtype = t
 		}
 		if nth != "1" {
@@ -208,9 +212,8 @@ func lastLambda(s string) (params, nth string, ok bool) {
 
 // isATenWrapper reports whether base applies a functor given as an argument.
 func isATenWrapper(base string) bool {
-	return strings.HasSuffix(base, "elementwise_kernel") || base == "reduce_kernel" ||
-		base == "elementwise_kernel_with_index" || base == "distribution_elementwise_grid_stride_kernel" ||
-		base == "multi_tensor_apply_kernel"
+	return strings.Contains(base, "elementwise_kernel") || base == "reduce_kernel" ||
+		base == "distribution_elementwise_grid_stride_kernel" || base == "multi_tensor_apply_kernel"
 }
 
 // work returns the operation that an ATen wrapper applies: its first argument that is not a number, a plain type or one
@@ -230,7 +233,8 @@ func (y symbol) work() (work, bool) {
 			continue
 		}
 		w := applied(a, 0)
-		if strings.Contains(w.dtype, "*") || y.base == "_scatter_gather_elementwise_kernel" {
+		if strings.Contains(w.dtype, "*") || y.base == "_scatter_gather_elementwise_kernel" ||
+			y.base == "index_elementwise_kernel" {
 			w.dtype = "" // addresses or indexes: of what, the name does not say
 		}
 		if y.base == "multi_tensor_apply_kernel" && i+1 < len(y.args) {
