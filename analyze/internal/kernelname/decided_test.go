@@ -113,6 +113,8 @@ var decidedMoE = []decided{
 }
 
 var decidedSmall = []decided{
+	{"void fbgemm_gpu::permute_indices_weights_kernel<true, int, float>(int, int, int, int const*, float const*)", Prepare, "unknown", CompOther, ""},
+	{"void fbgemm_gpu::_offsets_range_cuda_kernel<long>(long, long, long const*, long*)", Prepare, "unknown", CompOther, ""},
 	{"void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>(__nv_bfloat16 const*)", KVCache, "vllm", CompKVCache, ""},
 	{"reshape_and_cache_kernel_flash", KVCache, libTritonJIT, CompKVCache, ""},
 	{"void vllm::concat_and_cache_mla_kernel<__nv_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1>(__nv_bfloat16 const*)", KVCache, "vllm", CompKVCache, ""},

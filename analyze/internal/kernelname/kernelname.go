@@ -132,15 +132,15 @@ func newView(name, canonical string) view {
 }
 
 // told is the work that a canonical name tells. The suffix that CuTe DSL appends to the class is the layout of its
-// operands (…Kernel_object_at__CopyAtom_…), and Gemma is a model, not a "gemm".
+// operands (…Kernel_object_at__CopyAtom_…), and neither Gemma, a model, nor FBGEMM, a library, is a "gemm".
 func told(canonical string) string {
 	if i := strings.Index(canonical, "_object_at_"); i > 0 {
 		canonical = canonical[:i]
 	}
-	return gemma.Replace(canonical)
+	return noGemm.Replace(canonical)
 }
 
-var gemma = strings.NewReplacer("gemma", "gema", "Gemma", "Gema")
+var noGemm = strings.NewReplacer("gemma", "gema", "Gemma", "Gema", "fbgemm", "fbgm")
 
 func clip(s string, n int) string {
 	if len(s) > n {
