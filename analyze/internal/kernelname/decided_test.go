@@ -44,6 +44,10 @@ var decidedAttention = []decided{
 }
 
 var decidedMatrix = []decided{
+	{"void cutlass_cudnn_train::Kernel<cutlass_cudnn_train::reduction::kernel::ReduceSplitK<cutlass_cudnn_train::MatrixShape<4, 128>, cutlass_cudnn_train::reduction::thread::ReduceAdd<float, float, 4>, 4> >(cutlass_cudnn_train::reduction::kernel::ReduceSplitK<cutlass_cudnn_train::MatrixShape<4, 128>>::Params)", GEMM, "cudnn", CompGEMM, "cudnn/splitk_reduce/f32"},
+	{"void epilogue::impl::globalKernel<float, float, float, true, true>(int, int, long, float*, cublasLtEpilogue_t, int, float*, long, void*, long, long, long, float*, long, int*)", GEMM, "cublas", CompGEMM, "cublas/epilogue/f32"},
+	{"void magma_sgemmEx_kernel<float, float, float, true, false, 6, 4, 6, 3, 4>(int, int, int, Tensor, int, Tensor, int, Tensor, int, Tensor, int, int, int, float const*, float const*, float, float, int, cublasLtEpilogue_t, int, void const*, long)", GEMM, "cublas", CompGEMM, "cublas/gemm/f32"},
+	{"void tensorrt_llm::kernels::weight_only::kernel<tensorrt_llm::kernels::weight_only::KernelDetails<tensorrt_llm::kernels::weight_only::FP16DetailsA, tensorrt_llm::kernels::weight_only::Int4DetailsW, tensorrt_llm::kernels::weight_only::ColumnMajorInterleaved, true, 64>, 1, 4, 128, 64, true, false, false>(half*)", GEMM, "tensorrt-llm", CompGEMM, ""},
 	{"nvjet_tst_192x192_64x4_2x1_v_bz_coopB_bias_TNN", GEMM, "cublas", CompGEMM, "cublas/gemm/bf16"},
 	{"nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT", GEMM, "cublas", CompGEMM, "cublas/gemm/f16"},
 	{"nvjet_qqtst_128x256_128x6_2x1_2cta_v_bz_TNT", GEMM, "cublas", CompGEMM, "cublas/gemm/e4m3_bf16"},

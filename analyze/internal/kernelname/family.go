@@ -57,8 +57,10 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 func (v view) gemmOp(y symbol) string {
 	name := lower(y.base)
 	switch {
-	case holds(name, "splitkreduce", "splitk_reduce"):
+	case holds(name, "splitkreduce", "splitk_reduce", "reducesplitk"):
 		return "splitk_reduce"
+	case name == "globalkernel": // cuBLASLt's epilogue::impl
+		return "epilogue"
 	case holds(name, "gemv", "dot_kernel") || v.isGemvx(y):
 		return "gemv"
 	case holds(name, "fprop", "dgrad", "wgrad", "conv1d", "conv2d", "conv3d", "convolve", "winograd"):
@@ -129,7 +131,7 @@ var libraries = []named{
 	{"sglang", parsePatterns("~sgl ~sglang")},
 	{"cudnn", parsePatterns("cudnn xmma_fprop implicit_convolve xmma_dgrad xmma_wgrad")},
 	{"cublas", parsePatterns(`nvjet cublas gemvx:: gemv2 gemvnsp gemvt ~gemmsn_ ^ampere_ ^volta_ ^turing_ ^maxwell_ ^hopper_ xmma_gemm
-		splitkreduce_kernel dot_kernel reduce_1block_kernel`)},
+		splitkreduce_kernel dot_kernel reduce_1block_kernel epilogue::impl:: ~magma_sgemmex ~magma_lds128`)},
 	{libATen, parsePatterns("at::native at_cuda_detail at::cuda ~aten cunn_ vectorized_elementwise_kernel unrolled_elementwise_kernel elementwise_kernel ^reduce_kernel catarraybatchedcopy softmax_warp_ distribution_elementwise multi_tensor_apply indexing_backward")},
 	{"cutlass", parsePatterns("cutlass cute::")},
 	{"cub", parsePatterns("~cub:: thrust:: deviceradixsort devicescan devicereduce")},
