@@ -101,23 +101,32 @@ func Fork(ctx context.Context, dir, branch string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Resolve is the commit that a tag, a branch or the beginning of a commit names in the checkout at dir.
-func Resolve(ctx context.Context, dir, name string) (string, error) {
+// Resolve is the commit that a tag, a branch or the beginning of a commit names in the checkout at dir; missing is the
+// error if there is none.
+func Resolve(ctx context.Context, dir, name string, missing error) (string, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
-		return "", fmt.Errorf("%q is not a valid name of a commit", name)
+		return "", missing
 	}
-	return commitOf(ctx, dir, name, fmt.Errorf(
-		"neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag",
-		name))
+	return commitOf(ctx, dir, name, missing)
 }
 
-// commitOf is the commit that a name stands for; missing is the error if there is none.
+// commitOf is the commit that a name stands for; missing is the error if there is none. What else keeps git from
+// answering, as a folder that is no checkout, is an error of its own.
 func commitOf(ctx context.Context, dir, name string, missing error) (string, error) {
 	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
-	if err != nil && !limit.IsLate(err) {
-		err = missing
+	switch {
+	case saysNo(err):
+		return "", missing
+	case err != nil && !limit.IsLate(err):
+		return "", fmt.Errorf("%s cannot be looked up: %w", name, err)
 	}
 	return strings.TrimSpace(string(out)), err
+}
+
+// saysNo reports whether git answered no, as opposed to failing: it then exits with 1.
+func saysNo(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
 // usual bounds how long git may take: it fetches nothing.
@@ -140,7 +149,7 @@ func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 		return nil, limit.Late("git "+args[0], most)
 	}
 	if err != nil && errs.Len() > 0 {
-		err = fmt.Errorf("git: %s", strings.TrimSpace(errs.String()))
+		err = fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(errs.String()))
 	}
 	return out, err
 }

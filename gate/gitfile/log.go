@@ -28,8 +28,10 @@ func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
 // FirstParents lists all commits behind from up to to, the newest last, without their files. Of a merge it follows the
 // first parent. It is empty if to is not behind from.
 func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
-	if _, err := run(ctx, dir, "merge-base", "--is-ancestor", from, to); err != nil {
+	if _, err := run(ctx, dir, "merge-base", "--is-ancestor", from, to); saysNo(err) {
 		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("it is unknown whether %s is behind %s: %w", to, from, err)
 	}
 	return log(ctx, dir, from, to, "--first-parent")
 }

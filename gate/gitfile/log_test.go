@@ -2,6 +2,7 @@ package gitfile
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,5 +74,31 @@ func TestLog(t *testing.T) {
 	}
 	if _, err := Log(context.Background(), dir, strings.Repeat("a", 40), shas[0]); err == nil {
 		t.Error("an unknown commit is an error")
+	}
+}
+
+// A folder that is no checkout, or a git that is not there, is no missing commit.
+func TestAFailureOfGitIsNoAnswer(t *testing.T) {
+	missing := errors.New("fetch it")
+	ctx, dir := context.Background(), t.TempDir()
+	c := exec.Command("git", "init", "-q")
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := Resolve(ctx, dir, "v1", missing); err != missing {
+		t.Errorf("a checkout without the commit: %v", err)
+	}
+	for name, set := range map[string][2]string{"not a git repository": {"GIT_DIR", t.TempDir()}, "not found in": {"PATH", ""}} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(set[0], set[1])
+			_, err := Resolve(ctx, dir, "v1", missing)
+			if err == nil || errors.Is(err, missing) || !strings.Contains(err.Error(), name) {
+				t.Errorf("Resolve: %v", err)
+			}
+			if _, err := FirstParents(ctx, dir, "aaaaaaa", "bbbbbbb"); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("FirstParents: %v", err)
+			}
+		})
 	}
 }

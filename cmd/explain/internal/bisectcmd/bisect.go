@@ -163,16 +163,15 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 		}
 	}
 	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
-	good, err := gitfile.Resolve(cmd.Context(), f.dir, f.good)
-	if limit.IsLate(err) {
-		return nil, err
-	} else if err != nil {
-		return nil, usage.Errorf("--good %s is not a commit in the checkout %s: fetch it first", f.good, f.dir)
+	var ends [2]string
+	for i, name := range []string{f.good, f.bad} {
+		missing := usage.Errorf("--%s %s is not a commit in the checkout %s: fetch it first",
+			[]string{"good", "bad"}[i], name, f.dir)
+		if ends[i], err = gitfile.Resolve(cmd.Context(), f.dir, name, missing); err != nil {
+			return nil, err
+		}
 	}
-	bad, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
-	if err != nil {
-		return nil, usage.Errorf("--bad %s is not a commit in the checkout %s: fetch it first", f.bad, f.dir)
-	}
+	good, bad := ends[0], ends[1]
 	after, err := gitfile.FirstParents(cmd.Context(), f.dir, good, bad)
 	if err != nil {
 		return nil, err

@@ -350,7 +350,10 @@ func (f *Flags) Apply(
 		return p, nil
 	}
 	opt.Policy = cmp.Or(opt.Policy, policy.Default())
-	resolve := func(name string) (string, error) { return gitfile.Resolve(ctx, ".", name) }
+	resolve := func(name string) (string, error) {
+		return gitfile.Resolve(ctx, ".", name, fmt.Errorf("neither the history nor the checkout knows %s: "+
+			"fetch its tag, or name it with explain history add --tag", name))
+	}
 	return p, history.With(ctx, f.Store, history.Read, func(s *history.Store) error {
 		if err := history.Spent(ctx, s, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
 			return err
