@@ -250,8 +250,12 @@ func Schema(path string) (schema string, content []byte) {
 	return top.Schema, content
 }
 
-// objectHead is the beginning of a file that holds a JSON object; nil if it holds anything else or cannot be read.
+// objectHead is the beginning of a file that holds a JSON object; nil if it holds anything else or cannot be read. A
+// pipe is not opened: nobody may write to it, and what was read of it is gone.
 func objectHead(path string) []byte {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,17 @@ func TestNamesTellFilesApart(t *testing.T) {
 				t.Errorf("%v: %q, want %q", c.paths, r.Trace.Name, c.want[i])
 			}
 		}
+	}
+}
+
+// Nobody writes to the pipe, and opening it would wait for ever.
+func TestAPipeIsNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.sqlite")
+	if err := exec.Command("mkfifo", path).Run(); err != nil {
+		t.Skip(err)
+	}
+	if in, err := Find(path); err != nil || in != (File{path, Trace}) {
+		t.Errorf("%+v, %v", in, err)
 	}
 }
 

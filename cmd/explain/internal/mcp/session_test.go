@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -53,5 +55,18 @@ func TestAFolderThatChangedIsReadAgain(t *testing.T) {
 		if want := []int{1, 1, 2}[i]; src.reads != want {
 			t.Errorf("time %d: read %d times, want %d", i, src.reads, want)
 		}
+	}
+}
+
+// Opening a pipe to which nobody writes would keep every later question waiting.
+func TestAPipeIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := exec.Command("mkfifo", filepath.Join(dir, "pipe")).Run(); err != nil {
+		t.Skip(err)
+	}
+	s := Server{Root: dir}
+	if _, err := s.comparison(t.Context(), arguments{File: "pipe"}); err == nil ||
+		!strings.Contains(err.Error(), "pipe is neither a file nor a folder") {
+		t.Error(err)
 	}
 }

@@ -209,6 +209,9 @@ func (s *Server) path(name string) (string, error) {
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", outside(name)
 	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is neither a file nor a folder: call the tool `files` for what is there", name)
+	}
 	if strings.HasSuffix(real, ".nsys-rep") {
 		return "", fmt.Errorf("%s has to be exported first: nsys export --type=sqlite %s", name, name)
 	}
