@@ -70,3 +70,19 @@ func TestAPipeIsNoFile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheFolderMayBeALink: what is listed is what can be read.
+func TestTheFolderMayBeALink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.sqlite"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Server{Root: link}
+	if text, err := s.files(t.Context(), arguments{}); err != nil || !strings.Contains(text, `"captures":["a.sqlite"]`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}

@@ -318,11 +318,15 @@ const (
 func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 	kinds := map[string][]string{}
 	seen := 0
-	err := filepath.WalkDir(s.Root, func(path string, d fs.DirEntry, err error) error {
+	root, err := filepath.EvalSymlinks(s.Root) // WalkDir does not follow a link
+	if err != nil {
+		return "", err
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // a folder that cannot be read holds nothing for the agent
 		}
-		rel, relErr := filepath.Rel(s.Root, path)
+		rel, relErr := filepath.Rel(root, path)
 		if relErr != nil || ctx.Err() != nil {
 			return errors.Join(relErr, ctx.Err())
 		}
