@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -70,6 +71,9 @@ func intervalOf(i *comparison.Interval) *interval {
 
 func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	if a.History != "" {
+		if a.File != "" || a.compares() {
+			return "", errors.New("history asks about all of its nights: name it alone")
+		}
 		return s.history(ctx, a.History)
 	}
 	c, err := s.comparison(ctx, a)

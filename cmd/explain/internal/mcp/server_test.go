@@ -255,6 +255,23 @@ func TestCompareTakesTheFlagsOfDiff(t *testing.T) {
 	}
 }
 
+// TestAComparisonStandsAlone: what a file or a history cannot follow is an error, not an answer to another question.
+func TestAComparisonStandsAlone(t *testing.T) {
+	for _, more := range []string{`"phase":"prefill"`, `"device":0`, `"study":"gpu"`, `"base":"a.sqlite"`, `"head":["a.sqlite"]`} {
+		got := ask(t, &source{}, call(1, "compare", `{"file":"sub/report.json",`+more+`}`), call(2, "compare", `{"history":"a.sqlite",`+more+`}`),
+			call(3, "changes", `{"file":"sub/report.json","part":"kernels",`+more+`}`), call(4, "compare", `{"history":"a.sqlite","file":"sub/report.json"}`))
+		for id, want := range map[string]string{"1": "name it alone, or base and head", "2": "name it alone", "3": "name it alone, or base and head", "4": "name it alone"} {
+			if text, failed := content(t, got[id]); !failed || !strings.Contains(text, want) {
+				t.Errorf("%s, question %s: %v %s", more, id, failed, text)
+			}
+		}
+	}
+	empty := ask(t, &source{}, call(1, "compare", `{"history":"a.sqlite","file":"","base":"","head":[],"phase":"","device":null,"study":[]}`))
+	if text, failed := content(t, empty["1"]); failed || !strings.Contains(text, "unit.time.p50") {
+		t.Errorf("arguments that say nothing: %v %s", failed, text)
+	}
+}
+
 // judged answers every comparison with one, of so many captures a side.
 type judged struct {
 	answered

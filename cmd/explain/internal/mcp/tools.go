@@ -49,6 +49,11 @@ type arguments struct {
 	Focus
 }
 
+// compares reports whether the arguments say what is to be compared, and how.
+func (a *arguments) compares() bool {
+	return strings.Join(slices.Concat(a.Base, a.Head, a.Study), "")+a.Phase != "" || a.Device != nil
+}
+
 // paths are one path or several.
 type paths []string
 
@@ -261,6 +266,9 @@ func (s *Server) load(ctx context.Context, file string) (*report.Report, error) 
 
 func (s *Server) comparison(ctx context.Context, a arguments) (*comparison.Comparison, error) {
 	if a.File != "" {
+		if a.compares() {
+			return nil, errors.New("file is a comparison that was made before: name it alone, or base and head without it")
+		}
 		return s.readComparison(a.File)
 	}
 	for _, field := range a.Study {
