@@ -272,7 +272,7 @@ func runOf(args []string) ([]string, error) {
 }
 
 // ofOneCapture lists the flags that apply to a single capture only.
-var ofOneCapture = []string{"ncu", "server-log", "prometheus", "evidence", "perfetto", "print-schema", "all-rows", "gpu-price",
+var ofOneCapture = []string{"ncu", "server-log", "prometheus", "evidence", "perfetto", "ncu-targets", "print-schema", "all-rows", "gpu-price",
 	"no-nvtx-kernel-map", "no-kernel-percentiles", "nvtx-coverage-warn-threshold"}
 
 func (f *reportFlags) runReport(cmd *cobra.Command, e *cmdenv.Env, captures []string) error {
@@ -351,8 +351,8 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 	if flag := cmdenv.Given(cmd, ofAnAnalysis); flag != "" {
 		return true, usage.Errorf("--%s is about an analysis, and %s is the result of one: name the trace", flag, file)
 	}
-	if comparing && f.perfetto != "" {
-		return true, usage.Errorf("--perfetto writes units of a trace or a report.json, and %s is a comparison", file)
+	if flag := cmdenv.Given(cmd, []string{"perfetto", "ncu-targets"}); comparing && flag != "" {
+		return true, usage.Errorf("--%s is about a trace or a report.json, and %s is a comparison", flag, file)
 	}
 	if comparing {
 		c, err := comparison.Read(bytes.NewReader(content))
@@ -386,5 +386,5 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 
 // ofAnAnalysis lists the flags that only an analysis can serve.
 var ofAnAnalysis = []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map", "ncu",
-	"server-log", "prometheus", "evidence", "top", "all-rows", "no-kernel-percentiles",
+	"server-log", "prometheus", "evidence", "gpu-price", "top", "all-rows", "no-kernel-percentiles",
 	"no-nvtx-kernel-map", "nvtx-coverage-warn-threshold", "print-schema", "out"}
