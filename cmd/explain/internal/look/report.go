@@ -354,15 +354,19 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 	if flag := cmdenv.Given(cmd, []string{"perfetto", "ncu-targets"}); comparing && flag != "" {
 		return true, usage.Errorf("--%s is about a trace or a report.json, and %s is a comparison", flag, file)
 	}
+	quiet := f.Quiet && f.format == ""
 	if comparing {
 		c, err := comparison.Read(bytes.NewReader(content))
 		if err != nil {
 			return true, fmt.Errorf("%s: %w", file, err)
 		}
-		if f.format == "profilemate" {
-			return true, usage.Errorf("--format profilemate prints a report, not a comparison")
+		switch {
+		case f.format == "profilemate":
+			err = usage.Errorf("--format profilemate prints a report, not a comparison")
+		case !quiet:
+			err = output.PrintComparison(e.Out, c, f.format, e.Terminal())
 		}
-		return true, output.PrintComparison(e.Out, c, f.format, e.Terminal())
+		return true, err
 	}
 	r, err := report.Read(bytes.NewReader(content))
 	if err != nil {
@@ -373,9 +377,11 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *cmdenv.Env, path string) 
 			return true, err
 		}
 	}
-	if f.format == "html" {
+	switch {
+	case quiet:
+	case f.format == "html":
 		err = output.HTML(e.Out, r, output.StepBeside(file))
-	} else {
+	default:
 		err = output.Print(e.Out, &analyze.Result{Report: r}, f.format, f.out, e.Terminal())
 	}
 	if err != nil {
