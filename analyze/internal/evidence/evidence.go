@@ -52,6 +52,7 @@ type Set struct {
 	all     []Data // what each reader returned, in the order of readers
 	readers []Reader
 	looked  func(files int64)
+	found   map[string]bool // paths of files that a folder or pattern holds
 }
 
 // Reader reads one kind of evidence.
@@ -162,7 +163,7 @@ const maxFiles = 5_000
 // Read finds the kind of each named file and reads them all; the readers given handle the kinds of package compat. It
 // calls looked, unless that is nil, with the number of files whose kind has been found.
 func Read(ctx context.Context, named []Named, looked func(files int64), others ...Reader) (*Set, error) {
-	s := &Set{readers: readers(others), looked: looked}
+	s := &Set{readers: readers(others), looked: looked, found: map[string]bool{}}
 	seen := map[string]bool{}
 	for i, n := range named {
 		if err := s.find(ctx, n, seen); err != nil {
@@ -180,13 +181,43 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 			continue
 		}
 		d, err := r.Read(ctx, files)
+		if err != nil && ctx.Err() == nil {
+			d, err = s.readable(ctx, &r, files, err)
+		}
 		if err != nil {
 			return nil, err
 		}
-		s.all = append(s.all, d)
+		if d != nil {
+			s.all = append(s.all, d)
+		}
 	}
 	s.NCU, s.Log, s.Prom, s.Load = Of[*ncu.Data](s), Of[*serverlog.Data](s), Of[*prom.Data](s), Of[*loadmetrics.Data](s)
 	return s, ctx.Err()
+}
+
+// readable reads again without the files that cannot be read and that nobody named: they are skipped. Without any left
+// there is no data. If one that was named cannot be read, or if nothing else was given, the error is that of before.
+func (s *Set) readable(ctx context.Context, r *Reader, files []file.Input, err error) (Data, error) {
+	var good []file.Input
+	var bad []string
+	for _, in := range files {
+		*in.Tally = file.Tally{}
+		switch _, failed := r.Read(ctx, []file.Input{in}); {
+		case failed == nil:
+			*in.Tally = file.Tally{}
+			good = append(good, in)
+		case s.found[in.Path] && len(bad)+1 < len(s.Files):
+			bad = append(bad, in.Path)
+			s.Skipped = append(s.Skipped, in.Name+" (cannot be read; name it to see why)")
+		default:
+			return nil, err
+		}
+	}
+	s.Files = slices.DeleteFunc(s.Files, func(in file.Input) bool { return slices.Contains(bad, in.Path) })
+	if len(good) == 0 || ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return r.Read(ctx, good)
 }
 
 // find adds the files that n stands for.
@@ -276,6 +307,7 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	}
 	in.Kind = kind
 	s.Files = append(s.Files, in)
+	s.found[in.Path] = oneOfMany
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/compat"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
 	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report/schema"
 )
@@ -47,6 +48,39 @@ func TestEveryKindIsInSchemaAndPage(t *testing.T) {
 	of := append([]string{"nsys-sqlite", "nsys-rep", "pytorch-profiler"}, want...)
 	if got := slices.Sorted(slices.Values(trace)); !slices.Equal(got, slices.Sorted(slices.Values(of))) {
 		t.Errorf("kinds of a report's first file %v in the schema, want %v", got, of)
+	}
+}
+
+// A config.json that leaves out the model's dimensions, as that of a model that also sees may, is named in a folder, and
+// the rest is read; by itself it is refused.
+func TestUnreadableFileInAFolder(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.json")
+	for path, text := range map[string]string{filepath.Join(dir, "server.log"): "INFO 12-15 18:32:12 [core.py:1] Engine 000: Avg prompt " +
+		"throughput: 1.0 tokens/s, Avg generation throughput: 2.0 tokens/s, Running: 1 reqs, Waiting: 2 reqs\n",
+		config: `{"model_type":"gemma3","text_config":{"hidden_size":2560,"num_hidden_layers":34}}`,
+		filepath.Join(dir, "text", "config.json"): `{"model_type":"opt","hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,` +
+			`"intermediate_size":8,"vocab_size":10}`} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := evidence.Read(context.Background(), []evidence.Named{{Path: dir}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := evidence.Of[*modelconfig.Data](s)
+	if len(s.Log.Samples) != 1 || len(s.Skipped) != 1 || !strings.HasPrefix(s.Skipped[0], "config.json (cannot be read") || len(s.Files) != 2 ||
+		m == nil || m.Model.Hidden != 4 {
+		t.Errorf("%d samples, skipped %q, %d files, model %+v", len(s.Log.Samples), s.Skipped, len(s.Files), m)
+	}
+	for name, list := range map[string][]evidence.Named{"named": {{Path: config}, {Path: dir}}, "alone": {{Path: config}}} {
+		if _, err := evidence.Read(context.Background(), list, nil); err == nil || !strings.Contains(err.Error(), "dimensions") {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
 
