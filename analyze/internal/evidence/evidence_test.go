@@ -51,8 +51,8 @@ func TestEveryKindIsInSchemaAndPage(t *testing.T) {
 	}
 }
 
-// A config.json that leaves out the model's dimensions, as that of a model that also sees may, is named in a folder, and
-// the rest is read; by itself it is refused.
+// A config.json that leaves out the model's dimensions, as that of a model that also sees may, is skipped in a folder,
+// and the rest is read; by itself it is refused.
 func TestUnreadableFileInAFolder(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.json")

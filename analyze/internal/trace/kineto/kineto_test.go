@@ -211,8 +211,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// Each process counts its calls from 1: in a file that was put together of several, an id that two have is nobody's, and
-// one that a single process has is that one's.
+// Each process counts its calls from 1: in a file that was put together of several, an id that two have is nobody's,
+// and one that a single process has is that one's.
 func TestTwoProcessesWithEqualIDs(t *testing.T) {
 	var list []string
 	for i, c := range []struct{ pid, correlation int }{{5, 1}, {6, 1}, {5, 2}, {6, 3}, {7, 3}, {6, 4}, {6, 4}} {
