@@ -91,6 +91,31 @@ func TestScrubLeavesSecretsBehind(t *testing.T) {
 	}
 }
 
+// TestScrubOfAnotherSpelling: SQLite does not tell the case of a column's name apart, and neither does what is hidden.
+func TestScrubOfAnotherSpelling(t *testing.T) {
+	b := tracetest.Serving()
+	b.GPU(tracetest.GPU{ID: 0, UUID: "SECRET-hunter2"})
+	path := b.WriteTB(t)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("alter table TARGET_INFO_GPU rename column uuid to UUID"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.ReadFile(scrubbed(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(out, []byte("hunter2")) || !bytes.Contains(out, []byte("sha256:")) {
+		t.Error("the UUID of a GPU comes through")
+	}
+}
+
 // TestScrubCountsWhatItLeaves by hand: against the same capture without them, a table, a column, two rows of metadata and three strings
 // that nothing refers to are left behind, and one name is redacted.
 func TestScrubCountsWhatItLeaves(t *testing.T) {

@@ -105,7 +105,7 @@ func (s *scrubber) value(role Role, name string, row []cell, i int) any {
 			return diagnosticPhrase(c.S)
 		case role == RoleProcesses || strings.EqualFold(name, "module"):
 			return s.redact(baseName(c.S))
-		case role == RoleGPU && name == "uuid":
+		case role == RoleGPU && strings.EqualFold(name, "uuid"):
 			return fingerprint(c.S)
 		case role == RoleGPU && !safeValue(c.S):
 			return nil
