@@ -88,7 +88,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 	hasAPI := in.Trace.Tables.Has(trace.RoleAPI)
 	launches := in.CallStats().InWindow(func(n *trace.APIName) bool { return n.GraphLaunch })
 
-	nodes, nodeTime := nodeRuns(in, lo, hi)
+	nodes, inGraphs, nodeTime := nodeRuns(in, lo, hi)
 	whole := wholeRuns(in, glo, ghi)
 	wholeTime := kit.Total(glo, ghi, g.Dur)
 	all := in.KernelStats().All.Total + wholeTime
@@ -103,8 +103,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 		out.From(trace.RoleGraphMade, to-from, "start", "graphExecId")
 		out.Int("graph.created", nil, int64(to-from))
 	}
-	inGraphs := lists.Sum(nodes, func(g graphRun) int { return int(g.key.kernels) })
-	lost := launches > 0 && len(nodes) == 0 && len(whole) == 0
+	lost := launches > 0 && inGraphs == 0 && len(whole) == 0
 	known := in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation && hasAPI
 	if !lost && known || len(whole) > 0 {
 		out.From(trace.RoleKernel, hi-lo+ghi-glo, "start", "end", "graphNodeId", "correlationId")
@@ -134,6 +133,8 @@ func graphs(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, in.Lack(trace.RoleKernel))
 	case lost:
 		out.Status(report.Partial, "the window has graph launches but no GPU work of a graph: graph tracing was off or the rows are lost, and coverage is unknown")
+	case len(runs) == 0 && inGraphs > 0:
+		out.Status(report.Partial, "this export lacks the correlation ids of kernels: which of them one launch ran is unknown")
 	case len(runs) == 0 && !known && hi > lo:
 		out.Status(report.Unavailable,
 			"this export lacks the columns that identify a graph's kernels: graphNodeId, or correlation ids and API calls")
@@ -148,8 +149,9 @@ func graphs(in *kit.Input, out *kit.Output) {
 	graphFindings(in, out, float64(nodeTime+wholeTime), float64(wholeTime), float64(all), launches, lost)
 }
 
-// nodeRuns gathers the kernels that ran inside graphs by launch. A launch on several devices is one run on each.
-func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
+// nodeRuns gathers the kernels that ran inside graphs by launch, and counts them. A launch on several devices is one run
+// on each; a kernel whose launch is unknown is part of no run.
+func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, kernels int, total int64) {
 	type launch struct {
 		proc, device int32
 		corr         int64
@@ -160,6 +162,11 @@ func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
 	for i := lo; i < hi; i++ {
 		call := in.Calls.Kernel[i]
 		if !k.InGraph(i) && (call == trace.None || !api.Names[api.Name(int(call))].GraphLaunch) {
+			continue
+		}
+		kernels++
+		total += k.Dur(i)
+		if k.Corr(i) < 0 {
 			continue
 		}
 		r := int(index.Of(launch{k.Proc(i), k.Device(i), k.Corr(i)}))
@@ -179,9 +186,8 @@ func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
 		run.key.signature += mix(names[n] ^ uint64(k.Configs[k.Config(i)].Grid[0]))
 		run.end = max(run.end, k.End(i))
 		run.busy += k.Dur(i)
-		total += k.Dur(i)
 	}
-	return runs, total
+	return runs, kernels, total
 }
 
 // mix scatters the bits of a hash, so that sums of hashes differ if their terms do.

@@ -201,6 +201,21 @@ func TestGraphsUnknown(t *testing.T) {
 	}
 }
 
+// Without correlation ids the kernels of graphs are known by their nodes, but not which of them one launch ran: no
+// number per launch is made of them. They are 10 kernels, and 110 µs of 120.
+func TestGraphsWithoutLaunches(t *testing.T) {
+	r := sectiontest.Analyse(t, byNode(tracetest.WithoutColumn(kernelTable, "correlationId")), analyze.Options{}).Report
+	sectiontest.Metric(t, r, 110.0/120, "graph.coverage")
+	sectiontest.Metric(t, r, 10, "graph.kernels")
+	sectiontest.Metric(t, r, 4, "graph.launches")
+	for _, id := range []string{"graph.unique", "graph.kernels_per_launch"} {
+		sectiontest.NoMetric(t, r, id)
+	}
+	if s := sectiontest.SectionOf(t, r, "graphs"); s.Status != report.Partial || len(s.Tables[0].Rows) > 0 {
+		t.Errorf("status %s, %v", s.Status, s.Tables)
+	}
+}
+
 // TestGraphsReal: the one real trace with graphs has 10 launches of one graph, 7811 ms of it, and kernels of 0.08 ms.
 func TestGraphsReal(t *testing.T) {
 	r := sectiontest.RealReport(t, "cs336zx_2_7B_compile_cudagraph")
