@@ -91,7 +91,7 @@ var Comm = kit.Section{
 	Run: comm,
 }
 
-// Share of the window: waiting of the device that waits most minus that of the one that waits least.
+// Share of the judged time: waiting of the device that waits most minus that of the one that waits least.
 const commSkewShare = 0.05
 
 // pairedShare is how many of the paired collectives must overlap in time for the pairing to count.
@@ -334,29 +334,34 @@ func pairedWaits(in *kit.Input) (none collectiveWaits) {
 // if the waits are not known or short, and in a window without steps.
 func waitInStep(in *kit.Input) (ns int64) {
 	waits, s := waitsOf(in), in.Step()
-	_, least, ok := commSkew(in, waits.window)
+	_, least, ok := commSkew(in)
 	if !ok || s.Units == 0 {
 		return 0
 	}
 	for i := range in.Timeline.Devices {
 		if in.Timeline.Devices[i].ID == s.Device.ID {
-			ns = min(max(0, waits.steps[i]-waits.steps[least]), s.Comm)
+			ns = min(waits.steps[i]-waits.steps[least], s.Comm)
 		}
 	}
 	return ns
 }
 
-// commSkew are the devices that wait most and least; not ok if they wait about as long, or if the waits are not known.
-func commSkew(in *kit.Input, waits []int64) (most, least int, ok bool) {
+// commSkew are the devices that wait most and least in the judged time; not ok if they wait about as long, or if the
+// waits are not known.
+func commSkew(in *kit.Input) (most, least int, ok bool) {
+	waits, of := waitsOf(in).window, in.Span.Len()
+	if s := in.Step(); s.Units > 0 {
+		waits, of = waitsOf(in).steps, s.Of
+	}
 	if len(waits) == 0 {
 		return 0, 0, false
 	}
 	most, least = extremes(len(waits), func(i int) int64 { return waits[i] })
-	return most, least, float64(waits[most]-waits[least]) >= commSkewShare*float64(in.Span.Len())
+	return most, least, float64(waits[most]-waits[least]) >= commSkewShare*float64(of)
 }
 
 func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
-	most, least, ok := commSkew(in, waits)
+	most, least, ok := commSkew(in)
 	if !ok {
 		return
 	}
