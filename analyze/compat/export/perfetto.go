@@ -40,19 +40,19 @@ func PerfettoUnits(r *report.Report) ([]PerfettoUnit, error) {
 	}), nil
 }
 
-// PerfettoMedian is the median unit of a report on a device, or on the slowest device if that one has none.
-func PerfettoMedian(r *report.Report, device int64, side string) (PerfettoUnit, error) {
+// PerfettoMedian is the median unit of a kind of a report on a device, or on the slowest device if that one has none. An
+// empty kind is the main one.
+func PerfettoMedian(r *report.Report, kind string, device int64, side string) (PerfettoUnit, error) {
 	list, err := PerfettoUnits(r)
 	if err != nil {
 		return PerfettoUnit{}, err
 	}
-	for _, s := range r.Unit.Steps.List {
-		if s.Group == list[0].Step.Group && s.Device == device && len(s.Shown) > 0 {
-			return PerfettoUnit{Side: side, Steps: r.Unit.Steps, Step: s, Shown: s.Shown[0]}, nil
-		}
+	kind = cmp.Or(kind, list[0].Step.Group)
+	s := cmp.Or(r.Unit.Step(kind, device), r.Unit.Step(kind, -1))
+	if s == nil || len(s.Shown) == 0 {
+		return PerfettoUnit{}, ErrNoStep
 	}
-	list[0].Side = side
-	return list[0], nil
+	return PerfettoUnit{Side: side, Steps: r.Unit.Steps, Step: s, Shown: s.Shown[0]}, nil
 }
 
 // traceEvent is one event of the Trace Event Format, which Perfetto reads. Times are µs.

@@ -199,7 +199,7 @@ func TestPerfetto(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 
-	median, err := export.PerfettoMedian(res.Report, 0, "base")
+	median, err := export.PerfettoMedian(res.Report, "", 0, "base")
 	if err != nil || median.Shown.Which != "median" || median.Side != "base" {
 		t.Errorf("%+v, %v", median, err)
 	}

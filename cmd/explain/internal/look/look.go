@@ -3,6 +3,7 @@
 package look
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -55,7 +56,7 @@ func writeSteps(path string, force bool, base, head *report.Report, c *compariso
 		name string
 		of   *report.Report
 	}{{"base", base}, {"head", head}} {
-		u, err := export.PerfettoMedian(s.of, device, s.name)
+		u, err := export.PerfettoMedian(s.of, kindOf(s.of, &c.Unit, s.name == "head"), device, s.name)
 		if err != nil {
 			return noStep(s.of, err)
 		}
@@ -63,6 +64,25 @@ func writeSteps(path string, force bool, base, head *report.Report, c *compariso
 		units = append(units, u)
 	}
 	return writePerfetto(path, force, units)
+}
+
+// kindOf is the id of the kind of unit that is compared, on one side; empty if the sides differ in it.
+func kindOf(r *report.Report, u *comparison.Unit, head bool) string {
+	batch := u.Batch
+	if head {
+		batch = cmp.Or(u.HeadBatch, batch)
+	}
+	same := func(a, b *int64) bool { return report.ValueOr(a, -1) == report.ValueOr(b, -1) }
+	id := ""
+	for _, g := range r.Unit.Groups {
+		shown := r.Unit.Step(g.ID, -1) != nil
+		if g.Phase == u.Phase && same(g.Batch, batch) && same(g.Tokens, u.Tokens) && (id == "" || shown) {
+			if id = g.ID; shown {
+				break
+			}
+		}
+	}
+	return id
 }
 
 // changesOf maps the position of each paired kernel on one side to the change of its time from base to head, in ns.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -79,5 +80,26 @@ func TestChangesOfAStep(t *testing.T) {
 	}
 	if changesOf(nil, true) != nil {
 		t.Error("there are changes without a step")
+	}
+}
+
+// What is compared is prefill of one request, though decode is the main kind: of its two kinds the one whose steps are
+// recorded, and on the head the one with the batch of the head.
+func TestKindOfAComparison(t *testing.T) {
+	at := func(n int64) *int64 { return &n }
+	r := &report.Report{Unit: report.Unit{
+		Groups: []report.UnitGroup{{ID: "decode", Main: true, Phase: "decode", Batch: at(1)}, {ID: "prefill", Phase: "prefill", Batch: at(1)},
+			{ID: "prefill #2", Phase: "prefill", Batch: at(1)}, {ID: "prefill/2", Phase: "prefill", Batch: at(2)}},
+		Steps: &report.UnitSteps{List: []*report.UnitStep{{Group: "decode"}, {Group: "prefill #2"}}}}}
+	u := &comparison.Unit{Phase: "prefill", Batch: at(1), HeadBatch: at(2)}
+	for _, c := range []struct {
+		u    *comparison.Unit
+		head bool
+		want string
+	}{{u, false, "prefill #2"}, {u, true, "prefill/2"}, {&comparison.Unit{Phase: "decode", Batch: at(1)}, true, "decode"},
+		{&comparison.Unit{Batch: at(1)}, false, ""}} {
+		if got := kindOf(r, c.u, c.head); got != c.want {
+			t.Errorf("%+v, head %v: %q, want %q", c.u, c.head, got, c.want)
+		}
 	}
 }
