@@ -154,7 +154,7 @@ func (l layout) moreRows(t *report.Table) doc.Paragraph {
 	case n <= l.rows && of == "":
 		return doc.Paragraph{}
 	case n <= l.rows:
-		return doc.P("Shown are " + unit.Int(n) + of + " rows.")
+		return doc.P("There are " + unit.Int(t.TotalRows) + " rows in all.")
 	}
 	spans := doc.Spans("Rows " + unit.Int(l.rows+1) + " to " + unit.Int(n) + of + " are in ")
 	if t.File == "" {

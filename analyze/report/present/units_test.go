@@ -118,7 +118,7 @@ func TestCutTablesSaySo(t *testing.T) {
 		rows, total int
 		want        string
 	}{
-		{20, 1998, "\nRows 11 to 20 of 1,998 are in `tables/steps.csv`.\n"}, {12, 1998, "\nShown are 12 of 1,998 rows.\n"},
+		{20, 1998, "\nRows 11 to 20 of 1,998 are in `tables/steps.csv`.\n"}, {12, 1998, "\nThere are 1,998 rows in all.\n"},
 		{20, 20, "\nRows 11 to 20 are in `tables/steps.csv`.\n"},
 	} {
 		steps := report.Table{ID: "steps", Title: "Steps", File: "steps.csv", TotalRows: int64(c.total),
