@@ -30,7 +30,8 @@ func (a *Ack) Holds(today time.Time) bool {
 // maxReason bounds the reason of an acknowledgement, in bytes.
 const maxReason = 500
 
-// Acknowledge records that the change at a commit is known. Acknowledging twice changes nothing.
+// Acknowledge records that the change at a commit is known, without a repository in each that has runs of it.
+// Acknowledging twice changes nothing.
 func (s *Store) Acknowledge(ctx context.Context, a Ack) (*Ack, error) {
 	commit, err := s.Resolve(ctx, a.Repository, a.Commit)
 	if err != nil {
@@ -45,7 +46,17 @@ func (s *Store) Acknowledge(ctx context.Context, a Ack) (*Ack, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the last day %q is not of the form 2026-12-31", a.Expires)
 	}
-	return &a, s.change(ctx, func(c *changes) { c.ack(ctx, &a) })
+	of := []string{a.Repository}
+	if a.Repository == "" {
+		if of, err = all(ctx, s, one[string], "SELECT DISTINCT repository FROM runs WHERE commit_id = ? ORDER BY repository", commit); err != nil {
+			return nil, err
+		}
+	}
+	return &a, s.change(ctx, func(c *changes) {
+		for _, a.Repository = range of {
+			c.ack(ctx, &a)
+		}
+	})
 }
 
 func (c *changes) ack(ctx context.Context, a *Ack) {

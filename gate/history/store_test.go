@@ -409,6 +409,29 @@ func TestMergeIsIdempotentAndCommutes(t *testing.T) {
 	})
 }
 
+// TestAcknowledgeWithoutARepository: it holds in each repository that has the commit, as the runs name it, and no other.
+func TestAcknowledgeWithoutARepository(t *testing.T) {
+	onEach(t, func(t *testing.T, place string) {
+		s := open(t, place)
+		for i, repository := range []string{"team/server", "team/fork", "other"} {
+			p := night(i / 2) // the first two of one commit
+			p.Repository = repository
+			add(t, s, p, historytest.Report(t, historytest.Capture{Seed: uint64(i + 1), Steps: 4}))
+		}
+		if _, err := s.Acknowledge(t.Context(), history.Ack{Commit: historytest.Commit(0), Reason: "r", Expires: "2026-12-31"}); err != nil {
+			t.Fatal(err)
+		}
+		acks, err := s.Acks(t.Context(), "")
+		var of []string
+		for _, a := range acks {
+			of = append(of, a.Repository)
+		}
+		if d := cmp.Diff([]string{"team/fork", "team/server"}, of); d != "" || err != nil {
+			t.Errorf("%s %v", d, err)
+		}
+	})
+}
+
 func TestPrune(t *testing.T) {
 	var reports [6]*report.Report
 	for i := range reports {
