@@ -76,13 +76,14 @@ func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
 // ErrUnknown is the error for a commit or tag that the store does not have.
 var ErrUnknown = errors.New("the history has no such commit")
 
-// Resolve returns the commit that a tag, a commit or the prefix of a commit names.
+// Resolve returns the commit that a tag, a commit or the prefix of a commit names, of a repository or, if that is empty,
+// of any.
 func (s *Store) Resolve(ctx context.Context, repository, name string) (string, error) {
 	list, err := all(ctx, s, one[string],
 		"SELECT DISTINCT commit_id FROM tags WHERE tag = ? AND ? IN ('', repository)", name, repository)
 	if err == nil && len(list) == 0 {
-		list, err = all(ctx, s, one[string], "SELECT DISTINCT commit_id FROM runs WHERE commit_id >= ? AND commit_id <= ? ORDER BY commit_id LIMIT 3",
-			name, name+"g")
+		list, err = all(ctx, s, one[string], "SELECT DISTINCT commit_id FROM runs WHERE commit_id >= ? AND commit_id <= ? AND ? IN ('', repository) "+
+			"ORDER BY commit_id LIMIT 3", name, name+"g", repository)
 	}
 	switch {
 	case err != nil:

@@ -429,6 +429,13 @@ func TestAcknowledgeWithoutARepository(t *testing.T) {
 		if d := cmp.Diff([]string{"team/fork", "team/server"}, of); d != "" || err != nil {
 			t.Errorf("%s %v", d, err)
 		}
+		// the beginning that both commits share is one of them in the repository other
+		if got, err := s.Resolve(t.Context(), "other", historytest.Commit(1)[:12]); got != historytest.Commit(1) || err != nil {
+			t.Errorf("%s %v", got, err)
+		}
+		if _, err := s.Acknowledge(t.Context(), history.Ack{Repository: "team/none", Commit: historytest.Commit(0), Reason: "r", Expires: "2026-12-31"}); !errors.Is(err, history.ErrUnknown) {
+			t.Errorf("a repository without runs: %v", err)
+		}
 	})
 }
 
