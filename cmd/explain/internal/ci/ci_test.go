@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -77,6 +79,21 @@ func TestReproduce(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	if got, want := f.reproduce(true, 0), `explain gate --head 'reports/*/report.json' --fail-on 'unit.time.p50:+3%' --phase decode`; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	var given gateFlags
+	cmd := &cobra.Command{}
+	given.register(cmd)
+	args := []string{"--head", "a.sqlite", "--baseline-file", "b.json", "--batch", "16", "--from", "5ms", "--steady", "--phase-map", "p.json", "--history", "n.db", "--history-branch", "dev"}
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	one := given
+	one.analysis.PhaseMap = "pinned/p.json" // as of the base, in a folder that is removed
+	if got, want := one.reproduce(false, 1), "explain gate --baseline-file b.json --head a.sqlite --history n.db --history-branch dev --from 5ms --phase-map p.json --steady --batch 16"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got, want := one.reproduce(true, 1), "explain gate --base 'base/*/report.json' --head 'reports/*/report.json' --batch 16"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	f.rules.Past.Store = "postgres://ci:secret@db/nights?password=secret&sslmode=disable"

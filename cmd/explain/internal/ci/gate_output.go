@@ -70,14 +70,28 @@ func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 		}
 	}
 	add("base", base...)
+	if !uploaded {
+		add("baseline-file", f.baselineFile)
+	}
 	add("head", head...)
 	add("fail-on", f.rules.FailOn...)
 	add("policy", f.rules.Policy)
 	add("noise", f.rules.Noise)
 	if !uploaded {
-		add("history", f.rules.Past.Name())
+		if add("history", f.rules.Past.Name()); f.rules.Past.Store != "" {
+			for _, name := range []string{"history-branch", "history-repository", "base-commit"} {
+				add(name, f.analysis.Given(name))
+			}
+		}
+		for _, name := range []string{"window", "from", "to", "phase-map", "kernel-map"} { // of traces
+			add(name, f.analysis.Given(name))
+		}
+		if f.analysis.Given("steady") == "true" {
+			parts = append(parts, "--steady")
+		}
 	}
 	add("unit", f.analysis.Unit)
 	add("phase", f.phase)
+	add("batch", f.analysis.Given("batch"))
 	return strings.Join(parts, " ")
 }

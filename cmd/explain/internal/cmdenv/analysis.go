@@ -79,6 +79,14 @@ func RegisterMaps(cmd *cobra.Command, phases, kernels *string, where string) {
 // Changed reports whether a flag of the command was given.
 func (f *AnalysisFlags) Changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
+// Given returns the value of a flag of the command as it was given; empty if it was not.
+func (f *AnalysisFlags) Given(name string) string {
+	if !f.Changed(name) {
+		return ""
+	}
+	return f.given.Lookup(name).Value.String()
+}
+
 // Options returns the options of an analysis; traces is how many of them run at once.
 func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 	opt := analyze.Options{Version: e.Version, Unit: cmp.Or(f.Unit, f.policyUnit), Getenv: e.Getenv}
