@@ -19,6 +19,8 @@ import (
 // ErrNotFound says that the ref exists and has no such file.
 var ErrNotFound = errors.New("not found")
 
+var errNoCommit = errors.New("no such commit")
+
 // Show returns the file at path, as it is at a ref, if it has at most most bytes. It takes the folders of the path by
 // their names: the change could have replaced one by a link to another, or by a submodule with refs of its own.
 func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
@@ -29,8 +31,12 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	commit, err := commitOf(ctx, dir, ref, fmt.Errorf(
-		"the checkout has no commit %[1]s: fetch it first (git fetch origin %[1]s); a shallow checkout holds only the newest", ref))
+	// a tag, or a branch of the change, that is called origin/main comes first for git
+	commit, err := commitOf(ctx, dir, "refs/remotes/"+ref, errNoCommit)
+	if errors.Is(err, errNoCommit) {
+		commit, err = commitOf(ctx, dir, ref, fmt.Errorf(
+			"the checkout has no commit %[1]s: fetch it first (git fetch origin %[1]s); a shallow checkout holds only the newest", ref))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // TestShowFollowsNoFolderOfTheChange holds that a file is read by its path at the ref: a change that makes its folder a
-// link, or a submodule, would else choose what is read.
+// link, or a submodule, would else choose what is read, and so would one with a tag that is called as the ref.
 func TestShowFollowsNoFolderOfTheChange(t *testing.T) {
 	root := t.TempDir()
 	git := func(dir string, args ...string) string {
@@ -86,9 +86,16 @@ func TestShowFollowsNoFolderOfTheChange(t *testing.T) {
 	git(ours, "commit", "-qam", "x")
 	check("a submodule")
 
+	git(ours, "update-ref", "refs/remotes/origin/main", base)
 	git(ours, "rm", "-rqf", "ci")
-	git(root, "clone", "-q", theirs, filepath.Join(ours, "nested")) // a checkout of its own, as jobs put beside others
+	commit(ours, map[string]string{"ci/policy.yml": "lax"})
+	git(ours, "tag", "origin/main")
+	git(ours, "branch", "origin/main")
 	t.Chdir(ours)
+	if got := read("ci/policy.yml", "origin/main"); got != "strict" {
+		t.Errorf("a tag called as the branch of the remote: %q, want strict", got)
+	}
+	git(root, "clone", "-q", theirs, filepath.Join(ours, "nested")) // a checkout of its own, as jobs put beside others
 	if got := read("nested/policy.yml", "main"); got != "lax" {
 		t.Errorf("a nested checkout: %q, want its own file, lax", got)
 	}
