@@ -131,6 +131,9 @@ func readAt(ctx context.Context, s *Session, path, ref string) ([]byte, error) {
 		}
 		s.Say(path + " could not be read from GitHub, trying git: " + err.Error())
 		refused = err
+		if ref == s.Of.Run.DefaultBranch { // for git a tag of that name would come first
+			ref = "refs/remotes/origin/" + ref
+		}
 	}
 	b, err := gitfile.Show(ctx, path, ref, maxPinned)
 	if err != nil && !errors.Is(err, ErrNotFound) && refused != nil {
