@@ -155,7 +155,7 @@ func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 		return nil, limit.Late("git "+args[0], most)
 	}
 	if err != nil && errs.Len() > 0 {
-		err = fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(errs.String()))
+		err = fmt.Errorf("git %s: %w: %s", args[0], err, strings.Join(strings.Fields(errs.String()), " "))
 	}
 	return out, err
 }

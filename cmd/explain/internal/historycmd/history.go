@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -351,8 +352,13 @@ func (f *Flags) Apply(
 	}
 	opt.Policy = cmp.Or(opt.Policy, policy.Default())
 	resolve := func(name string) (string, error) {
-		return gitfile.Resolve(ctx, ".", name, fmt.Errorf("neither the history nor the checkout knows %s: "+
-			"fetch its tag, or name it with explain history add --tag", name))
+		missing := fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag",
+			name)
+		commit, err := gitfile.Resolve(ctx, ".", name, missing)
+		if err != nil && !limit.IsLate(err) { // without a checkout, too: what git says has paths of this machine
+			err = missing
+		}
+		return commit, err
 	}
 	return p, history.With(ctx, f.Store, history.Read, func(s *history.Store) error {
 		if err := history.Spent(ctx, s, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
