@@ -75,13 +75,18 @@ inconclusive.`,
 	return cmd
 }
 
-// finish makes help list the flags of a command, and of all below it, in the order of the code, and a panic in one of
-// them an error.
+// finish makes help list the flags of a command, and of all below it, in the order of the code, a panic in one of them
+// an error, and an output that a script's empty variable names too.
 func finish(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	if do := cmd.RunE; do != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 			defer crash.Caught(cmd.CommandPath(), &err)
+			for _, name := range []string{"out", "perfetto", "ncu-targets"} {
+				if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+					return usage.Errorf("--%s is empty; name a file or a folder", name)
+				}
+			}
 			return do(cmd, args)
 		}
 	}

@@ -48,9 +48,6 @@ It exits with 0, though the comparison fails.`,
 }
 
 func demo(ctx context.Context, e *cmdenv.Env, dir string) error {
-	if dir == "" {
-		return usage.Errorf("--out is empty; name a folder")
-	}
 	page, gate := filepath.Join(dir, "comparison"), filepath.Join(dir, "gate")
 	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 &&
 		!input.Exists(filepath.Join(page, "comparison.json")) {

@@ -132,10 +132,6 @@ func (f *reportFlags) options(cmd *cobra.Command, e *cmdenv.Env) (analyze.Option
 		return opt, usage.Errorf("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.opt.CoverageWarn)
 	case cmd.Flags().Changed("gpu-price") && !(f.opt.GPUPrice > 0 && f.opt.GPUPrice < 1e6):
 		return opt, usage.Errorf("--gpu-price is the price of a GPU for an hour, above 0 and below a million, got %g", f.opt.GPUPrice)
-	case f.out == "" && cmd.Flags().Changed("out"):
-		return opt, usage.Errorf("--out is empty; name a folder")
-	case f.perfetto == "" && cmd.Flags().Changed("perfetto"):
-		return opt, usage.Errorf("--perfetto is empty; name a file")
 	case f.open && f.out == "":
 		return opt, usage.Errorf("--open shows the page that --out writes: name a folder")
 	case f.format == "summary": // its older name

@@ -90,9 +90,6 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		return nil, err
 	}
 	if f.Out == "" {
-		if cmd.Flags().Changed("out") {
-			return nil, usage.Errorf("--out is empty; name a folder")
-		}
 		f.Out = filepath.Join("artifacts", r.ID)
 	}
 	if f.Repeat == 0 {

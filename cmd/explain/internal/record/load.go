@@ -163,8 +163,6 @@ func (f *loadFlags) check(cmd *cobra.Command, e *cmdenv.Env) (err error) {
 		return usage.Errorf("--port and --url exclude each other")
 	case set("port") && (f.port < 1 || f.port > 65535):
 		return usage.Errorf("--port is between 1 and 65535, got %d", f.port)
-	case f.out == "" && set("out"):
-		return usage.Errorf("--out is empty; name a file")
 	case f.cacert != "" && f.Insecure:
 		return usage.Errorf("--cacert and --insecure exclude each other")
 	}
