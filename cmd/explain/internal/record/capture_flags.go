@@ -114,6 +114,8 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		return nil, usage.Errorf("a time cannot be negative")
 	case !f.Pair && (f.Until.On || f.Until.Cooldown != 0):
 		return nil, usage.Errorf("--until-decided and --cooldown are for a pair: add --pair")
+	case !f.Until.On && cmdenv.Given(cmd, []string{"budget", "tolerance"}) != "":
+		return nil, usage.Errorf("--budget and --tolerance say when --until-decided ends: add it")
 	case f.Pair && f.NoReport:
 		return nil, usage.Errorf("--pair compares reports: leave out --no-report")
 	case !f.Pair && (len(f.Rules.FailOn) > 0 || f.Rules.Policy != "" || f.Rules.Noise != ""):
