@@ -78,6 +78,7 @@ func run(ctx context.Context, args []string, e *cmdenv.Env) int {
 	help := bufio.NewWriter(e.Out) // which keeps the first error: cobra gives none of its help
 	cmd.SetOut(help)
 	cmd.SetErr(e.Err)
+	addCompletion(cmd)
 	ran, err := cmd.ExecuteContextC(ctx)
 	err = limit.FullText(cmp.Or(err, help.Flush()))
 	var answer cmdenv.Exit

@@ -110,6 +110,28 @@ func bareArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// addCompletion adds cobra's explain completion, which prints to the output that the root has by then. Cobra calls a
+// shell that it does not know a call for help, and exits with 0.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	var shells []string
+	for _, shell := range cmd.Commands() {
+		shell.Args = cmdenv.NoArgs
+		shells = append(shells, shell.Name())
+	}
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage.Errorf("completion has no script for %q; there are %s", args[0], strings.Join(shells, ", "))
+		}
+		return cmd.Help()
+	}
+}
+
 // addVersion adds explain version and explain --version. Cobra's own flag would print its line through a template, and
 // the linker keeps every exported method of a program that can run templates.
 func addVersion(root *cobra.Command, e *cmdenv.Env) {
