@@ -81,9 +81,6 @@ type outcome struct {
 // do sends one request and reads its whole answer.
 func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o outcome) {
 	o.input, o.output = -1, -1
-	if c.key != "" { // a server may repeat the key
-		defer func() { o.detail = strings.ReplaceAll(o.detail, c.key, secret.Redacted) }()
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	var conn *arrival
@@ -97,7 +94,7 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	c.sign()
 	if res.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
-		return o.fail(loadfile.HTTPStatus(res.StatusCode), quoted(said))
+		return o.fail(loadfile.HTTPStatus(res.StatusCode), c.quoted(said))
 	}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer has another type")
@@ -150,7 +147,7 @@ func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arr
 		case !ok:
 			return o.fail(loadfile.BadStream, "an event of the stream is not a JSON object")
 		case e.failed:
-			return o.fail(loadfile.ServerError, quoted(data))
+			return o.fail(loadfile.ServerError, c.quoted(data))
 		}
 		finished = finished || e.finished
 		if e.output >= 0 {
@@ -228,12 +225,17 @@ const certificateRemedy = "name the authority's certificate with --cacert, or do
 // maxQuote bounds the quoted text of a server.
 const maxQuote = 200
 
-func quoted(b []byte) string {
-	b = bytes.TrimSpace(b)
-	if len(b) > maxQuote {
-		return string(b[:maxQuote]) + "…"
+// quoted returns what a server said, cut where it is long. It may repeat the key, which goes before the cut: half a key
+// would not be recognised.
+func (c *client) quoted(b []byte) string {
+	text := strings.TrimSpace(string(b))
+	if c.key != "" {
+		text = strings.ReplaceAll(text, c.key, secret.Redacted)
 	}
-	return string(b)
+	if len(text) > maxQuote {
+		return text[:maxQuote] + "…"
+	}
+	return text
 }
 
 // arrival is a connection that records when bytes last arrived at its socket. net/http passes them on through a buffer

@@ -486,6 +486,13 @@ func TestKeyOfAnEchoIsBlanked(t *testing.T) {
 	if o := c.do(context.Background(), time.Minute, []byte("{}")); o.detail != "no such Bearer [redacted]" {
 		t.Errorf("said %q", o.detail)
 	}
+	// The cut after 200 bytes would leave half of the key.
+	if got, want := c.quoted([]byte(strings.Repeat("x", 190)+"KEYCANARY-123")), strings.Repeat("x", 190)+"[redacted]"; got != want {
+		t.Errorf("said %q", got)
+	}
+	if got, want := c.quoted([]byte(strings.Repeat("x", 195)+"KEYCANARY-123")), strings.Repeat("x", 195)+"[reda…"; got != want {
+		t.Errorf("said %q", got)
+	}
 }
 
 func TestBaseURL(t *testing.T) {
