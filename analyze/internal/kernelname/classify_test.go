@@ -91,6 +91,7 @@ func checkDecided(t *testing.T, d decided) {
 // TestATenWrappersShowTheirWork holds short names and families of kernels that differ only in what a wrapper applies.
 func TestATenWrappersShowTheirWork(t *testing.T) {
 	const unroll = "void at::native::elementwise_kernel_manual_unroll<128, 8, at::native::gpu_kernel_impl_nocast<"
+	const scatter = "void at::native::_scatter_gather_elementwise_kernel<128, 4, at::native::_cuda_scatter_gather_internal_kernel"
 	const where = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::where_kernel_impl(at::TensorIterator&)::{lambda()#1}::operator()() const::{lambda()#7}::operator()() const::"
 	for _, c := range []struct{ name, display, family string }{
 		{unroll + "at::native::CUDAFunctor_add<c10::BFloat16> >(at::TensorIteratorBase&, at::native::CUDAFunctor_add<c10::BFloat16> const&)::{lambda(int, bool)#1}>(int)",
@@ -103,6 +104,14 @@ func TestATenWrappersShowTheirWork(t *testing.T) {
 			"vectorized_elementwise<where<long>>", "aten/elementwise:where/i64"},
 		{"void at::native::index_elementwise_kernel<128, 4, at::native::index_copy_kernel_impl<at::native::OpaqueType<8> >(at::TensorIterator&, long, long, long)::{lambda(int)#1}>(long)",
 			"index_elementwise<index_copy>", "aten/elementwise:index_copy"}, // the int is the element's number
+		{scatter + "<true, at::native::OpaqueType<4> >::operator()<at::native::TensorAssign>(at::TensorIterator&, long)::{lambda(int)#1}>(int)",
+			"_scatter_gather_elementwise<scatter>", "aten/elementwise:scatter"},
+		{scatter + "<true, float>::operator()<at::native::ReduceAdd>(at::TensorIterator&, long)::{lambda(int)#1}>(int)",
+			"_scatter_gather_elementwise<scatter:ReduceAdd>", "aten/elementwise:scatter:ReduceAdd"},
+		{scatter + "<false, at::native::OpaqueType<4> >::operator()<at::native::TensorAssign>(at::TensorIterator&, long)::{lambda(int)#1}>(int)",
+			"_scatter_gather_elementwise<gather>", "aten/elementwise:gather"},
+		{"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<1>, at::native::(anonymous namespace)::LpNormFunctor<float, (at::native::NormType)1, float, 1, 1, 0>, float*, int>(float*)",
+			"multi_tensor_apply<LpNormFunctor<float>>", "aten/elementwise:LpNormFunctor/f32"},
 	} {
 		if got := Classify(c.name); got.Display != c.display || got.Family != c.family {
 			t.Errorf("%s: %q, %q, want %q, %q", c.name, got.Display, got.Family, c.display, c.family)

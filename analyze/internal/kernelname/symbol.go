@@ -233,18 +233,36 @@ func (y symbol) work() (work, bool) {
 			continue
 		}
 		w := applied(a, 0)
+		if y.base == "_scatter_gather_elementwise_kernel" && len(b.args) > 0 {
+			w.name = scatterOrGather(a, b.args[0] == "0")
+		}
 		if strings.Contains(w.dtype, "*") || y.base == "_scatter_gather_elementwise_kernel" ||
 			y.base == "index_elementwise_kernel" {
 			w.dtype = "" // addresses or indexes: of what, the name does not say
 		}
 		if y.base == "multi_tensor_apply_kernel" && i+1 < len(y.args) {
-			if op := parseSymbol(y.args[i+1]); !isPlainType(y.args[i+1]) && op.base != "" && !isDigit(op.base[0]) {
+			op := parseSymbol(y.args[i+1])
+			if !isPlainType(strings.TrimRight(y.args[i+1], "*")) && op.base != "" && !isDigit(op.base[0]) {
 				w.name += ":" + op.base
 			}
 		}
 		return w, true
 	}
 	return work{}, false
+}
+
+// scatterOrGather names what ATen's "…_kernel<is_scatter_like, T>::operator()<op>" does: gather, scatter or
+// scatter:ReduceAdd.
+func scatterOrGather(s string, gathers bool) string {
+	if gathers {
+		return "gather"
+	}
+	_, op, _ := strings.Cut(s, "::operator()<")
+	op, _, _ = strings.Cut(op, ">")
+	if op == "" || op == "TensorAssign" {
+		return "scatter"
+	}
+	return "scatter:" + op
 }
 
 // Function is the kernel function's own name, without namespaces, template arguments and parameters, as ncu prints it
