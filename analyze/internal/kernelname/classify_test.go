@@ -118,3 +118,21 @@ func TestATenWrappersShowTheirWork(t *testing.T) {
 		}
 	}
 }
+
+// TestGeneratedAttentionHasItsOwnName holds that cuDNN's forward and backward kernels have short names of their own, and
+// that the number of its choice and the tile that goes with it are no part of the family.
+func TestGeneratedAttentionHasItsOwnName(t *testing.T) {
+	const head, family = "cudnn_generated_fort_native_sdpa_sm90_flash_", "cudnn/cudnn_generated_fort_native_sdpa_sm90_flash_"
+	for _, c := range []struct{ name, display, family string }{
+		{"fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0_0", "sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1",
+			"fprop_wgmma_f16_knob_kernel0_0/f16"},
+		{"fprop_wgmma_f16_knob_3_64x64x128_4x1x1_cga1x1x1_kernel0_0", "sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x64x128_4x1x1",
+			"fprop_wgmma_f16_knob_kernel0_0/f16"},
+		{"bprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0_0", "sdpa_sm90_flash_bprop_wgmma_f16_knob_7_64x128x128_4x1x1",
+			"bprop_wgmma_f16_knob_kernel0_0/f16"},
+	} {
+		if got := Classify(head + c.name); got.Display != c.display || got.Family != family+c.family {
+			t.Errorf("%s: %q, %q", c.name, got.Display, got.Family)
+		}
+	}
+}

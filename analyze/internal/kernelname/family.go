@@ -82,13 +82,15 @@ func fmhaType(name string) string {
 	return t
 }
 
-// trimTiles drops the parts of a flat name that give a tile's shape.
+// trimTiles drops the parts of a flat name that give a tile's shape or the number of cuDNN's choice (knob_7).
 func trimTiles(name string) string {
 	kept := make([]string, 0, 8)
+	knob := false
 	for part := range strings.SplitSeq(name, "_") {
-		if !tile.MatchString(part) {
+		if number := knob; !number && !tile.MatchString(part) {
 			kept = append(kept, part)
 		}
+		knob = part == "knob"
 	}
 	if len(kept) == 0 {
 		return name
@@ -96,8 +98,8 @@ func trimTiles(name string) string {
 	return strings.Join(kept, "_")
 }
 
-// tile is the form of 64x64, 128x128x8 and the like.
-var tile = regexp.MustCompile(`^\d+(?:x\d+)+$`)
+// tile is the form of 64x64, 128x128x8 and the like, and of a cluster of blocks: cga2x1x1.
+var tile = regexp.MustCompile(`^(?:cga)?\d+(?:x\d+)+$`)
 
 // Libraries whose kernels are read in a way of their own.
 const (

@@ -183,6 +183,8 @@ func (v view) display(canonical string) string {
 		name = "gemv_kernel"
 	case strings.Contains(name, "_xmma_"):
 		name = xmmaNoise.Replace(name)
+	case strings.HasPrefix(name, "cudnn_generated_"):
+		name = cudnnNoise.Replace(name)
 	}
 	if len(y.args) == 0 {
 		return shorten(name)
@@ -216,6 +218,10 @@ var xmmaNoise = strings.NewReplacer(
 	"_warpsize2x1x1", "", "_warpsize4x1x1", "",
 	"_ffma", "", "_aligna4", "", "_alignc4", "", "_aligna8", "", "_alignc8", "", "_execute_split_k_kernel", "_splitk",
 	"_execute_kernel", "", "__5x_cublas", "")
+
+// cudnnNoise is the text that the kernels that cuDNN generates share: without it, forward and backward differ.
+var cudnnNoise = strings.NewReplacer("cudnn_generated_fort_native_", "", "cudnn_generated_oss_", "", "_cga1x1x1", "",
+	"_kernel0_0", "")
 
 // shorten keeps the start and the end of s, where tile shapes and flags tell variants apart.
 func shorten(s string) string { return wording.ShortenTo(s, maxDisplay, 26) }
