@@ -88,8 +88,8 @@ func checkDecided(t *testing.T, d decided) {
 	}
 }
 
-// TestATenWrappersShowTheirWork holds short names and families of kernels that differ only in what a wrapper applies.
-func TestATenWrappersShowTheirWork(t *testing.T) {
+// TestWrappersShowTheirWork holds short names and families of kernels that differ only in what a wrapper applies.
+func TestWrappersShowTheirWork(t *testing.T) {
 	const unroll = "void at::native::elementwise_kernel_manual_unroll<128, 8, at::native::gpu_kernel_impl_nocast<"
 	const scatter = "void at::native::_scatter_gather_elementwise_kernel<128, 4, at::native::_cuda_scatter_gather_internal_kernel"
 	const where = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::where_kernel_impl(at::TensorIterator&)::{lambda()#1}::operator()() const::{lambda()#7}::operator()() const::"
@@ -104,6 +104,8 @@ func TestATenWrappersShowTheirWork(t *testing.T) {
 			"vectorized_elementwise<where<long>>", "aten/elementwise:where/i64"},
 		{"void at::native::index_elementwise_kernel<128, 4, at::native::index_copy_kernel_impl<at::native::OpaqueType<8> >(at::TensorIterator&, long, long, long)::{lambda(int)#1}>(long)",
 			"index_elementwise<index_copy>", "aten/elementwise:index_copy"}, // the int is the element's number
+		{"void cutlass::Kernel2<vllm::enable_sm89_to_sm90<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GemmShape<128, 128, 64>, cutlass::float_e4m3_t>>>(cutlass::Params)",
+			"GemmUniversal<GemmShape<128, 128, 64>, float_e4m3_t>", "vllm/gemm/e4m3"},
 		{scatter + "<true, at::native::OpaqueType<4> >::operator()<at::native::TensorAssign>(at::TensorIterator&, long)::{lambda(int)#1}>(int)",
 			"_scatter_gather_elementwise<scatter>", "aten/elementwise:scatter"},
 		{scatter + "<true, float>::operator()<at::native::ReduceAdd>(at::TensorIterator&, long)::{lambda(int)#1}>(int)",

@@ -129,11 +129,10 @@ func ownName(s string) (head, base string) {
 
 func isWrapper(base string) bool {
 	switch base {
-	case "Kernel", "Kernel2", "device_kernel", "_kernel_agent", "enable_sm90_or_later", "enable_sm90",
-		"enable_sm80_to_sm89":
+	case "Kernel", "Kernel2", "device_kernel", "_kernel_agent":
 		return true
 	}
-	return false
+	return strings.HasPrefix(base, "enable_sm") // of vLLM and FlashAttention: enable_sm100f_only, enable_sm89_to_sm90
 }
 
 // work is the operation that an ATen wrapper (elementwise_kernel, reduce_kernel) applies.
