@@ -51,6 +51,19 @@ func TestCommunicationKernelsSayTheirCollective(t *testing.T) {
 	}
 }
 
+func TestTheTypeOfACollectiveIsPartOfItsFamily(t *testing.T) {
+	for name, want := range map[string]string{
+		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)":   "nccl/AllReduce/bf16",
+		"ncclDevKernel_AllReduce_Sum_f8e4m3_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "nccl/AllReduce/e4m3",
+		"ncclDevKernel_AllReduce_Sum_u32_RING_LL(ncclDevKernelArgsStorage<4096ul>)":    "nccl/AllReduce/u32",
+		"ncclDevKernel_AllReduce_MinMax_i64_TREE_LL(ncclDevKernelArgsStorage<4096ul>)": "nccl/AllReduce/i64",
+	} {
+		if got := Classify(name).Family; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestNamesDecidedByHand(t *testing.T) {
 	all := [][]decided{decidedAttention, decidedMatrix, decidedMoE, decidedSmall, decidedATen, decidedTriton}
 	n := len(collectivesDecided)

@@ -68,6 +68,8 @@ var nameTypes = []struct{ lit, dtype string }{
 	{"mxfp4", "mxe2m1"},
 	{"mxfp8", "mxe4m3"},
 	{"ue4m3", "ue4m3"},
+	{"f8e4m3", "e4m3"}, // NCCL's
+	{"f8e5m2", "e5m2"},
 	{"e4m3", "e4m3"},
 	{"e5m2", "e5m2"},
 	{"e2m1", "e2m1"},
@@ -86,6 +88,10 @@ var nameTypes = []struct{ lit, dtype string }{
 	{"s8", "i8"},
 	{"i8", "i8"},
 	{"u8", "u8"},
+	{"i32", "i32"},
+	{"u32", "u32"},
+	{"i64", "i64"},
+	{"u64", "u64"},
 }
 
 // leadingType returns the type a part of a flat name starts with, and what follows.
