@@ -110,7 +110,7 @@ func (k *Kernel) MoE() bool {
 	switch k.Info.Category {
 	case kernelname.MoEGEMM, kernelname.MoERoute:
 		return true
-	case kernelname.Sampling:
+	case kernelname.Sampling, kernelname.Attention: // sparse attention has a top-k of its own
 		return false
 	}
 	lower := strings.ToLower(k.Full)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -458,5 +459,20 @@ func TestLongNames(t *testing.T) {
 	d, _ := read(t, rawHead+rawUnits+rawRow(0, long+"a")+rawRow(1, long+"b"))
 	if len(d.Kernels) != 2 || d.Kernels[0].Name == d.Kernels[1].Name || len(d.Kernels[0].Name) > longestName+40 {
 		t.Errorf("%d kernels, names of %d bytes", len(d.Kernels), len(d.Kernels[0].Name))
+	}
+}
+
+func TestExpertsAreNotTheTopKOfAttention(t *testing.T) {
+	for name, want := range map[string]bool{
+		"void vllm::topKPerRowDecode<512>(float const*)":                             false, // DeepSeek's indexer
+		"void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(float*)": false,
+		"void vllm::moe::topkGatingSoftmax<4, 128, 4, 16, 32, int>(float const*)":    true,
+		"_topk_forward":    true,
+		"fused_moe_kernel": true,
+	} {
+		k := Kernel{Full: name, Info: kernelname.Classify(name)}
+		if k.MoE() != want {
+			t.Errorf("%s (%s): %v", name, k.Info.Category, !want)
+		}
 	}
 }
