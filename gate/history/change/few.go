@@ -86,6 +86,7 @@ func clean(y []float64, level, other float64) bool {
 	return n <= len(y)/strays
 }
 
+// mean is exact for numbers that repeat exactly: what rounding leaves of them would look like correlated nights.
 func mean(y []float64) float64 {
-	return lists.Sum(y, func(v float64) float64 { return v / float64(len(y)) })
+	return y[0] + lists.Sum(y, func(v float64) float64 { return (v - y[0]) / float64(len(y)) })
 }

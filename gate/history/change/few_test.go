@@ -124,6 +124,21 @@ func TestSidesByHand(t *testing.T) {
 	}
 }
 
+// TestEqualNightsHaveNoCorrelation: 6 | 4 nights of one number each, of which rounding leaves nothing: the variance is
+// the assumed one alone, 8 · 0.01² / (8 + 8), and so is the correlation: 2/10 for two fitted levels of 10 nights, with
+// the prior (20 · 0.3 + 8 · 0.2) / 28 = 0.271429.
+func TestEqualNightsHaveNoCorrelation(t *testing.T) {
+	y := []float64{1, 1, 1, 1, 1, 1, 1.05, 1.05, 1.05, 1.05}
+	f := &finder{o: &Options{P: defaultP, Least: Least}, y: y, at: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}
+	want := math.Sqrt(5e-5 * 1.271429 / 0.728571 * (1./6 + 1./4))
+	if c := sides(f, 6); math.Abs(c.se/want-1) > 1e-5 {
+		t.Errorf("standard error %v, want %v", c.se, want)
+	}
+	if got := find(y, Options{}); len(got) != 1 || got[0].At != 6 || got[0].Found != 9 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestCleanByHand: one stray night in eight is none too many.
 func TestCleanByHand(t *testing.T) {
 	y := []float64{0, 0, 0, 0, 0, 0, 0, 0.6}
