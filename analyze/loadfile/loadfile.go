@@ -113,8 +113,8 @@ type Latency struct {
 	TTFT *Distribution `json:"ttft"` // to the first token
 	// From the first token to the last, per token after the first; of answers that came in more than one piece
 	TPOT *Distribution `json:"tpot"`
-	ITL  *Distribution `json:"itl"`  // each gap between two tokens, of all requests
-	E2E  *Distribution `json:"e2e"`  // to the end of the answer
+	ITL  *Distribution `json:"itl"` // each gap between two tokens, of all requests
+	E2E  *Distribution `json:"e2e"` // to the end of the answer
 	// Until the request was sent, of all requests: the generator's own lateness and waiting
 	Delay *Distribution `json:"delay"`
 }
