@@ -91,11 +91,12 @@ func (r *Session) finish(ctx context.Context, dir string) (err error) {
 	return run.NoteResumed(r.Began)
 }
 
-// moveResumed moves the captures of a folder to where they belong.
+// moveResumed moves the captures of a folder to where they belong. What marks them as unfinished stays until then.
 func moveResumed(dir, out string, found []string) error {
-	if err := capture.Finished(dir); err != nil || dir == out {
-		return err
+	if dir == out {
+		return capture.Finished(dir)
 	}
+	marks := dir
 	for _, sub := range found {
 		to := filepath.Join(out, sub)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -107,6 +108,12 @@ func moveResumed(dir, out string, found []string) error {
 		if err := os.Rename(filepath.Join(dir, sub), to); err != nil {
 			return err
 		}
+		if sub == "." { // the folder itself
+			marks = out
+		}
+	}
+	if err := capture.Finished(marks); err != nil {
+		return err
 	}
 	_ = os.Remove(dir) // stays if it has logs of a capture that recorded nothing
 	return nil

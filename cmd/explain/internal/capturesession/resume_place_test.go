@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // TestResumeReplacesNoFile: a file where the resumed capture belongs is not removed for it.
@@ -24,5 +26,30 @@ func TestResumeReplacesNoFile(t *testing.T) {
 	}
 	if b, err := os.ReadFile(out); err != nil || string(b) != "of the user" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestStatusStaysUntilTheMove: where the capture cannot be moved, here into a folder of itself, the next attempt still
+// knows what the capture was to be.
+func TestStatusStaysUntilTheMove(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out.failed")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&capture.Status{Out: "out", Unit: "none", NoReport: true}).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := moveResumed(dir, filepath.Join(dir, "sub", "out"), []string{"."}); err == nil {
+		t.Error("a folder was moved into itself")
+	}
+	if s, err := capture.ReadStatus(dir); err != nil || s.Unit != "none" || !s.NoReport {
+		t.Errorf("%+v, %v", s, err)
+	}
+	out := filepath.Join(filepath.Dir(dir), "out")
+	if err := moveResumed(dir, out, []string{"."}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := capture.ReadStatus(out); !os.IsNotExist(err) {
+		t.Errorf("a finished capture has a status: %v", err)
 	}
 }
