@@ -15,14 +15,18 @@ type Answer string
 // Answers.
 const (
 	Undecided Answer = "undecided"
-	Slower    Answer = "slower" // the head is slower, by more than the tolerance
-	Within    Answer = "within" // the change is within the tolerance
+	// The head is certainly slower, and the mean of the pairs is above the tolerance. Of heads that are slower by about
+	// the tolerance, most get this answer.
+	Slower Answer = "slower"
+	Within Answer = "within" // the head is certainly not slower by more than the tolerance
 )
 
 // Options of a [Test].
 type Options struct {
 	Tolerance float64 // ln, above 0: a smaller rise counts as within
-	Alpha     float64 // highest share of tests that ever answer slower for a head that is not; above 0, below 0.5
+	// Highest share of tests that ever answer slower for a head that is no slower at all, and within for one that is slower
+	// by the tolerance; above 0, below 0.5
+	Alpha float64
 }
 
 // Test takes pairs one after another.

@@ -106,6 +106,21 @@ func TestNullsRarelyFail(t *testing.T) {
 	}
 }
 
+// TestBetweenNoneAndTheTolerance are the shares that the page of statistics states: heads that are a little slower are
+// not certainly within, and those at the tolerance are not certainly above it.
+func TestBetweenNoneAndTheTolerance(t *testing.T) {
+	const n = 2000
+	for step, want := range map[float64]float64{0.02: 0.12, 0.03: 0.82} {
+		slower, within, _ := simulate(t, n, step, 0.01)
+		if share := float64(slower) / n; math.Abs(share-want) > 0.005 {
+			t.Errorf("%g slower: %.3f are called slower, the page says %g", step, share, want)
+		}
+		if step == 0.03 && within > n/20 {
+			t.Errorf("slower by the tolerance: %d of %d are called within", within, n)
+		}
+	}
+}
+
 // TestLookingAgainAndAgain: the t test of a comparison, repeated after each of up to 30 pairs without a difference, says
 // "slower" in a quarter of 2,000 series: it is made for one look.
 func TestLookingAgainAndAgain(t *testing.T) {

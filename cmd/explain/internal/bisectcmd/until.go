@@ -31,7 +31,7 @@ func (f *Until) Register(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.On, "until-decided", false, "with --pair: capture pairs until it is known whether the head's step is slower, at most --repeat (default 100)")
 	fl.DurationVar(&f.budget, "budget", 30*time.Minute, "with --until-decided: begin no pair that would end after this `TIME`")
 	fl.DurationVar(&f.Cooldown, "cooldown", 0, "with --pair: wait this `TIME` between captures, so that the GPU cools down")
-	fl.StringVar(&f.tolerance, "tolerance", "3%", "with --until-decided: a step that got slower by this `SHARE` or less is as fast as before")
+	fl.StringVar(&f.tolerance, "tolerance", "3%", "with --until-decided: the head fails if it is certainly slower, on average by more than this `SHARE`")
 }
 
 // MostPairs is the number of pairs after which --until-decided stops, decided or not.
