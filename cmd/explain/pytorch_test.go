@@ -206,7 +206,7 @@ func TestScrubbedProfile(t *testing.T) {
 	text = strings.Replace(text, `"args":{`, `"args":{"Concrete Inputs":["`+p.plain("an input")+`"],"`+p.plain("a key")+`":1,`, -1)
 	text = strings.Replace(text, `"traceEvents":[`, `"traceEvents":[{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":77,"tid":7,"ts":900,"dur":2,"args":{"Collective name":"`+p.plain("a collective")+
 		`","Process Group Name":"`+p.plain("a process group")+`","Process Group Ranks":"`+p.plain("its ranks")+`","dtype":"`+p.plain("a type")+`"}},{"ph":"X","cat":"user_annotation","name":"load `+p.token("a range")+`","pid":77,"tid":7,"ts":901,"dur":2},`+
-		`{"ph":"M","name":"thread_name","pid":77,"tid":8,"args":{"name":"`+p.token("a thread")+`"}},{"ph":"M","name":"process_labels","pid":77,"tid":0,"args":{"labels":"`+p.plain("a label")+`"}},{"ph":"i","s":"t","name":"`+p.plain("an instant")+`","pid":77,"tid":7,"ts":905},`+
+		`{"ph":"M","name":"thread_name","pid":77,"tid":8,"args":{"name":"`+p.token("a thread")+`"}},{"ph":"M","name":"process_labels","pid":77,"tid":0,"args":{"labels":"`+p.plain("a label")+`"}},{"ph":"M","name":"process_name","pid":77,"tid":0,"args":{"name":"/opt/python serve.py --password `+p.plain("an argument")+`"}},{"ph":"i","s":"t","name":"`+p.plain("an instant")+`","pid":77,"tid":7,"ts":905},`+
 		`{"ph":"X","cat":"`+p.plain("a category")+`","name":"`+p.plain("an unknown event")+`","pid":77,"tid":7,"ts":905,"dur":1},{"ph":"X","cat":"python_function","name":"`+p.token("a function of Python")+`","pid":77,"tid":7,"ts":905,"dur":1},`, 1)
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }

@@ -152,7 +152,8 @@ func scrubProfile(in *source.Input, out string, shown Shown) (done Scrubbed, err
 	}
 	defer f.Close()
 	s := &scrubber{shown: shown, kinds: map[string]secret.Kind{}}
-	names := kineto.Names{Kernel: s.work, Work: s.redact, Personal: s.personal, Device: safe}
+	program := func(name string) string { return s.redact(baseName(name)) }
+	names := kineto.Names{Kernel: s.work, Work: s.redact, Program: program, Personal: s.personal, Device: safe}
 	left := int64(0)
 	if s.done.Rows, left, err = kineto.Scrub(rd, f, names); err != nil {
 		if errors.Is(err, kineto.ErrForeign) {

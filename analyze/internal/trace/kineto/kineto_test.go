@@ -274,7 +274,7 @@ func TestIs(t *testing.T) {
 // A thousand damaged copies are read or refused, none with a panic, and what is read can be read again after scrubbing.
 func TestAThousandMutations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
-	names := Names{Kernel: strings.ToUpper, Work: strings.ToUpper, Personal: strings.ToUpper, Device: strings.ToUpper}
+	names := Names{Kernel: strings.ToUpper, Work: strings.ToUpper, Program: strings.ToUpper, Personal: strings.ToUpper, Device: strings.ToUpper}
 	bits := []string{"NaN", "-Infinity", "1e999", ",", "}", "]", "{", "[", `"`, `\u12`, "null", "true", `"ts":"x",`, `"dur":[1],`, "\x00", "\xff", "18446744073709551616", `"name":{},`}
 	const mutations = 1000
 	read, refused, cut, loose := 0, 0, 0, 0
@@ -335,7 +335,7 @@ func TestLooseJSONIsCounted(t *testing.T) {
 func TestScrub(t *testing.T) {
 	same := func(s string) string { return s }
 	var out bytes.Buffer
-	n, left, err := Scrub(strings.NewReader(step), &out, Names{same, same, same, same})
+	n, left, err := Scrub(strings.NewReader(step), &out, Names{same, same, same, same, same})
 	if err != nil || n != 9 || left != 1 {
 		t.Fatal(n, left, err)
 	}
@@ -360,7 +360,7 @@ func TestScrub(t *testing.T) {
 	}
 	out.Reset()
 	hide := func(s string) string { return "hidden" }
-	if _, _, err := Scrub(strings.NewReader(step), &out, Names{hide, hide, hide, hide}); err != nil {
+	if _, _, err := Scrub(strings.NewReader(step), &out, Names{hide, hide, hide, hide, hide}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ProfilerStep", "aten::mm", "gemm", "Memcpy", "main", "python", "H100", "allreduce"} {

@@ -13,7 +13,8 @@ import (
 // Names say how a copy writes the names that reports are made of.
 type Names struct {
 	Kernel   func(string) string
-	Work     func(string) string // of calls and programs
+	Work     func(string) string // of calls
+	Program  func(string) string // of processes, which may be paths and have arguments
 	Personal func(string) string // of ranges, operators and threads
 	Device   func(string) string // of GPUs
 }
@@ -72,7 +73,7 @@ func (c *copier) event(e *event) {
 	case e.phase == "M" && (e.name == "process_name" || e.name == "thread_name") && e.pid >= 0:
 		out["name"] = e.name
 		if args["name"] = c.names.Personal(e.args.text); e.name == "process_name" {
-			args["name"] = c.names.Work(e.args.text[strings.LastIndexAny(e.args.text, `/\`)+1:])
+			args["name"] = c.names.Program(e.args.text)
 		}
 	case kind == other && e.phase != "i" || e.start == unknown:
 		return
