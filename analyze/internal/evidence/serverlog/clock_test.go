@@ -32,6 +32,28 @@ func TestOldYearBehindTheNew(t *testing.T) {
 	}
 }
 
+// Of two logs the second may be the older one: facts are of the later start, and of the last one if nothing tells.
+func TestStartOfAnOlderLog(t *testing.T) {
+	const march, april, december = 60 * 86400, 91 * 86400, 335 * 86400
+	for _, c := range []struct {
+		first [2]int64
+		want  int
+	}{{[2]int64{march, april}, 1}, {[2]int64{april, march}, 0}, {[2]int64{december, march}, 1}, {[2]int64{april, NoClock}, 1},
+		{[2]int64{march, march}, 1}} {
+		d := &Data{Starts: []*Start{newStart(), newStart()}}
+		for i, s := range d.Starts {
+			s.Model, s.first = "m", c.first[i]
+		}
+		if d.Start() != d.Starts[c.want] {
+			t.Errorf("of starts at %v not number %d", c.first, c.want)
+		}
+		d.Starts[1-c.want].DType = "bfloat16"
+		if d.Start() == d.Starts[c.want] {
+			t.Errorf("of starts at %v the one with fewer facts", c.first)
+		}
+	}
+}
+
 // Of two logs the second may be the older one: its iterations have times too, and one without a time has none.
 func TestIterationsOfAnOlderLog(t *testing.T) {
 	var it Iterations

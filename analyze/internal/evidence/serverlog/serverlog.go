@@ -126,15 +126,20 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 }
 
 // Start is the start that describes the server: the last of those with most facts, since a log may begin with a failed
-// one.
+// one. Of several logs, one that is read later may be the older one, as server.log.1 is.
 func (d *Data) Start() *Start {
 	best := d.Starts[0]
 	for _, s := range d.Starts[1:] {
-		if s.facts() >= best.facts() {
+		if n, most := s.facts(), best.facts(); n > most || n == most && !best.after(s) {
 			best = s
 		}
 	}
 	return best
+}
+
+// after reports whether the log says that a start came after another; times without a year say so for half a year.
+func (s *Start) after(o *Start) bool {
+	return s.first != NoClock && o.first != NoClock && s.first > o.first && s.first-o.first < halfYear
 }
 
 // facts counts the facts of a start that matter to a comparison.
