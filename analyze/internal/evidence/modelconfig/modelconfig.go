@@ -108,6 +108,9 @@ func read(r io.Reader) (*Model, error) {
 			return nil, fmt.Errorf("states a dimension of %d", v)
 		}
 	}
+	if m.Experts > 0 && m.PerToken == 0 {
+		return nil, errors.New("states the number of experts, and not how many of them a token takes (num_experts_per_tok)")
+	}
 	return &m, nil
 }
 

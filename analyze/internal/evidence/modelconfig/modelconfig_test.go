@@ -80,7 +80,9 @@ func TestParametersAndFLOPs(t *testing.T) {
 				m.FLOPsPerToken(), m.FLOPsPerContext(), m.KVPerToken(), m.BytesOf())
 		}
 	}
-	for _, bad := range []string{`{"model_type":"x","num_hidden_layers":-1}`, `{"model_type":"x","num_hidden_layers":`, `{"model_type":"x","num_hidden_layers":"many"}`} {
+	for _, bad := range []string{`{"model_type":"x","num_hidden_layers":-1}`, `{"model_type":"x","num_hidden_layers":`, `{"model_type":"x","num_hidden_layers":"many"}`,
+		`{"model_type":"opt","hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":8,"vocab_size":10,
+			"num_experts":64,"moe_topk":8}`} { // of a name that is not known: a token would pass through no expert
 		path := filepath.Join(t.TempDir(), "config.json")
 		if err := os.WriteFile(path, []byte(bad), 0o644); err != nil {
 			t.Fatal(err)
