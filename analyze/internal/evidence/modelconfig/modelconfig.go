@@ -45,6 +45,10 @@ type Model struct {
 	Shared       int64 `json:"n_shared_experts"`
 	SharedInner  int64 `json:"shared_expert_intermediate_size"`
 	DenseFirst   int64 `json:"first_k_dense_replace"`
+	// Every how many layers one has experts, by the three names that models use; a number or something else.
+	EveryDecoder any `json:"decoder_sparse_step"`
+	EveryStep    any `json:"interleave_moe_layer_step"`
+	EveryLayer   any `json:"moe_layer_freq"`
 
 	// Multi-head latent attention.
 	KVRank int64 `json:"kv_lora_rank"`
@@ -106,6 +110,11 @@ func read(r io.Reader) (*Model, error) {
 		m.KVRank, m.QRank, m.Nope, m.Rope, m.Value} {
 		if v < 0 || v > 1<<24 {
 			return nil, fmt.Errorf("states a dimension of %d", v)
+		}
+	}
+	for _, every := range []any{m.EveryDecoder, m.EveryStep, m.EveryLayer} {
+		if every != nil && every != 1.0 && m.Experts > 0 {
+			return nil, errors.New("has experts in some of its layers, which the formulas do not count")
 		}
 	}
 	if m.Experts > 0 && m.PerToken == 0 {

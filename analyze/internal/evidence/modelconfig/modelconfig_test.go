@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -34,7 +35,7 @@ func TestParametersAndFLOPs(t *testing.T) {
 			"intermediate_size":14336,"vocab_size":128256,"torch_dtype":"bfloat16"}`, "GQA",
 			6_979_321_856 + 2*525_336_576, 2 * (6_979_321_856 + 525_336_576), 2 * 32 * 32 * 256, 2 * 32 * 8 * 128, 2},
 		{"experts", `{"model_type":"mixtral","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,
-			"intermediate_size":14336,"vocab_size":32000,"num_local_experts":8,"num_experts_per_tok":2,"dtype":"float16"}`, "GQA",
+			"intermediate_size":14336,"vocab_size":32000,"num_local_experts":8,"num_experts_per_tok":2,"decoder_sparse_step":1,"moe_layer_freq":null,"dtype":"float16"}`, "GQA",
 			32*(41_943_040+32_768+8*176_160_768) + 2*131_072_000, 2 * (32*(41_943_040+32_768+2*176_160_768) + 131_072_000),
 			2 * 32 * 32 * 256, 2 * 32 * 8 * 128, 2},
 		{"mla", `{"model_type":"deepseek_v2","hidden_size":2048,"num_hidden_layers":27,"num_attention_heads":16,"num_key_value_heads":16,
@@ -80,16 +81,23 @@ func TestParametersAndFLOPs(t *testing.T) {
 				m.FLOPsPerToken(), m.FLOPsPerContext(), m.KVPerToken(), m.BytesOf())
 		}
 	}
-	for _, bad := range []string{`{"model_type":"x","num_hidden_layers":-1}`, `{"model_type":"x","num_hidden_layers":`, `{"model_type":"x","num_hidden_layers":"many"}`,
-		`{"model_type":"opt","hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":8,"vocab_size":10,
-			"num_experts":64,"moe_topk":8}`} { // of a name that is not known: a token would pass through no expert
+	const experts = `{"model_type":"opt","hidden_size":4,"num_hidden_layers":2,"num_attention_heads":2,"intermediate_size":8,"vocab_size":10,"num_experts":64,`
+	for bad, want := range map[string]string{
+		`{"model_type":"x","num_hidden_layers":-1}`:                        "dimensions",
+		`{"model_type":"x","num_hidden_layers":`:                           "is not the config.json",
+		`{"model_type":"x","num_hidden_layers":"many"}`:                    "is not the config.json",
+		experts + `"moe_topk":8}`:                                          "num_experts_per_tok", // a token would pass through none
+		experts + `"num_experts_per_tok":8,"decoder_sparse_step":2}`:       "some of its layers",
+		experts + `"num_experts_per_tok":8,"interleave_moe_layer_step":2}`: "some of its layers",
+		experts + `"num_experts_per_tok":8,"moe_layer_freq":[0,1]}`:        "some of its layers",
+	} {
 		path := filepath.Join(t.TempDir(), "config.json")
 		if err := os.WriteFile(path, []byte(bad), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		in, _ := file.New(path, "config.json")
-		if _, err := Read(context.Background(), []file.Input{in}); err == nil {
-			t.Errorf("%s: no error", bad)
+		if _, err := Read(context.Background(), []file.Input{in}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", bad, err, want)
 		}
 	}
 }
