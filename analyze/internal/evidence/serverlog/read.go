@@ -100,6 +100,9 @@ func (r *reader) read(line []byte) verdict {
 			r.source = msg[:h.at]
 			return r.record(h, rest, msg[:len(msg)-len(rest)])
 		}
+		if _, bar := progress(msg[:min(len(msg), headReach)]); bar { // a shipper takes what comes from stderr for an error
+			own.level = 0
+		}
 		r.source = msg[:0]
 		return r.record(own, msg, nil)
 	}

@@ -160,10 +160,11 @@ func TestLevelsInJSON(t *testing.T) {
 	d, tally := read(t, []byte(`{"asctime": "2026-12-15 18:32:12", "levelname": "ERROR", "name": "vllm.v1.engine.core", "message": "EngineCore failed to start.\nTraceback (most recent call last):\n  File \"a.py\", line 1\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"}
 {"timestamp": "2026-12-15T18:34:12", "level": "INFO", "message": "Received request x: prompt: '\"level\": \"ERROR\"\ntorch.OutOfMemoryError: '"}
 {"timestamp": "2026-12-15T18:33:12", "level": "critical", "message": "died unexpectedly"}
+{"timestamp": "2026-12-15T18:34:12", "level": "error", "message": "Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:01<00:01,  1.2s/it]"}
 {"timestamp": "2026-12-15T18:34:13", "level": "INFO", "logger": "uvicorn.access", "message": "10.0.0.1:5 - \"POST /v1/completions HTTP/1.1\" 200 OK"}
 `))
 	want := [Classes]int64{OutOfMemory: 1, ProcessDied: 1}
-	if e := &d.Events; e.Count != want || e.Lines != 5 || e.Status[200] != 1 || tally.Understood != 4 {
+	if e := &d.Events; e.Count != want || e.Lines != 5 || e.Status[200] != 1 || tally.Understood != 4 || tally.Known != 1 {
 		t.Errorf("errors %v in %d lines, responses %v, %+v", e.Count, e.Lines, e.Status, *tally)
 	}
 }
