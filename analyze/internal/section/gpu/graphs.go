@@ -267,7 +267,7 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.",
 			).Costs(step.Worth(launching), claims...)
 		}
-	case inside < lowCoverage*all:
+	case inside < lowCoverage*all && float64(step.Graphed) < lowCoverage*float64(step.Compute):
 		out.Find("few_graphs", append(idle, evidence...),
 			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.",
 		).Costs(step.Worth(launching), claims...)

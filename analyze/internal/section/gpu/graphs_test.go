@@ -174,6 +174,32 @@ func TestFewGraphs(t *testing.T) {
 }
 
 // TestGraphsUnknown: coverage is never 0 where it is not known.
+// Forty decode steps of 1 ms, each a graph of 600 µs, and eight prefills of 4 ms without: graphs run 24 of 56 ms, but all
+// of the judged step, which waits for the host for another reason.
+func TestGraphsOfTheJudgedStep(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	at := int64(1000 * us)
+	for i := range 48 {
+		if i%6 == 5 {
+			th.Range("execute_context_1(512)_generation_0(0)", at-40*us, at-20*us)
+			th.Launch("gemm", at-39*us, at-38*us, tracetest.Kernel{Start: at, End: at + 4000*us})
+			at += 4100 * us
+			continue
+		}
+		th.Range("execute_context_0(0)_generation_8(8)", at-40*us, at-20*us)
+		th.GraphLaunch(at-30*us, at-25*us, tracetest.Kernel{Name: "gemm", Start: at, End: at + 600*us, GraphNode: 1})
+		at += 1000 * us
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	sectiontest.Metric(t, r, 24.0/56, "graph.coverage")
+	sectiontest.Metric(t, r, 400*us, "unit.gpu_idle")
+	if f := sectiontest.FindingOf(r, "few_graphs"); f != nil {
+		t.Errorf("few_graphs: %+v", f)
+	}
+}
+
 func TestGraphsUnknown(t *testing.T) {
 	// Graph launches whose GPU work is not in the capture.
 	b := tracetest.New()
