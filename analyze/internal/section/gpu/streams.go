@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -50,7 +51,7 @@ var Streams = kit.Section{
 // Bounds of the finding about copies that overlap nothing, if they do not bind the whole of it.
 const (
 	serialCopyShare  = 0.03 // of the judged time: exposed copies
-	serialCopyHidden = 0.50 // of the copy time
+	serialCopyHidden = 0.50 // of the copy time of the judged time
 )
 
 // streamKey is a stream of one process on one device.
@@ -147,8 +148,16 @@ func streams(in *kit.Input, out *kit.Output) {
 func streamFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	d := s.Device
-	if d == nil || !in.Trace.RanKernels() || s.Share(s.Copy) < serialCopyShare || s.Share(s.Copy) >= transferBound ||
-		float64(d.Copies-d.ExposedCopy) >= serialCopyHidden*float64(d.Copies) {
+	if d == nil || !in.Trace.RanKernels() || s.Share(s.Copy) < serialCopyShare || s.Share(s.Copy) >= transferBound {
+		return
+	}
+	var ran interval.Set
+	for i := range d.Len() {
+		if d.Class(i) == timeline.Copy {
+			ran.Add(d.Start(i), d.End(i))
+		}
+	}
+	if copies := interval.Intersect(ran, s.Spans).Len(); float64(copies-s.Copy) >= serialCopyHidden*float64(copies) {
 		return
 	}
 	most := mostCopied(in, s)

@@ -153,6 +153,47 @@ func TestUploadsAreWorthTheWaitInTheirCalls(t *testing.T) {
 	}
 }
 
+// Forty decode steps of 1000 µs and four prefills of 5 ms. Where a copy of 400 µs in each decode step is hidden but for
+// 50, and 40 ms are copied before, it is no finding; where 50 run alone, and all is hidden of 4 ms in each prefill, it
+// is.
+func TestSerialCopiesOfOtherTimesDoNotCount(t *testing.T) {
+	const us = sectiontest.Us
+	for _, hidden := range []bool{true, false} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		copies := func(start, end int64) {
+			th.Memcpy(start-9*us, start-8*us, tracetest.Memcpy{Place: tracetest.Place{Stream: 9}, Start: start, End: end,
+				Bytes: 1 << 20, Kind: tracetest.HtoD, Src: tracetest.Pinned, Dst: tracetest.DeviceMemory})
+		}
+		if hidden {
+			copies(1000*us, 41_000*us)
+		}
+		at := int64(50_000 * us)
+		for i := range 44 {
+			marker, compute, copied := "execute_context_0(0)_generation_8(8)", int64(600), int64(50)
+			if hidden {
+				copied = 400
+			}
+			if i%11 == 10 {
+				marker, compute, copied = "execute_context_1(512)_generation_0(0)", 4600, 4000
+			}
+			th.Range(marker, at-10*us, at)
+			th.Launch("gemm", at-9*us, at-8*us, tracetest.Kernel{Start: at, End: at + compute*us})
+			until := at + (compute+50)*us
+			if i%11 == 10 {
+				until = at + compute*us
+			}
+			copies(until-copied*us, until)
+			at += (compute + 400) * us
+		}
+		r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+		sectiontest.Metric(t, r, 50*us, "unit.exposed_copy_time")
+		if f := sectiontest.FindingOf(r, "serial_copies"); (f == nil) != hidden {
+			t.Errorf("hidden %v: %+v", hidden, f)
+		}
+	}
+}
+
 // Steps of 1000 µs, in which the GPU computes for 600 and a copy of 50 runs alone: 5 % of a step, however long the window.
 // The finding says which copies these are, and where they are made. The thread, which is always late, spends 62 in the
 // call: that is what steps would gain.
