@@ -203,9 +203,17 @@ func (f *AnalysisFlags) Results(
 // Fits returns a usage error if flags about traces were given and an input is a report already.
 func (f *AnalysisFlags) Fits(inputs []input.File) error {
 	in := lists.Find(inputs, func(in *input.File) bool { return in.Kind == input.Report })
+	if in == nil {
+		return nil
+	}
+	return f.Refuse(in.Path, "report", "explain TRACE")
+}
+
+// Refuse returns a usage error if flags about traces were given: a file is what a command made of a trace already.
+func (f *AnalysisFlags) Refuse(path, is, command string) error {
 	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
-		if in != nil && f.Changed(flag) {
-			return usage.Errorf("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
+		if f.Changed(flag) {
+			return usage.Errorf("--%s says how a trace is analysed, and %s is a %s already: make it again with %s --%s, or name the trace", flag, path, is, command, flag)
 		}
 	}
 	return nil

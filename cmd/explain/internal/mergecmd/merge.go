@@ -208,6 +208,9 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 			path = trace
 		}
 		if strings.HasSuffix(path, ".partial") || !fetch.Remote(path) && readPartial(path, false) == nil {
+			if err := f.Analysis.Refuse(path, "partial", "explain partial TRACE"); err != nil {
+				return nil, err
+			}
 			list = append(list, merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 			continue
 		}
@@ -244,6 +247,9 @@ func (f *Run) capture(
 		return digest(ctx, e, path, opt, &f.Analysis)
 	}
 	r, err := input.ReadReport(path)
+	if err == nil {
+		err = f.Analysis.Refuse(path, "report", "explain TRACE")
+	}
 	if err != nil {
 		return nil, err
 	}
