@@ -78,17 +78,13 @@ func (s *rankSection) bubbles() {
 			s.out.put("rank.bubble_ratio", l, &share, devices[i])
 		}
 	}
-	if worst < 0 || most < highShare || !shown[worst] {
+	if worst < 0 || most < bubbleShare || !shown[worst] {
 		return
-	}
-	severity := report.Medium
-	if most >= 3*highShare {
-		severity = report.High
 	}
 	r := s.run.ranks[worst]
 	window := s.f.captures[r.capture].window.Length
 	l := report.Labels{"rank": r.label}
-	s.out.find("rank_bubbles", severity, fmt.Sprintf("Rank %s only waits for its neighbours in the pipeline for %s of its time",
+	s.out.find("rank_bubbles", fmt.Sprintf("Rank %s only waits for its neighbours in the pipeline for %s of its time",
 		r.label, unit.Format(most, report.Ratio)),
 		[]report.MetricRef{{ID: "rank.bubble_ratio", Labels: l}, {ID: "rank.bubble_time", Labels: l}}, int64(most*float64(window)), window,
 		"More micro-batches fill a pipeline: with m of them and p stages, (p - 1) / (m + p - 1) of the time is bubble at best.",
@@ -122,11 +118,10 @@ func (s *rankSection) experts() {
 	s.out.put("ranks.expert_imbalance", nil, &ratio, n)
 	window := s.f.captures[worst.capture].window.Length
 	lost := int64(math.Round(most - mean))
-	severity, ok := tellable(lost, window, false)
-	if !ok {
+	if !tellable(lost, window) {
 		return
 	}
-	s.out.find("rank_experts", severity, fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", worst.label,
+	s.out.find("rank_experts", fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", worst.label,
 		unit.Format(ratio, report.Ratio)),
 		[]report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}}, lost, window,
 		"Replicate the experts that most tokens go to, or place them anew (expert parallel load balancing).",

@@ -40,6 +40,15 @@ func TestBubblesExpertsAndEnergyOfRanks(t *testing.T) {
 			t.Errorf("%s{%s} is %+v, want %v", c.id, c.l, m, c.want)
 		}
 	}
+	// a bubble of 80 ns is 8 %, which is medium, and comes after the 10 % of the experts
+	small, err := Report(context.Background(), from(written(t, stage(0, 80, 300, 20)), written(t, stage(1, 0, 100, 20.5))), Options{Rules: testRules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := small.Findings; len(f) != 2 || f[0].ID != "rank_experts" || f[0].Severity != report.High ||
+		f[1].ID != "rank_bubbles" || f[1].Severity != report.Medium {
+		t.Errorf("%+v", f)
+	}
 	for _, want := range []string{
 		"Rank 0 only waits for its neighbours in the pipeline for 30.0 % of its time",
 		"Experts are uneven: rank 0 spends 150.0 % of the mean in theirs",

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -139,9 +140,10 @@ func (s *output) note(format string, args ...any) {
 }
 
 // find adds a finding that is worth ns of a window.
-func (s *output) find(id string, severity report.Severity, title string, evidence []report.MetricRef, ns, window int64, advice ...string) {
-	s.findings = append(s.findings, report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence,
-		Advice: advice, Doc: "ranks", Worth: &report.Worth{Time: min(ns, window), Of: window}})
+func (s *output) find(id, title string, evidence []report.MetricRef, ns, window int64, advice ...string) {
+	worth := &report.Worth{Time: min(ns, window), Of: window}
+	s.findings = append(s.findings, report.Finding{ID: id, Severity: report.SeverityOf(worth.Share()), Title: title,
+		Evidence: evidence, Advice: advice, Doc: "ranks", Worth: worth})
 }
 
 // table adds a table with at least so many rows in all, and returns its columns.
@@ -172,6 +174,7 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 	s.rolesOut()
 	s.heat()
 	s.straggler()
+	lists.Sort(s.out.findings, func(a, b report.Finding) int { return cmp.Compare(b.Worth.Share(), a.Worth.Share()) })
 	s.gpus()
 	if s.f.sampled {
 		s.sampledNotes()

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	findShare = 0.01 // of the window: a finding, if others waited that long for one rank
-	highShare = 0.05
+	findShare   = 0.01 // of the window: a finding, if others waited that long for one rank
+	bubbleShare = 0.05 // of the window of a rank's GPUs: a finding, if they only send and receive that long
 	// leastOften is in how many collectives a rank must take part before a finding says that it mostly comes last.
 	leastOften = 20
 	// maxCauses is how many causes of a late rank are reported.
@@ -34,24 +34,14 @@ func (s *rankSection) straggler() {
 	}
 }
 
-// tellable returns the severity of a rank that others wait for; ok is false if it is not worth a finding.
-func tellable(time, window int64, often bool) (severity report.Severity, ok bool) {
-	switch share := float64(time) / float64(max(1, window)); {
-	case share >= highShare:
-		return report.High, true
-	case share >= findShare:
-		return report.Medium, true
-	}
-	return report.Low, often
-}
+// tellable reports whether others wait long enough for a rank for a finding.
+func tellable(time, window int64) bool { return float64(time) >= findShare*float64(max(1, window)) }
 
 // findFirst reports the rank that others wait for longest, directly or through other ranks.
 func (s *rankSection) findFirst(c *chain) {
 	r := s.run.ranks[c.first]
 	window := s.f.captures[r.capture].window.Length
-	often := c.Of >= leastOften && 2*c.N > c.Of
-	severity, ok := tellable(c.Time, window, often)
-	if !ok {
+	if often := c.Of >= leastOften && 2*c.N > c.Of; !often && !tellable(c.Time, window) {
 		return
 	}
 	held := append([]int{c.waiter}, c.others...)
@@ -93,7 +83,7 @@ func (s *rankSection) findFirst(c *chain) {
 	if residual := s.residual(); residual > 0 {
 		advice = append(advice, fmt.Sprintf("Clocks are off by up to %s: waits shorter than three times that are not counted.", unit.Format(residual, report.Nanoseconds)))
 	}
-	s.out.find("rank_straggler", severity, title, evidence, c.Time, window, append(advice, reasonsOf(c, r.label, with))...)
+	s.out.find("rank_straggler", title, evidence, c.Time, window, append(advice, reasonsOf(c, r.label, with))...)
 }
 
 // residual is the largest error of the clocks of the run, in ns; 0 if all captures are of one session.
@@ -209,8 +199,7 @@ func (s *rankSection) findLast() {
 		return
 	}
 	window := s.f.captures[r.capture].window.Length
-	severity, ok := tellable(r.sum.Blame, window, r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N)
-	if !ok {
+	if often := r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N; !often && !tellable(r.sum.Blame, window) {
 		return
 	}
 	ref := func(id string) report.MetricRef {
@@ -227,7 +216,7 @@ func (s *rankSection) findLast() {
 		evidence = append(evidence, report.MetricRef{ID: "rank.cause_time",
 			Labels: report.Labels{"rank": r.label, "cause": c.Act}})
 	}
-	s.out.find("rank_straggler", severity, title, evidence, r.sum.Blame, window,
+	s.out.find("rank_straggler", title, evidence, r.sum.Blame, window,
 		"Look at the report of "+s.f.captures[r.capture].Name+", this rank's own capture, between its collectives: "+
 			"the table of what late ranks did more than others says where.",
 		usualReasons)

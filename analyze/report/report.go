@@ -332,6 +332,18 @@ const (
 	Low    Severity = "low"
 )
 
+// SeverityOf is the severity of a finding by its worth, a share of the judged time, 0 to 1.
+func SeverityOf(share float64) Severity {
+	switch {
+	case share >= 0.10:
+		return High
+	case share >= 0.03:
+		return Medium
+	}
+	return Low
+}
+
+// Valid reports whether s is one of the three.
 func (s Severity) Valid() bool { return s == High || s == Medium || s == Low }
 
 // MetricRef points at one metric of the same report.

@@ -31,12 +31,8 @@ type FindingDef struct {
 	Part bool
 }
 
-// Shares of the judged time, 0..1, from which a finding is high or medium, and below which it is dropped.
-const (
-	highWorth   = 0.10
-	mediumWorth = 0.03
-	leastWorth  = 0.01
-)
+// leastWorth is the share of the judged time, 0..1, below which a finding is dropped.
+const leastWorth = 0.01
 
 // Finding is a finding before ranking.
 type Finding struct {
@@ -286,12 +282,8 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 					Advice: f.Advice, Doc: f.Doc})
 			}
 			continue
-		case s >= highWorth:
-			f.Severity = report.High
-		case s >= mediumWorth:
-			f.Severity = report.Medium
 		default:
-			f.Severity = report.Low
+			f.Severity = report.SeverityOf(s)
 		}
 		found = append(found, *f.Finding)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
@@ -372,7 +373,7 @@ const (
 // thread was late.
 func (x *stepLook) meanwhile() (best Meanwhile) {
 	total := x.late.Len()
-	if total == 0 || x.step.Share(total) < mediumWorth {
+	if total == 0 || report.SeverityOf(x.step.Share(total)) == report.Low {
 		return best
 	}
 	type key struct{ thread, name int32 }
