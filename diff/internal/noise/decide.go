@@ -42,10 +42,7 @@ func (x *Decider) decide(row *comparison.Row, n significance.Number) {
 	}
 	row.Class, row.Why, row.Code = v.Class, x.Why(&n, &v, f), ""
 	if row.Class == comparison.Unsettled {
-		row.Code = cmp.Or(v.Code, comparison.WideInterval)
-		if v.Drifts {
-			row.Code = comparison.Trend
-		}
+		row.Code = cmp.Or(v.Code, v.Open, comparison.WideInterval)
 	}
 	if n.Count && v.Level == 1 {
 		return // exact
@@ -177,9 +174,9 @@ func overUnitsText(n *significance.Number, v *significance.Verdict) string {
 		return text + ", beyond the " + floor
 	case v.Class == comparison.Same:
 		return text + ": within the " + floor
-	case v.Code == comparison.TooFewUnits:
+	case cmp.Or(v.Code, v.Open) == comparison.TooFewUnits:
 		return text + "; " + few(n, v)
-	case v.Drifts:
+	case v.Open == comparison.Trend:
 		return fmt.Sprintf("%s: the work drifts by %.2g and %.2g times inside the captures, and nothing ties unit to unit",
 			text, v.Base.Range, v.Head.Range)
 	case beyond:

@@ -176,7 +176,7 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	mean := lists.Find(j.c.Primary, func(row *comparison.Row) bool {
 		return row.Metric == "unit.time.mean" && row.Labels.String() == s.row.Labels.String()
 	})
-	share, text := j.x.Net(s.row.Labels, s.verdict.Drifts)
+	share, text := j.x.Net(s.row.Labels, s.verdict.Open == comparison.Trend)
 	switch step := j.c.Step; {
 	case s.row.Metric == comparison.MetricWork:
 		mean = &s.row

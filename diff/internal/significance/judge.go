@@ -98,7 +98,7 @@ type Verdict struct {
 	Loose      bool            // Holds by the estimate alone: the interval reaches further
 	Odd        *Odd            // a capture that differs from the others of its side
 	Few        bool            // Warns because of outliers alone, see [Judge]
-	Drifts     bool            // a change beyond the rule, either way, that the drift of the work leaves open
+	Open       comparison.Code // why a change beyond the rule, either way, is not certain; else empty
 	Base, Head Trend           // of the first capture of each side
 }
 

@@ -111,3 +111,35 @@ func TestMirrorOfAnEndAtNoChange(t *testing.T) {
 		t.Errorf("%+v and %+v", v, w)
 	}
 }
+
+// What leaves a change open leaves its mirror open, although what is faster holds. Four units of 100 to 130 and of 115 to
+// 150 overlap, 15 % apart in the mean; windows of a ramp drift (see [TestWindowsOfARamp]); units that alternate by ±20 %
+// are 5 % apart.
+func TestMirrorOfWhyItIsOpen(t *testing.T) {
+	ramp := func(from, to float64) (list []float64) {
+		for i := range 64 {
+			list = append(list, from*math.Pow(to/from, float64(i)/63))
+		}
+		return list
+	}
+	alternating := func(a, b float64) (list []float64) {
+		for range 8 {
+			list = append(list, a, b)
+		}
+		return list
+	}
+	for _, x := range []struct {
+		base, head []float64
+		want       comparison.Code
+	}{
+		{[]float64{100, 110, 120, 130}, []float64{115, 125, 140, 150}, comparison.TooFewUnits},
+		{ramp(200, 160), ramp(1000, 300), comparison.Trend},
+		{alternating(80, 120), alternating(84, 126), comparison.WideInterval},
+	} {
+		slower := judge(significance.Number{Tolerance: 0.03, Timer: 1e-3, Base: captures(x.base), Head: captures(x.head)})
+		faster := judge(significance.Number{Tolerance: 0.03, Timer: 1e-3, Base: captures(x.head), Head: captures(x.base)})
+		if slower.Code != x.want || slower.Open != x.want || faster.Open != x.want || faster.Code != "" {
+			t.Errorf("%s: %s, %s, and back %s, %s", x.want, slower.Code, slower.Open, faster.Code, faster.Open)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package significance
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -72,7 +73,15 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Class = comparison.Same
 	}
 	certain := change && adjustedRule <= o.Alpha
-	v.Drifts = !certain && !q.few && above(math.Abs(q.d), q.tau) && q.drifting()
+	switch {
+	case certain || !above(math.Abs(q.d), q.tau):
+	case q.few:
+		v.Open = comparison.TooFewUnits
+	case q.drifting():
+		v.Open = comparison.Trend
+	default:
+		v.Open = comparison.WideInterval
+	}
 	switch {
 	case certain && !small:
 		v.Outcome, v.Code = Fails, ""
@@ -87,12 +96,8 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	// know of
 	case (v.Level > 0 || q.n.Count) && small:
 		v.Outcome, v.Code, v.Loose = Holds, "", true
-	case q.few:
-		v.Code = comparison.TooFewUnits
-	case v.Drifts:
-		v.Code = comparison.Trend
 	default:
-		v.Code = comparison.WideInterval
+		v.Code = cmp.Or(v.Open, comparison.WideInterval)
 	}
 	q.resolution(o)
 }
