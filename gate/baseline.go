@@ -202,19 +202,26 @@ func (c *client) neverRan(ctx context.Context, branch string) (bool, error) {
 	if c.run.WorkflowFile == "" || branch == "" {
 		return false, nil // the runner does not say which workflow this is: never assume a first run
 	}
-	list, _, err := c.api.Actions.ListWorkflowRunsByFileName(ctx, c.owner, c.repo, c.run.WorkflowFile,
-		&github.ListWorkflowRunsOptions{Branch: branch, Status: "completed",
-			ListOptions: github.ListOptions{PerPage: perPage}})
-	if refused(err).status == http.StatusNotFound {
-		return true, nil // the workflow is new with this change
+	page := &github.ListWorkflowRunsOptions{Branch: branch, Status: "completed", ListOptions: github.ListOptions{PerPage: perPage}}
+	for n := 0; n < maxPages; n++ { // runs of forks whose branch has that name may come first
+		list, resp, err := c.api.Actions.ListWorkflowRunsByFileName(ctx, c.owner, c.repo, c.run.WorkflowFile, page)
+		if refused(err).status == http.StatusNotFound {
+			return true, nil // the workflow is new with this change
+		}
+		if err != nil {
+			return false, c.trouble("list the runs of "+c.run.WorkflowFile, needArtifacts, err)
+		}
+		if slices.ContainsFunc(list.WorkflowRuns, func(run *github.WorkflowRun) bool {
+			return slices.Contains(trustedEvents, run.GetEvent()) && run.GetHeadBranch() == branch &&
+				run.GetHeadRepository().GetID() == run.GetRepository().GetID() && run.GetID() != c.run.ID
+		}) {
+			return false, nil
+		}
+		if page.Page = resp.NextPage; page.Page == 0 {
+			return true, nil
+		}
 	}
-	if err != nil {
-		return false, c.trouble("list the runs of "+c.run.WorkflowFile, needArtifacts, err)
-	}
-	return !slices.ContainsFunc(list.WorkflowRuns, func(run *github.WorkflowRun) bool {
-		return slices.Contains(trustedEvents, run.GetEvent()) && run.GetHeadBranch() == branch &&
-			run.GetHeadRepository().GetID() == run.GetRepository().GetID() && run.GetID() != c.run.ID
-	}), nil
+	return false, nil // not known
 }
 
 func (s *search) warn(text string) { s.result.Warnings = append(s.result.Warnings, text) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/gate/gatetest"
@@ -73,7 +74,14 @@ func TestBaseline(t *testing.T) {
 		"nothing_yet":                  {scenario: history(gatetest.Scenario{})},
 		"it_ran_and_left_another_name": {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Artifacts[0].Name = "baseline" })},
 		"it_ran_for_another_branch":    {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].HeadBranch, s.Artifacts = "next", nil })},
-		"the_branch_was_renamed":       {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].HeadBranch = "master" })},
+		"it_ran_before_many_runs_of_forks": {scenario: with(measured("4", "5", "5", "5"), func(s *gatetest.Scenario) {
+			s.PageSize, s.Artifacts = 2, nil
+			for i := 1; i < 4; i++ {
+				s.Runs[i].HeadRepoID, s.Runs[i].Event = mallory, "pull_request"
+			}
+			slices.Reverse(s.Runs) // the newest first
+		})},
+		"the_branch_was_renamed": {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].HeadBranch = "master" })},
 		"the_same_commit_again": {scenario: with(measured("4", "a"), func(s *gatetest.Scenario) { s.Branches["main"] = sha("a") }),
 			query: baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a"), Again: true}},
 		"a_plain_file":                        {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Artifacts[0].Raw = []byte(`{"of":"4"}`) })},
