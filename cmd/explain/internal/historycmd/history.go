@@ -221,6 +221,13 @@ policy. "explain history check" names it and does not fail for it until the day 
 			if reason == "" || expires == "" {
 				return usage.Errorf("say why and until when: --reason 'fp8 rollout' --expires 2026-12-31")
 			}
+			today, err := e.Today()
+			if err != nil {
+				return err
+			}
+			if last, err := time.Parse(time.DateOnly, expires); err != nil || today.After(last) {
+				return usage.Errorf("--expires %s: expected today or a later day, as 2026-12-31: this would accept nothing", expires)
+			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				ack := history.Ack{Repository: f.repository, Commit: args[0], Reason: reason, Expires: expires}
 				a, err := s.Acknowledge(cmd.Context(), ack)

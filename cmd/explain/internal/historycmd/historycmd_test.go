@@ -62,3 +62,16 @@ func TestHistoryThatIsNotThere(t *testing.T) {
 		t.Errorf("without --history: %+v, %v", said, err)
 	}
 }
+
+// An acknowledgement that is over when it is made is a mistake, and so is one of no day.
+func TestAckOfADayThatIsOver(t *testing.T) {
+	for _, day := range []string{"2020-01-01", "2099-02-30"} {
+		cmd := New(&cmdenv.Env{Getenv: func(string) string { return "" }})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs([]string{"ack", "3f2a91c", "--store", filepath.Join(t.TempDir(), "none.db"), "--reason", "fp8", "--expires", day})
+		var wrong usage.Error
+		if err := cmd.Execute(); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--expires "+day) {
+			t.Errorf("%s: %v", day, err)
+		}
+	}
+}
