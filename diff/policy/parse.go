@@ -168,6 +168,9 @@ func addBound(r *Rule, op, text string) error {
 	return nil
 }
 
+// bareNumber takes out what people read numbers by: a comma would begin another part of a rule.
+var bareNumber = strings.NewReplacer(" ", "", ",", "")
+
 // Threshold is what the rule tolerates, in words that [ParseFailOn] reads: "+3%,+200µs", "<=15%".
 func (r *Rule) Threshold() string {
 	var parts []string
@@ -183,13 +186,13 @@ func (r *Rule) Threshold() string {
 		if r.AbsUnit == report.Ratio {
 			text = strings.TrimSuffix(comparison.ExactPercent(*r.Abs), "%") + "pp"
 		}
-		parts = append(parts, sign+strings.ReplaceAll(text, " ", ""))
+		parts = append(parts, sign+bareNumber.Replace(text))
 	}
 	bound := func(op string, v *float64) {
 		if v == nil {
 			return
 		}
-		text := strings.ReplaceAll(unit.Format(*v, r.LimitUnit), " ", "")
+		text := bareNumber.Replace(unit.Format(*v, r.LimitUnit))
 		if r.LimitUnit == report.Ratio {
 			text = comparison.ExactPercent(*v)
 		}

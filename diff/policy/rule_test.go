@@ -215,3 +215,25 @@ func wellRead(t *testing.T, r *policy.Rule) {
 		wellRead(t, r.Milder)
 	}
 }
+
+// TestThresholdsOfThousands: a threshold is one part, however large its number is.
+func TestThresholdsOfThousands(t *testing.T) {
+	for text, want := range map[string]string{
+		"unit.launches:+1500":    "fails beyond +1500",
+		"unit.kernels:+5%,+1500": "fails beyond both +5% and +1500",
+		"kernel.count:<=12345":   "fails unless it is <=12345, with or without a baseline",
+		"unit.time.p50:+1200%":   "fails beyond +1200%",
+	} {
+		r, err := policy.ParseFailOn(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Does() != want {
+			t.Errorf("%s: %s, want %s", text, r.Does(), want)
+		}
+		again, err := policy.ParseFailOn(r.Metric + ":" + r.Threshold())
+		if err != nil || again.Threshold() != r.Threshold() {
+			t.Errorf("%s is shown as %s, which is read as %s: %v", text, r.Threshold(), again.Threshold(), err)
+		}
+	}
+}
