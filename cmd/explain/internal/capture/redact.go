@@ -36,16 +36,17 @@ var (
 	userInfo   = pattern.New(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s'"]+@`)
 	urlQuery   = pattern.New(`([?&]([A-Za-z0-9_.-]+)=)([^&\s'"#]+)`)
 	jsonPair   = pattern.New(`("([^"\\]*)"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]{\[]+)`)
-	textPair   = pattern.New(`(-{0,2}\b([A-Za-z_][A-Za-z0-9_.-]*)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s,;)}\]]+)`)
+	textPair   = pattern.New(`(-{0,2}\b([A-Za-z_][A-Za-z0-9_.-]*)['"]?\s*[=:]\s*)('[^']*'|"(?:[^"\\]|\\.)*"|[^\s,;)}\]]+)`)
 	headerPair = pattern.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
 	// knownSecret matches tokens that secret.Tokens does not take for one: shorter ones, and ones without digits.
 	knownSecret = pattern.New(`\b(hf_[A-Za-z0-9]{8,}|[sr]k[-_][A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_[A-Za-z0-9_]{8,}|glpat-[A-Za-z0-9_-]{8,}|npm_[A-Za-z0-9]{8,}|r8_[A-Za-z0-9]{8,}|pypi-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{8,})`)
 	// secretFlag matches a flag and its value inside a line of text.
-	secretFlag = pattern.New(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)([^\s-]\S*)`)
+	secretFlag = pattern.New(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)((?:'[^']*'|"(?:[^"\\]|\\.)*"|[^\s-])\S*)`)
 	// secretWord matches a word whose next argument is a secret: login token VALUE.
 	secretWord = pattern.New(`(?i)^(token|password|passwd|secret|api-?key)$`)
-	// headerFlag has the flags with which curl and similar tools take a header, cookies, or a user with password.
-	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true, "--proxy-user": true, "-b": true}
+	// headerFlag has the flags with which curl and similar tools take a header, cookies, or a user with password, and what
+	// such a value contains: python -u serve.py and gunicorn -b 0.0.0.0:80 are something else.
+	headerFlag = map[string]string{"-H": "", "--header": "", "-u": ":", "--user": ":", "--proxy-user": ":", "-b": "="}
 	// login matches programs and commands whose -p is a password; elsewhere it is a port.
 	login = pattern.New(`(?i)(^|/)(sshpass|login)$`)
 	// wordPair matches a password after its name, as in a .netrc.
@@ -69,7 +70,7 @@ func redact(argv []string) []string {
 		case strings.HasPrefix(arg, "-") && !strings.Contains(arg, "="):
 			flag = strings.TrimLeft(arg, "-")
 			next := lists.Nth(argv, i+1, "")
-			out[i], hide = RedactText(arg), isSecret(flag) || headerFlag[arg] || shortKey(arg, next) || logsIn && arg == "-p"
+			out[i], hide = RedactText(arg), isSecret(flag) || header(arg, next) || shortKey(arg, next) || logsIn && arg == "-p"
 		case secretWord().MatchString(arg):
 			out[i], hide = arg, true
 		default:
@@ -77,6 +78,12 @@ func redact(argv []string) []string {
 		}
 	}
 	return out
+}
+
+// header reports whether the value of a flag is a header, cookies, or a user with password.
+func header(flag, value string) bool {
+	mark, ok := headerFlag[flag]
+	return ok && strings.Contains(value, mark)
 }
 
 // shortKey reports whether the value of -k is a key: for curl, -k is a switch and the address follows.
@@ -236,7 +243,7 @@ func RedactText(s string) string {
 	hide(textPair(), secretPair)
 	s = wordPair().ReplaceAllString(s, "${1}"+Redacted)
 	hide(secretFlag(), func(name, value string) bool {
-		return isSecret(name) || shortKey("-"+name, value) || looksRandom(name, value)
+		return isSecret(name) || header("-"+name, value) || header("--"+name, value) || shortKey("-"+name, value) || looksRandom(name, value)
 	})
 	return s
 }

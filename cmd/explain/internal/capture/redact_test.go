@@ -64,6 +64,8 @@ func TestNoSecretIsShown(t *testing.T) {
 		{"redis://:" + plain + "@h:6379/0"}, {"sh", "-c", "PGPASSWORD=" + plain + " psql"}, {"sh", "-c", "echo machine h login me password " + plain + " > .netrc"}, {"--otp", plain}, {"--hmac", plain}, {"--salt=" + plain},
 		{"--whatever", random}, {"--whatever=" + random}, {"WHATEVER=" + random}, {"--account", hex}, {"--account=" + hex}, {"--customer", "0a1b2c3d-0a1b-2c3d-0a1b-2c3d0a1b2c3d"},
 		{"--blob", random + "/" + random + "=="}, {hex}, {`{"x":"` + hex + `"}`}, {"sh", "-c", "x --whatever " + random},
+		{"sh", "-c", "curl -u me:" + plain + " http://h; run"}, {"sh", "-c", "curl -b session=" + plain + " http://h"}, {"sh", "-c", "curl -H 'X-Whatever: " + plain + "' http://h"},
+		{"sh", "-c", `export API_KEY="a\"` + plain + `"`}, {"sh", "-c", `serve --api-key "a ` + plain + `"`}, {"sh", "-c", `serve --api-key 'a'` + plain}, {"sh", "-c", `serve --api-key 'a` + plain}, {"curl", "--user", "me:" + plain},
 	}
 	if len(forms) < 60 {
 		t.Errorf("only %d forms", len(forms))
@@ -93,6 +95,7 @@ func TestHarmlessStays(t *testing.T) {
 		"--generation-config auto --override-neuron-config {}", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "--chat-template ./templates/tool_chat_template_llama3.1_json.jinja",
 		"--dtype bfloat16 --enable-prefix-caching", "--regex-pattern ^execute_context_[0-9]+", "--bypass 1", "--url http://127.0.0.1:8000/v1/chat/completions?stream=true",
 		"--distributed-executor-backend mp --pipeline-parallel-size 2", "docker run -p 8000:8000 img",
+		"python -u serve.py --port 80", "gunicorn -b 0.0.0.0:8000 app", "sudo -u me python -u a.py",
 	}
 	if len(lines) < 20 {
 		t.Errorf("only %d lines", len(lines))
