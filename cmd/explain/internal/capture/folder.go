@@ -310,6 +310,9 @@ type Status struct {
 	NoReport bool   `json:"no_report"`
 	Unit     string `json:"unit"`
 	Nsys     string `json:"nsys,omitempty"` // as the user named it; empty: $NSYS, or the one on PATH
+	// files of the report, by absolute path; empty: none
+	PhaseMap  string `json:"phase_map,omitempty"`
+	KernelMap string `json:"kernel_map,omitempty"`
 }
 
 // OverheadFile stores what profiling cost, for reports that are made later.

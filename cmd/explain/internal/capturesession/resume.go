@@ -28,9 +28,9 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
-	r.Want.NsysName = cmp.Or(r.Want.NsysName, status.Nsys)
-	r.Want.Analysis.Unit, r.Want.NoReport = cmp.Or(r.Want.Analysis.Unit, status.Unit), r.Want.NoReport || status.NoReport
-	r.Analysis.Unit = r.Want.Analysis.Unit
+	if err := r.recall(status); err != nil {
+		return err
+	}
 	if r.Want.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
 		return err
 	}
@@ -50,6 +50,16 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 		r.result = nil // each result is in its folder
 	}
 	return r.wrote(nil)
+}
+
+// recall takes from the status what the command line does not say.
+func (r *Session) recall(status *capture.Status) (err error) {
+	a := &r.Want.Analysis
+	r.Want.NsysName, r.Want.NoReport = cmp.Or(r.Want.NsysName, status.Nsys), r.Want.NoReport || status.NoReport
+	a.Unit = cmp.Or(a.Unit, status.Unit)
+	a.PhaseMap, a.KernelMap = cmp.Or(a.PhaseMap, status.PhaseMap), cmp.Or(a.KernelMap, status.KernelMap)
+	r.Analysis, err = a.Options(r.Env, 1)
+	return err
 }
 
 // resumeTo returns the folder for the resumed captures, which must be free.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
 // TestResumeReplacesNoFile: a file where the resumed capture belongs is not removed for it.
@@ -51,5 +52,30 @@ func TestStatusStaysUntilTheMove(t *testing.T) {
 	}
 	if _, err := capture.ReadStatus(out); !os.IsNotExist(err) {
 		t.Errorf("a finished capture has a status: %v", err)
+	}
+}
+
+// TestResumeMakesTheReportThatWasAskedFor: with the maps of the capture's command line, which may have been relative.
+func TestResumeMakesTheReportThatWasAskedFor(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"phases.json": `{"prefill": ["prompt"]}`, "kernels.csv": "pattern,category\nmine,gemm\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := &cmdenv.Env{Getenv: func(string) string { return "" }}
+	captured := Session{Env: env, Want: Options{Out: "out", Analysis: cmdenv.AnalysisFlags{Unit: "graph", PhaseMap: "phases.json", KernelMap: "kernels.csv"}}}
+	dir := t.TempDir()
+	if err := captured.status().Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	status, err := capture.ReadStatus(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed := Session{Env: env}
+	if err := resumed.recall(status); err != nil || resumed.Analysis.Unit != "graph" || resumed.Analysis.Phases == nil || resumed.Analysis.Kernels == nil {
+		t.Errorf("%v: %+v", err, resumed.Analysis)
 	}
 }

@@ -97,8 +97,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
-	status := &capture.Status{Out: filepath.Base(r.Want.Out), NoReport: r.Want.NoReport, Unit: r.Want.Analysis.Unit, Nsys: r.nsysNamed()}
-	if err = status.Write(folder.Stage); err == nil {
+	if err = r.status().Write(folder.Stage); err == nil {
 		err = r.captures(folder, programs)
 	}
 	if errors.Is(err, errStopped) { // with all that was recorded in its place
@@ -124,6 +123,21 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 		return nil, fmt.Errorf("%w; the captures are in %s", capture.DiskFull(filepath.Dir(r.Want.Out), err), r.Want.Out)
 	}
 	return compared, r.wrote(compared)
+}
+
+// status is what resuming the captures needs to know.
+func (r *Session) status() *capture.Status {
+	a := &r.Want.Analysis
+	return &capture.Status{Out: filepath.Base(r.Want.Out), NoReport: r.Want.NoReport, Unit: a.Unit, Nsys: r.nsysNamed(),
+		PhaseMap: absolute(a.PhaseMap), KernelMap: absolute(a.KernelMap)}
+}
+
+// absolute returns the absolute path of a file; empty if none is named.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil && path != "" {
+		return full
+	}
+	return path
 }
 
 // nsysNamed returns the requested nsys, with an absolute path if it has one; empty: the one on PATH.
