@@ -342,10 +342,19 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 }
 
 func (x *late) gilFinding(out *kit.Output, s *kit.Step) {
-	if float64(x.gil) >= gilShare*float64(x.total) {
+	gil, of := x.gil, x.total
+	if s.Units > 0 { // what other steps wait for is not theirs
+		gil, of = 0, s.Cause[timeline.CauseHost]
+		for name, ns := range s.Where.Ranges {
+			if trace.WaitsForGIL(name) {
+				gil += ns
+			}
+		}
+	}
+	if gil > 0 && float64(gil) >= gilShare*float64(of) {
 		out.Find("host_gil", kit.Refs("host.gil_time"),
 			"Other threads of the process run Python: move them to a process of their own (tokenizing, HTTP, logging), or let them release the lock.",
-		).OfIdle(s, int64(float64(s.Cause[timeline.CauseHost])*float64(x.gil)/float64(x.total)), timeline.CauseHost)
+		).OfIdle(s, int64(float64(s.Cause[timeline.CauseHost])*float64(gil)/float64(of)), timeline.CauseHost)
 	}
 }
 

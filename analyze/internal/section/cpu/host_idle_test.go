@@ -416,3 +416,30 @@ func TestDevicesBeyondThoseThatAreLookedUp(t *testing.T) {
 		l.Row(causes, row, "device_id", want[0], "cause", strconv.Quote(want[1]), "time", want[2])
 	}
 }
+
+// Forty decode steps of 1 ms, of which the GPU waits for the host for 399 µs, and four prefills, each followed by 6 ms
+// in which the thread waits for Python's lock: more than half of that time, and nothing of the judged decode steps. The
+// last wait is in no gap, and the next step's marker opens 1 µs before the end of the others.
+func TestWaitsForTheLockInOtherStepsAreNotOfTheJudgedOnes(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	at := int64(1000 * us)
+	for i := range 44 {
+		if i%11 == 10 {
+			th.Range("execute_context_1(512)_generation_0(0)", at-2*us, at)
+			th.Launch("gemm", at-us, at, tracetest.Kernel{Start: at, End: at + 1000*us})
+			th.Range("Waiting for GIL", at+1000*us, at+7000*us)
+			at += 7001 * us
+			continue
+		}
+		th.Range("execute_context_0(0)_generation_8(8)", at-2*us, at)
+		th.Launch("gemm", at-us, at, tracetest.Kernel{Start: at, End: at + 600*us})
+		at += 1000 * us
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	sectiontest.Metric(t, r, 3*5_999*us, "host.gil_time")
+	if f := sectiontest.FindingOf(r, "host_gil"); f != nil {
+		t.Errorf("%+v", f)
+	}
+}
