@@ -40,8 +40,8 @@ func PerfettoUnits(r *report.Report) ([]PerfettoUnit, error) {
 	}), nil
 }
 
-// PerfettoMedian is the median unit of a kind of a report on a device, or on the slowest device if that one has none. An
-// empty kind is the main one.
+// PerfettoMedian is the median unit of a kind of a report on a device, or on the slowest device if that one has none.
+// An empty kind is the main one.
 func PerfettoMedian(r *report.Report, kind string, device int64, side string) (PerfettoUnit, error) {
 	list, err := PerfettoUnits(r)
 	if err != nil {

@@ -301,8 +301,8 @@ func recommendations(v *present.View) doc.Block {
 
 const legacyKernels = 20
 
-// KernelsMD is llm-perf-opt's kernels.md: the top kernels with total and mean in milliseconds. whole are tables with the
-// rows that the report leaves out.
+// KernelsMD is llm-perf-opt's kernels.md: the top kernels with total and mean in milliseconds. whole are tables with
+// the rows that the report leaves out.
 func KernelsMD(r *report.Report, whole ...report.Table) doc.Document {
 	return summaryOf("Kernel", capturedKernels(present.NewView(r), whole))
 }
