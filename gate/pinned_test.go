@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
-// TestTheDefaultBranchIsThatOfTheRemote: where GitHub cannot be asked, git knows a tag called main, which anybody who may
-// push has made, before the branch of the remote.
+// TestTheDefaultBranchIsThatOfTheRemote: where GitHub cannot be asked, git knows a tag called main, which anybody who
+// may push has made, before the branch of the remote.
 func TestTheDefaultBranchIsThatOfTheRemote(t *testing.T) {
 	s, _, _ := sessionOf(t, gatetest.New(gatetest.Scenario{Denied: []string{"contents: read"}}), SessionOptions{Mode: Never})
 	dir := s.Of.Run.Workspace

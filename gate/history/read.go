@@ -76,8 +76,8 @@ func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
 // ErrUnknown is the error for a commit or tag that the store does not have.
 var ErrUnknown = errors.New("the history has no such commit")
 
-// Resolve returns the commit that a tag, a commit or the prefix of a commit names, of a repository or, if that is empty,
-// of any.
+// Resolve returns the commit that a tag, a commit or the prefix of a commit names, of a repository or, if that is
+// empty, of any.
 func (s *Store) Resolve(ctx context.Context, repository, name string) (string, error) {
 	list, err := all(ctx, s, one[string],
 		"SELECT DISTINCT commit_id FROM tags WHERE tag = ? AND ? IN ('', repository)", name, repository)

@@ -409,7 +409,7 @@ func TestMergeIsIdempotentAndCommutes(t *testing.T) {
 	})
 }
 
-// TestAcknowledgeWithoutARepository: it holds in each repository that has the commit, as the runs name it, and no other.
+// TestAcknowledgeWithoutARepository: it holds in each repository that has the commit, and in no other.
 func TestAcknowledgeWithoutARepository(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		s := open(t, place)

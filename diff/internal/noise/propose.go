@@ -23,8 +23,8 @@ const (
 
 // Propose returns a policy file that extends a preset with thresholds above the noise measured between captures of one
 // commit. A threshold is the largest of the preset's, 3·1.4826·MAD and the whole spread between the captures, rounded up
-// to half a percent. Each rule has the measured figures as a comment. known lists the metrics that exist. A kernel below
-// minShare of a unit, 0..1, has no rule: comparisons do not list it.
+// to half a percent. Each rule has the measured figures as a comment. known lists the metrics that exist. A kernel
+// below minShare of a unit, 0..1, has no rule: comparisons do not list it.
 func Propose(n *Noise, preset string, known []report.MetricDef, minShare float64) (string, error) {
 	p, err := policy.Read(strings.NewReader("version: 1\npreset: "+preset+"\n"), known)
 	if err != nil {
