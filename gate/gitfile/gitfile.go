@@ -55,8 +55,8 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 }
 
 // checkoutOf is the checkout that holds the file at path, and the path from there: the nearest one upward from the
-// file, unless it is reached by a link of the checkout around it, or is a submodule of that. The checkout of the working
-// directory is never left.
+// file, unless it is reached by a link of the checkout around it, or is a submodule of that. The checkout of the
+// working directory is never left.
 func checkoutOf(ctx context.Context, path string) (dir, name string, err error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
