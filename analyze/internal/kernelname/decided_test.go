@@ -117,6 +117,7 @@ var decidedMoE = []decided{
 }
 
 var decidedSmall = []decided{
+	{"void transformer_engine::scaled_masked_softmax_warp_forward<__half, __half, float, 10>(__half*, __half const*)", Softmax, "transformer-engine", CompOther, ""},
 	{"void fbgemm_gpu::permute_indices_weights_kernel<true, int, float>(int, int, int, int const*, float const*)", Prepare, "unknown", CompOther, ""},
 	{"void fbgemm_gpu::_offsets_range_cuda_kernel<long>(long, long, long const*, long*)", Prepare, "unknown", CompOther, ""},
 	{"void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>(__nv_bfloat16 const*)", KVCache, "vllm", CompKVCache, ""},

@@ -127,6 +127,7 @@ var libraries = []named{
 		xqa mmha userbuffers`)},
 	{"vllm", parsePatterns("~vllm")},
 	{"marlin", parsePatterns("marlin")},
+	{"transformer-engine", parsePatterns("transformer_engine::")},
 	{"deepgemm", parsePatterns("deep_gemm deepgemm")},
 	{"flash-mla", parsePatterns("flash_mla flash_fwd_splitkv_mla flash_fwd_mla splitkv_mla")},
 	{"flash-attention", parsePatterns("~flash:: ~flash_fwd flash_bwd flashattn flashattention flash_attn")},
