@@ -161,7 +161,7 @@ var libraryHeads = map[string]string{"unknown": "X::",
 	"deepgemm": "deep_gemm:: deep_gemm::transpose_ deepgemm_permute_", "flash-mla": "flash_mla:: flash_mla_",
 	"flash-attention": "flash:: flash_fwd_", "sglang": "sglang:: sgl_", "cudnn": "cudnn:: cudnn_",
 	"cublas": "ampere_ cublas::", "cupy": "cupy_", "aten": "aten:: aten_",
-	"cutlass": "cute:: cutlass_", "cub": "cub:: thrust::", "tensile": "cijk_"}
+	"transformer-engine": "transformer_engine::", "cutlass": "cute:: cutlass_", "cub": "cub:: thrust::", "tensile": "cijk_"}
 
 // categoryTails are ends of names by which a category is known, in all its parts of a model and its collectives. The
 // last of most are words that other kernels have too.
