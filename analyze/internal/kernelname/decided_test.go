@@ -117,6 +117,8 @@ var decidedMoE = []decided{
 }
 
 var decidedSmall = []decided{
+	{"void transformer_engine::normalization::rmsnorm_bwd_finalize_general_kernel<float>(float*)", Norm, "transformer-engine", CompNorm, ""},
+	{"void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<double, 2, at::native::templates::cuda::log_normal_kernel>(long)", Elementwise, libATen, CompElementwise, ""},
 	{"void transformer_engine::scaled_masked_softmax_warp_forward<__half, __half, float, 10>(__half*, __half const*)", Softmax, "transformer-engine", CompOther, ""},
 	{"void fbgemm_gpu::permute_indices_weights_kernel<true, int, float>(int, int, int, int const*, float const*)", Prepare, "unknown", CompOther, ""},
 	{"void fbgemm_gpu::_offsets_range_cuda_kernel<long>(long, long, long const*, long*)", Prepare, "unknown", CompOther, ""},
