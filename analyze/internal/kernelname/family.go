@@ -116,7 +116,7 @@ var libraries = []named{
 	{libNCCL, parsePatterns("^nccl ~rccl")},
 	{"cuda", parsePatterns("[cuda ^memcpy ^memset __amd_rocclr_")},
 	{libInductor,
-		parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_split_scan ^triton__ ^triton_#")},
+		parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_spl_ ^triton_unk_ ^triton__ ^triton_#")},
 	{libTritonJIT, parsePatterns("matmul_ogs")},
 	{"nvfuser", parsePatterns("~nvfuser_")},
 	{"cupy", parsePatterns("^cupy_")},

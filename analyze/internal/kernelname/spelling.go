@@ -93,7 +93,7 @@ func stripCounters(name []byte) []byte {
 var (
 	// inductor is how names begin that torch.compile gives: triton_poi_fused_…, triton_mm_…, or triton__… and
 	// triton_12 without description.
-	inductor = regexp.MustCompile(`^triton_(?:[_0-9#]|(?:poi|red|per|tem|for|mm|bmm|split|unk)(?:_|$))`)
+	inductor = regexp.MustCompile(`^triton_(?:[_0-9#]|(?:poi|red|per|tem|for|mm|bmm|spl|unk)(?:_|$))`)
 	// signatures read 0d1d2de…: at least two arguments, since "2d" alone is a word. Numbers may be # already.
 	signatures = regexp.MustCompile(`(?:_0d[0-9dec]*[0-9][0-9dec]*)+$`)
 	numbers    = regexp.MustCompile(`(?:_(?:0d[0-9dec]*[0-9][0-9dec]*|[0-9#]+))+$`)
