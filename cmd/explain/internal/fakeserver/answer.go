@@ -34,10 +34,14 @@ func (a *answer) text() string {
 
 // event is the text of one event.
 func (a *answer) event(last bool) string {
-	finish := "null"
 	if last {
-		finish = `"length"`
+		return a.ended(`"length"`)
 	}
+	return a.ended("null")
+}
+
+// ended is the text of an event that says why the answer ended.
+func (a *answer) ended(finish string) string {
 	if a.chat {
 		return fmt.Sprintf(chatEvent, "", a.text(), finish)
 	}
@@ -95,6 +99,8 @@ func (a *answer) half() bool {
 	case Cut:
 		a.reset()
 	case Short:
+	case Abort:
+		a.write(a.ended(`"abort"`) + "data: [DONE]\n\n")
 	case ErrorEvent:
 		a.write(`data: {"error":{"message":"the engine died","type":"InternalServerError","code":500}}` +
 			"\n\ndata: [DONE]\n\n")

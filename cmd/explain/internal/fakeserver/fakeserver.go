@@ -27,6 +27,7 @@ const (
 	NotJSON    = "not_json"    // a stream of events that are not JSON
 	HTML       = "html"        // a page instead of a stream
 	ErrorEvent = "error_event" // an error in the middle of the stream
+	Abort      = "abort"       // half of the answer, then the server gives it up
 	Empty      = "empty"       // a whole answer without text
 	Die        = "die"         // the process ends; see OnDie
 )

@@ -144,7 +144,7 @@ func TestFaultsHaveKinds(t *testing.T) {
 	for fault, kind := range map[string]string{
 		fakeserver.Reset: loadfile.Reset, fakeserver.Hang: loadfile.Timeout, fakeserver.Stall: loadfile.Timeout, fakeserver.Cut: loadfile.CutStream, fakeserver.Short: loadfile.CutStream,
 		fakeserver.Garbage: loadfile.BadStream, fakeserver.NotJSON: loadfile.BadStream, fakeserver.HTML: loadfile.BadStream, fakeserver.ErrorEvent: loadfile.ServerError,
-		fakeserver.Empty: loadfile.NoOutput, "http_500": "http_500", "http_503": "http_503", "http_429": "http_429", "http_302": "http_302",
+		fakeserver.Abort: loadfile.ServerError, fakeserver.Empty: loadfile.NoOutput, "http_500": "http_500", "http_503": "http_503", "http_429": "http_429", "http_302": "http_302",
 	} {
 		for _, chat := range []bool{false, true} {
 			t.Run(fault, func(t *testing.T) {

@@ -154,8 +154,10 @@ func parseEvent(data []byte) (e event, ok bool) {
 	for _, choice := range c.Choices {
 		e.token = e.token || choice.Text != "" || choice.Delta.hasText()
 		e.finished = e.finished || choice.FinishReason != ""
+		// what vLLM and SGLang give as the reason of an answer that they gave up
+		e.failed = e.failed || choice.FinishReason == "abort" || choice.FinishReason == "error"
 	}
-	e.failed = len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error"
+	e.failed = e.failed || len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error"
 	e.input, e.output = tokenCount(c.Usage.Input), tokenCount(c.Usage.Output)
 	return e, true
 }

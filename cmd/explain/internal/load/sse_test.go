@@ -142,6 +142,8 @@ func TestParseEvent(t *testing.T) {
 		`{"choices":[],"usage":{"completion_tokens_details":{"x":1},"completion_tokens":5,"prompt_tokens": 7}}`: {input: 7, output: 5},
 		`{"choices":[],"usage":{"completion_tokens":5e3,"prompt_tokens":-1}}`:                                   none,
 		`{"error":{"message":"died"}}`:                                                                          {failed: true, input: -1, output: -1},
+		`{"choices":[{"text":" a","finish_reason":"abort"}]}`:                                                   {token: true, finished: true, failed: true, input: -1, output: -1},
+		`{"choices":[{"delta":{},"finish_reason":"error"}]}`:                                                    {finished: true, failed: true, input: -1, output: -1},
 		`{"object":"error","message":"died"}`:                                                                   {failed: true, input: -1, output: -1},
 		`{"error":null}`:                                                                                        none,
 		`{}`:                                                                                                    none,
