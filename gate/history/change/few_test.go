@@ -139,6 +139,18 @@ func TestEqualNightsHaveNoCorrelation(t *testing.T) {
 	}
 }
 
+// TestFirstNightsAreNoExcursion: five nights, then 3 % more for good. At first so few nights prove nothing: those of the
+// first level alone were never at another one, so they are no excursion, and the change is found once there are enough.
+func TestFirstNightsAreNoExcursion(t *testing.T) {
+	y := make([]float64, 60)
+	for i := 5; i < len(y); i++ {
+		y[i] = 0.03
+	}
+	if got := find(y, Options{}); len(got) != 1 || got[0].At != 5 || math.Abs(got[0].Shift-0.03) > 1e-12 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestCleanByHand: one stray night in eight is none too many.
 func TestCleanByHand(t *testing.T) {
 	y := []float64{0, 0, 0, 0, 0, 0, 0, 0.6}

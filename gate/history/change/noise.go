@@ -256,6 +256,9 @@ func (l *learner) excursions(f *finder) {
 		if j+1 >= len(l.res) || n < 2 || n > longestExcursion || l.stretch[j+1] != l.stretch[i] {
 			continue
 		}
+		if l.at[i] == 0 || slices.Contains(f.o.Breaks, l.at[i]) { // there was no level before
+			continue
+		}
 		if half := sum / n / 2; l.res[j]/half > 1 || l.res[j+1]/half > 1 { // the level is not back
 			continue
 		}
