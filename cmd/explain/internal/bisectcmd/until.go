@@ -100,12 +100,13 @@ func (d *Decider) Pair(base, head *report.Report) (bool, error) {
 	return false, nil
 }
 
-// Answer writes the log, and returns the decision as an exit code, as an error.
+// Answer writes the log, if there is a pair, and returns the decision as an exit code, as an error.
 func (d *Decider) Answer() error {
-	answer := sequential.Undecided
-	if n := len(d.test.Log); n > 0 {
-		answer = d.test.Log[n-1].Answer
+	n := len(d.test.Log)
+	if n == 0 {
+		return cmdenv.Exit(cmdenv.Inconclusive)
 	}
+	answer := d.test.Log[n-1].Answer
 	err := atomicfile.File(filepath.Join(d.out, decisionsFile), atomicfile.Any, func(w io.Writer) error {
 		return cmdenv.JSON(w, struct {
 			Schema    string            `json:"schema"`
@@ -116,12 +117,12 @@ func (d *Decider) Answer() error {
 			Answer    sequential.Answer `json:"answer"`
 			Steps     []sequential.Step `json:"steps"`
 		}{"explain.decisions/1", "unit.time.p50", d.kind, d.until.tolerance, d.until.budget.String(), answer,
-			append([]sequential.Step{}, d.test.Log...)})
+			d.test.Log})
 	})
 	if err != nil {
 		return err
 	}
-	d.say(fmt.Sprintf("After %s: %s; %s has every decision", wording.Count(len(d.test.Log), "pair"), answer,
+	d.say(fmt.Sprintf("After %s: %s; %s has every decision", wording.Count(n, "pair"), answer,
 		filepath.Join(d.out, decisionsFile)))
 	switch answer {
 	case sequential.Slower:

@@ -127,10 +127,14 @@ func (f *captureFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 		return err
 	}
 	err = runCaptures(cmd, r, programs)
-	if r.Decider == nil || r.Want.DryRun || err != nil && !errors.As(err, new(cmdenv.Exit)) {
+	if r.Decider == nil || r.Want.DryRun {
 		return err
 	}
-	return r.Decider.Answer() // overrides the verdict of the comparison, which does not account for repeated looks
+	answer := r.Decider.Answer()
+	if err != nil && !errors.As(err, new(cmdenv.Exit)) {
+		return err
+	}
+	return answer // overrides the verdict of the comparison, which does not account for repeated looks
 }
 
 // runCaptures makes the captures. For a pair it returns the verdict as the exit code that explain diff would have.
