@@ -104,7 +104,8 @@ func (s *Search) fitPrior(shape func(commit int) float64, size float64) fitted {
 	out := fitted{theta: theta}
 	inverse, logDet := solve(h)
 	if shape != nil {
-		out.se = math.Sqrt(inverse[1][d+2])
+		// the weights of least squares are 1 on average, the information of errors of Student's t is less
+		out.se = math.Sqrt(inverse[1][d+2] * (freedom + 3) / (freedom + 1))
 		out.log -= theta[1]*theta[1]/2/size + math.Log(2*math.Pi*size)/2
 	}
 	for _, b := range theta[1+changes:] {
