@@ -212,7 +212,7 @@ func (s *Search) Result() Result {
 		ends.captures = lists.Filter(s.captures, func(c taken) bool { return c.commit == 0 || c.commit == s.n })
 		f := ends.fit(s.slope)
 		r.Ends = math.Expm1(f.theta[1])
-		r.Within = 2 * f.se
+		r.Within = 2 * f.se * math.Exp(f.theta[1])
 	}
 	enough := good >= FewestEnds/2 && bad >= FewestEnds/2
 	r.Settled = len(s.captures) >= 2 && max(r.Probability, r.Several) >= sure && good > 0 && bad > 0 ||

@@ -24,8 +24,9 @@ func TestEndsWithinTwoStandardErrors(t *testing.T) {
 				}
 			}
 			r := s.Result()
-			typical += r.Within / 2 / n
-			if math.Abs(math.Log1p(r.Ends)-change) <= r.Within {
+			within := r.Within / (1 + r.Ends) // of ln
+			typical += within / 2 / n
+			if math.Abs(math.Log1p(r.Ends)-change) <= within {
 				inside++
 			}
 		}
