@@ -35,3 +35,30 @@ func TestLoadIsWholeWhereTheRecordingIsNot(t *testing.T) {
 		t.Errorf("%v: %+v", err, res)
 	}
 }
+
+// TestLoadOfAServerThatDied: what was measured until the server was gone stays beside the recording, and says so.
+func TestLoadOfAServerThatDied(t *testing.T) {
+	ts := httptest.NewServer(nil)
+	ts.Config.Handler = fakeserver.New(fakeserver.Script{Tokens: 2, Fault: fakeserver.Die, After: 4, OnDie: func() { go ts.Close() }})
+	dir := t.TempDir()
+	run, err := capture.NewRun(t.Context(), t.Context(), t.TempDir(), os.Getenv, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	s := &Server{Load: load.Options{Requests: 1000, Concurrency: 1}}
+	err = s.sender(run, "test")(t.Context(), &capture.Load{
+		URL: ts.URL, Dir: dir, Open: func(context.Context) error { return nil }, Shut: func() error { return nil },
+	})
+	if !errors.Is(err, load.ErrServerGone) {
+		t.Errorf("error %v", err)
+	}
+	f, err := os.Open(filepath.Join(dir, "load.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if res, err := loadfile.Read(f); err != nil || res.Stopped != "server_gone" || res.Counts.Succeeded != 3 {
+		t.Errorf("%v: %+v", err, res)
+	}
+}

@@ -119,13 +119,15 @@ func (s *Server) sender(run *capture.Run, version string) capture.Sender {
 		opt.BeforeLoad = l.Open
 		opt.AfterLoad = func() { shut = l.Shut() }
 		res, err := load.Run(ctx, opt)
-		if err = cmp.Or(err, shut); err != nil && !errors.Is(err, capture.ErrInterrupted) {
-			return fmt.Errorf("the load failed: %w", err)
+		err = cmp.Or(err, shut)
+		interrupted := errors.Is(err, capture.ErrInterrupted)
+		if err != nil && !interrupted {
+			err = fmt.Errorf("the load failed: %w", err)
 		}
 		if l.Dir == "" || res == nil || res.Counts.Succeeded == 0 {
 			return err
 		}
-		if !res.Complete {
+		if interrupted && !res.Complete {
 			res.Stopped = "interrupted"
 		}
 		if c := res.Counts; c.Failed > 0 {
