@@ -77,7 +77,7 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	case certain || !above(math.Abs(q.d), q.tau):
 	case q.few:
 		v.Open = comparison.TooFewUnits
-	case q.drifting():
+	case q.drifts, q.loose && (v.Base.drifts(unitsOf(q.base)) || v.Head.drifts(unitsOf(q.head))): // nothing ties unit to unit
 		v.Open = comparison.Trend
 	default:
 		v.Open = comparison.WideInterval
@@ -100,11 +100,6 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Code = cmp.Or(v.Open, comparison.WideInterval)
 	}
 	q.resolution(o)
-}
-
-// drifting reports whether the work drifts, and nothing ties unit to unit.
-func (q *question) drifting() bool {
-	return q.drifts || q.loose && (q.v.Base.drifts(unitsOf(q.base)) || q.v.Head.drifts(unitsOf(q.head)))
 }
 
 // interval fills in the displayed interval, and returns it in ln.
