@@ -158,7 +158,10 @@ func (s *seedRun) evidenceRows(row func(string, func(*testing.T))) {
 			s.has(t, "report.html", `id="`+id+`"`)
 		}
 	})
-	row("112_few_graphs_where_the_gpu_waits", func(t *testing.T) { severity(t, s.report, "few_graphs", "remark") })
+	row("112_few_graphs_where_the_gpu_waits", func(t *testing.T) {
+		severity(t, graphedInPart(t), "few_graphs", "high")
+		severity(t, s.report, "few_graphs", "") // 91 % of the judged decode step, though 30 % of all
+	})
 	row("113_prefill_of_60_percent", func(t *testing.T) {
 		severity(t, s.report, "prefill_heavy", "remark") // 66.7 % of the session's forward time
 		severity(t, phased(t, 65), "dominant_phase", "")

@@ -347,6 +347,15 @@ func idle(t *testing.T, percent int64) *report.Report {
 	return seedReport(t, b.WriteTB(t), "--unit", "none")
 }
 
+// graphedInPart is a trace in which a CUDA graph runs 10 of 30 µs, and the GPU waits for 20 more before the other kernel.
+func graphedInPart(t *testing.T) *report.Report {
+	b := tracetest.New()
+	th := b.Process(7, "p").Thread(7, "")
+	th.GraphLaunch(0, 5_000, tracetest.Kernel{Name: "gemm", Start: 5_000, End: 15_000})
+	th.Launch("gemm", 30_000, 35_000, tracetest.Kernel{Start: 35_000, End: 55_000})
+	return seedReport(t, b.WriteTB(t))
+}
+
 // phased is a trace with ranges of prefill for so many percent of host and kernel time, and of decode for the rest.
 func phased(t *testing.T, percent int64) *report.Report {
 	b := tracetest.New()
