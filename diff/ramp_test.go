@@ -1,6 +1,8 @@
 package diff_test
 
 import (
+	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -117,6 +119,32 @@ func TestADriftProvesNothingEitherWay(t *testing.T) {
 			if g.Metric == "unit.time.mean" && (g.ByParts || g.Class == comparison.Improved) {
 				t.Errorf("%s by parts: %s", g.Class, g.Reason)
 			}
+		}
+	}
+}
+
+// Of 1,200 steps every 40th takes 600 µs instead of 200, which is 2.5 %: the p99 is one of them, and grows by 200 %. The table
+// of units lists 300, too few for a p99, and the series all of them. Captures of the same steps differ by nothing there.
+func TestAFarTailOfMoreUnitsThanATableLists(t *testing.T) {
+	capture := func(seed uint64, slow bool) *report.Report {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		return reportOf(t, someSteps(1200, func(i int) (int64, []string) {
+			ns := int64(100_000 * (1 + 0.01*rng.NormFloat64()))
+			if slow && i%40 == 7 {
+				ns += 200_000
+			}
+			return ns, []string{"gemm", "softmax"}
+		}), analyze.Options{})
+	}
+	base := capture(1, false)
+	for _, x := range []struct {
+		head  *report.Report
+		class comparison.Class
+		ratio float64
+	}{{capture(2, true), comparison.Regressed, 3}, {capture(3, false), comparison.Same, 1}} {
+		row := ofReports(t, base, x.head).Row("unit.time.p99")
+		if row == nil || row.Class != x.class || math.Abs(*row.Ratio/x.ratio-1) > 0.05 {
+			t.Errorf("%+v, want %s by a factor of %v", row, x.class, x.ratio)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -201,6 +202,9 @@ func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) signi
 	captures := func(views []*side.View) (list []significance.Capture) {
 		for _, v := range views {
 			one := significance.Capture{Value: p.value(v), Units: side.UnitValues(v.Units, p.id)}
+			if times := tailTimes(v); n.Whole && !st.Enough(len(one.Units)) && st.Enough(len(times)) {
+				one.Units = times
+			}
 			summarised(&one, p.of(v), st, one.Units == nil, v.Units)
 			list = append(list, one)
 		}
@@ -210,6 +214,21 @@ func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) signi
 	x.ties.tie(&n, u.base.Views, u.head.Views)
 	x.Known.unsteady(&n, p.id, row.Labels)
 	return n
+}
+
+// mostOfTail is the most units behind a tail, so that a bootstrap over them takes a fraction of a second.
+const mostOfTail = 4096
+
+// tailTimes are the times of a view's units, spread over the capture, for a tail that the sample of the report's table
+// is too short for.
+func tailTimes(v *side.View) (times []float64) {
+	all := v.Times(side.Kept)
+	for i, t := range all {
+		if lists.Sampled(int64(i), len(all), mostOfTail) {
+			times = append(times, t)
+		}
+	}
+	return times
 }
 
 func key(row *comparison.Row) string { return row.Metric + "{" + row.Labels.String() + "}" }
