@@ -24,8 +24,8 @@ const (
 // Options of a [Test].
 type Options struct {
 	Tolerance float64 // ln, above 0: a smaller rise counts as within
-	// Highest share of tests that ever answer slower for a head that is no slower at all, and within for one that is slower
-	// by the tolerance; above 0, below 0.5
+	// Highest share of tests that ever answer slower for a head that is no slower at all, and within for one that is
+	// slower by the tolerance; above 0, below 0.5
 	Alpha float64
 }
 

@@ -241,7 +241,8 @@ func TestEqualNights(t *testing.T) {
 }
 
 // TestEqualNightsAtABorderOfChunks: the new level begins where the noise is learned from a new chunk of nights, so that
-// all nights look the same as their level. The step is where the numbers change, as large as they change, and nowhere else.
+// all nights look the same as their level. The step is where the numbers change, as large as they change, and nowhere
+// else.
 func TestEqualNightsAtABorderOfChunks(t *testing.T) {
 	y := make([]float64, 150)
 	for i := chunk; i < len(y); i++ {

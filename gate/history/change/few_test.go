@@ -139,8 +139,8 @@ func TestEqualNightsHaveNoCorrelation(t *testing.T) {
 	}
 }
 
-// TestFirstNightsAreNoExcursion: five nights, then 3 % more for good. At first so few nights prove nothing: those of the
-// first level alone were never at another one, so they are no excursion, and the change is found once there are enough.
+// TestFirstNightsAreNoExcursion: five nights, then 3 % more for good. At first so few nights prove nothing. There was no
+// level before the first ones, so they are no excursion, and the change is found once there are enough.
 func TestFirstNightsAreNoExcursion(t *testing.T) {
 	y := make([]float64, 60)
 	for i := 5; i < len(y); i++ {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestEndsWithinTwoStandardErrors: four captures of each end, with the noise that is known beforehand, give the change of
-// most searches within two standard errors: that of two means of four is 1 % √(1/4 + 1/4) = 0.71 %. As the noise is not
-// known for sure, the share is a little below 95 %.
+// TestEndsWithinTwoStandardErrors: four captures of each end, with the noise that is known beforehand, give the change
+// of most searches within two standard errors: that of two means of four is 1 % √(1/4 + 1/4) = 0.71 %. As the noise is
+// not known for sure, the share is a little below 95 %.
 func TestEndsWithinTwoStandardErrors(t *testing.T) {
 	const n = 600
 	for _, change := range []float64{0, 0.05, 1} {

@@ -341,8 +341,8 @@ func TestDurationEndsTheLoad(t *testing.T) {
 	}
 }
 
-// One request in flight, of 100 ms each: at most 20 are sent in 2 s, however many of the about 80 that were due wait. If
-// the server hangs, the one in flight runs out of time, and none follows it.
+// One request in flight, of 100 ms each: at most 20 are sent in 2 s, however many of the about 80 that were due wait.
+// If the server hangs, the one in flight runs out of time, and none follows it.
 func TestDurationEndsALoadWithAQueue(t *testing.T) {
 	opt := Options{Duration: 2 * time.Second, Rate: 40, Concurrency: 1, Timeout: 3 * time.Second}
 	drive(t, fakeserver.Script{TTFT: 100 * ms, Tokens: 1}, opt, func(t *testing.T, r ran) {
