@@ -116,6 +116,16 @@ func Resolve(ctx context.Context, dir, name string, missing error) (string, erro
 	return commitOf(ctx, dir, name, missing)
 }
 
+// Known is Resolve where a checkout is one of the places that may know a commit: without one, it is missing, too. What
+// git says of that has paths of this machine.
+func Known(ctx context.Context, dir, name string, missing error) (string, error) {
+	commit, err := Resolve(ctx, dir, name, missing)
+	if err != nil && !limit.IsLate(err) {
+		err = missing
+	}
+	return commit, err
+}
+
 // commitOf is the commit that a name stands for; missing is the error if there is none. What else keeps git from
 // answering, as a folder that is no checkout, is an error of its own.
 func commitOf(ctx context.Context, dir, name string, missing error) (string, error) {

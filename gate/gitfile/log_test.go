@@ -96,6 +96,9 @@ func TestAFailureOfGitIsNoAnswer(t *testing.T) {
 			if err == nil || errors.Is(err, missing) || !strings.Contains(err.Error(), name) {
 				t.Errorf("Resolve: %v", err)
 			}
+			if _, err := Known(ctx, dir, "v1", missing); err != missing {
+				t.Errorf("Known: %v", err)
+			}
 			if _, err := FirstParents(ctx, dir, "aaaaaaa", "bbbbbbb"); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("FirstParents: %v", err)
 			}

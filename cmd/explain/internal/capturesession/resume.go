@@ -28,7 +28,8 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
-	if err := r.recall(status); err != nil {
+	r.Want.recall(status)
+	if r.Analysis, err = r.Want.Analysis.Options(r.Env, 1); err != nil {
 		return err
 	}
 	if r.Want.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
@@ -53,13 +54,11 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 }
 
 // recall takes from the status what the command line does not say.
-func (r *Session) recall(status *capture.Status) (err error) {
-	a := &r.Want.Analysis
-	r.Want.NsysName, r.Want.NoReport = cmp.Or(r.Want.NsysName, status.Nsys), r.Want.NoReport || status.NoReport
+func (r *Options) recall(status *capture.Status) {
+	a := &r.Analysis
+	r.NsysName, r.NoReport = cmp.Or(r.NsysName, status.Nsys), r.NoReport || status.NoReport
 	a.Unit = cmp.Or(a.Unit, status.Unit)
 	a.PhaseMap, a.KernelMap = cmp.Or(a.PhaseMap, status.PhaseMap), cmp.Or(a.KernelMap, status.KernelMap)
-	r.Analysis, err = a.Options(r.Env, 1)
-	return err
 }
 
 // resumeTo returns the folder for the resumed captures, which must be free.

@@ -1,8 +1,10 @@
 package capturesession
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
@@ -63,10 +65,9 @@ func TestResumeMakesTheReportThatWasAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	env := &cmdenv.Env{Getenv: func(string) string { return "" }}
-	captured := Session{Env: env, Want: Options{Out: "out", Analysis: cmdenv.AnalysisFlags{Unit: "graph", PhaseMap: "phases.json", KernelMap: "kernels.csv"}}}
+	captured := Options{Out: "out", Analysis: cmdenv.AnalysisFlags{Unit: "graph", PhaseMap: "phases.json", KernelMap: "kernels.csv"}}
 	dir := t.TempDir()
-	if err := captured.status().Write(dir); err != nil {
+	if err := captured.status("").Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
@@ -74,8 +75,20 @@ func TestResumeMakesTheReportThatWasAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resumed := Session{Env: env}
-	if err := resumed.recall(status); err != nil || resumed.Analysis.Unit != "graph" || resumed.Analysis.Phases == nil || resumed.Analysis.Kernels == nil {
-		t.Errorf("%v: %+v", err, resumed.Analysis)
+	resumed := new(Options)
+	resumed.recall(status)
+	opt, err := resumed.Analysis.Options(&cmdenv.Env{Getenv: func(string) string { return "" }}, 1)
+	if err != nil || opt.Unit != "graph" || opt.Phases == nil || opt.Kernels == nil {
+		t.Errorf("%v: %+v", err, opt)
+	}
+}
+
+// TestTheNextCommandCanBePasted: also where the folder has a blank in its name.
+func TestTheNextCommandCanBePasted(t *testing.T) {
+	var out bytes.Buffer
+	s := Session{Env: &cmdenv.Env{Out: &out}, Want: Options{Out: "my out"}}
+	s.Want.Repeat = 2
+	if err := s.tell(nil); err != nil || !strings.Contains(out.String(), " init 'my out/run-1' 'my out/run-2' --noise") {
+		t.Errorf("%v: %s", err, &out)
 	}
 }

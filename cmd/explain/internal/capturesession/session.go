@@ -18,6 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -97,7 +98,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
-	if err = r.status().Write(folder.Stage); err == nil {
+	if err = r.Want.status(r.nsysNamed()).Write(folder.Stage); err == nil {
 		err = r.captures(folder, programs)
 	}
 	if errors.Is(err, errStopped) { // with all that was recorded in its place
@@ -125,11 +126,10 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	return compared, r.wrote(compared)
 }
 
-// status is what resuming the captures needs to know.
-func (r *Session) status() *capture.Status {
-	a := &r.Want.Analysis
-	return &capture.Status{Out: filepath.Base(r.Want.Out), NoReport: r.Want.NoReport, Unit: a.Unit, Nsys: r.nsysNamed(),
-		PhaseMap: absolute(a.PhaseMap), KernelMap: absolute(a.KernelMap)}
+// status is what resuming the captures needs to know; nsys is the one that was named.
+func (r *Options) status(nsys string) *capture.Status {
+	return &capture.Status{Out: filepath.Base(r.Out), NoReport: r.NoReport, Unit: r.Analysis.Unit, Nsys: nsys,
+		PhaseMap: absolute(r.Analysis.PhaseMap), KernelMap: absolute(r.Analysis.KernelMap)}
 }
 
 // absolute returns the absolute path of a file; empty if none is named.
@@ -351,7 +351,7 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 	text := "Wrote " + render.Visible(r.Want.Out) + "\n"
 	if r.Want.Repeat > 1 && !r.Want.Pair {
 		text += "How much captures of this program differ: explain policy init " +
-			render.Visible(strings.Join(r.Want.folders(0), " ")) + " --noise noise.json\n"
+			render.Visible(strings.Join(lists.Map(r.Want.folders(0), wording.ShellWord), " ")) + " --noise noise.json\n"
 	}
 	_, err := fmt.Fprint(r.Env.Out, text)
 	return err

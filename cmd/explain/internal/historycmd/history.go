@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -359,13 +358,8 @@ func (f *Flags) Apply(
 	}
 	opt.Policy = cmp.Or(opt.Policy, policy.Default())
 	resolve := func(name string) (string, error) {
-		missing := fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag",
-			name)
-		commit, err := gitfile.Resolve(ctx, ".", name, missing)
-		if err != nil && !limit.IsLate(err) { // without a checkout, too: what git says has paths of this machine
-			err = missing
-		}
-		return commit, err
+		return gitfile.Known(ctx, ".", name, fmt.Errorf("neither the history nor the checkout knows %s: "+
+			"fetch its tag, or name it with explain history add --tag", name))
 	}
 	return p, history.With(ctx, f.Store, history.Read, func(s *history.Store) error {
 		if err := history.Spent(ctx, s, f.repository, f.branch, head, base, opt.Policy.Rules, resolve); err != nil {
