@@ -95,9 +95,9 @@ func TestARampExplainsNoChangeOfTheSameTime(t *testing.T) {
 	}
 }
 
-// The first 60 of 200 steps take 500 µs of a kernel and the others 100 µs, as where a program warms up: 220 in the mean. In
-// another capture, of 150 steps, all take 100. Whichever is the base, the mean says nothing of the program: nothing failed for certain, and
-// nothing got faster for certain.
+// The kernels of the first 60 of 200 steps take 500 µs and the others 100 µs, as where a program warms up: 220 in the
+// mean. In another capture, of 150 steps, all take 100. Whichever is the base, the mean says nothing of the program:
+// nothing failed for certain, and nothing got faster for certain.
 func TestADriftProvesNothingEitherWay(t *testing.T) {
 	long := reportOf(t, steps200(func(i int) (int64, []string) {
 		if i < 60 {
@@ -123,8 +123,9 @@ func TestADriftProvesNothingEitherWay(t *testing.T) {
 	}
 }
 
-// Of 1,200 steps every 40th takes 600 µs instead of 200, which is 2.5 %: the p99 is one of them, and grows by 200 %. The table
-// of units lists 300, too few for a p99, and the series all of them. Captures of the same steps differ by nothing there.
+// Of 1,200 steps every 40th takes 600 µs instead of 200, which is 2.5 %: the p99 is one of them, and grows by 200 %.
+// The table of units lists 300, too few for a p99, and the series all of them. Captures of the same steps differ by
+// nothing there.
 func TestAFarTailOfMoreUnitsThanATableLists(t *testing.T) {
 	capture := func(seed uint64, slow bool) *report.Report {
 		rng := rand.New(rand.NewPCG(seed, 1))

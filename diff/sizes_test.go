@@ -118,8 +118,8 @@ func TestOtherSizesOfRealCaptures(t *testing.T) {
 	}
 }
 
-// Three kernels of a step in launches of twice the threads, each in the same times: three with one ratio are a problem of
-// another size, and not the same capture again, whose numbers are all equal.
+// Three kernels of a step in launches of twice the threads, each in the same times: three with one ratio are a problem
+// of another size, and not the same capture again, whose numbers are all equal.
 func TestAnotherSizeInTheSameTimesIsNotIdentical(t *testing.T) {
 	capture := func(blocks int64) *report.Report {
 		b := tracetest.New()

@@ -112,9 +112,9 @@ func TestMirrorOfAnEndAtNoChange(t *testing.T) {
 	}
 }
 
-// What leaves a change open leaves its mirror open, although what is faster holds. Four units of 100 to 130 and of 115 to
-// 150 overlap, 15 % apart in the mean; windows of a ramp drift (see [TestWindowsOfARamp]); units that alternate by ±20 %
-// are 5 % apart.
+// What leaves a change open leaves its mirror open, although what is faster holds. Four units of 100 to 130 and of 115
+// to 150 overlap, 15 % apart in the mean; windows of a ramp drift (see [TestWindowsOfARamp]); units that alternate by
+// ±20 % are 5 % apart.
 func TestMirrorOfWhyItIsOpen(t *testing.T) {
 	ramp := func(from, to float64) (list []float64) {
 		for i := range 64 {
