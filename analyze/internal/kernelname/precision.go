@@ -1,10 +1,10 @@
 package kernelname
 
 // tensorCores say that a kernel computes on tensor cores or in a smaller type than FP32. PyTorch's memory-efficient
-// attention multiplies FP32 on them from Ampere on, in TF32 three times.
+// attention multiplies FP32 on them from Ampere on, in TF32 three times; SGLang's sgemm_lora is a product by segment.
 var tensorCores = parsePatterns(`tensorop tf32 bf16 bfloat fp16 _f16 f16_ half hgemm h884 h1688 h16816 s884 s1688 s16816
 	i8816 hmma imma wgmma gmma nvjet e4m3 e5m2 e2m1 fp8 fp4 int8 _s8 _i8 fp64 _f64 dgemm double
-	cutlassf_f32&_sm80 cutlassb_f32&_sm80`)
+	cutlassf_f32&_sm80 cutlassb_f32&_sm80 sgemm_lora`)
 
 // singleWords say that a matrix product or attention works on FP32 without them.
 var singleWords = []string{"sgemm", "f32f32_f32f32", "cutlassf_f32", "cutlassb_f32", "scudnn", "simt_s", "_simt", "fp32"}
