@@ -52,7 +52,7 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 		named, path = append(named, evidence.Named{Path: path}), ""
 	}
 	for _, e := range opt.Evidence {
-		named = append(named, evidence.Named{Path: e.Path, Kind: file.Kind(e.Kind), Pattern: e.Pattern})
+		named = append(named, evidence.Named{Path: e.Path, Kind: file.Kind(e.Kind), Pattern: e.Pattern, Beside: path != ""})
 	}
 	if len(named) == 0 {
 		if path == "" {

@@ -53,6 +53,8 @@ type Set struct {
 	readers []Reader
 	looked  func(files int64)
 	found   map[string]bool // paths of files that a folder or pattern holds
+	beside  bool            // a trace is reported too
+	wants   map[file.Kind]bool
 }
 
 // Reader reads one kind of evidence.
@@ -155,6 +157,7 @@ type Named struct {
 	Path    string
 	Kind    file.Kind
 	Pattern string // that the file was found by; empty if the user named it
+	Beside  bool   // a trace is given too: the report is not of evidence alone
 }
 
 // maxFiles bounds the files that a folder may hold.
@@ -163,9 +166,10 @@ const maxFiles = 5_000
 // Read finds the kind of each named file and reads them all; the readers given handle the kinds of package compat. It
 // calls looked, unless that is nil, with the number of files whose kind has been found.
 func Read(ctx context.Context, named []Named, looked func(files int64), others ...Reader) (*Set, error) {
-	s := &Set{readers: readers(others), looked: looked, found: map[string]bool{}}
+	s := &Set{readers: readers(others), looked: looked, found: map[string]bool{}, wants: map[file.Kind]bool{}}
 	seen := map[string]bool{}
 	for i, n := range named {
+		s.beside, s.wants[n.Kind] = s.beside || n.Beside, true
 		if err := s.find(ctx, n, seen); err != nil {
 			return nil, err
 		}
@@ -196,7 +200,8 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 }
 
 // readable reads again without the files that cannot be read and that nobody named: they are skipped. Without any left
-// there is no data. If one that was named cannot be read, or if nothing else was given, the error is that of before.
+// there is no data. If one that was named cannot be read, if nothing else was given, or if the user asked for the kind
+// and no file of it is left, the error is that of before.
 func (s *Set) readable(ctx context.Context, r *Reader, files []file.Input, err error) (Data, error) {
 	var good []file.Input
 	var bad []string
@@ -206,12 +211,15 @@ func (s *Set) readable(ctx context.Context, r *Reader, files []file.Input, err e
 		case failed == nil:
 			*in.Tally = file.Tally{}
 			good = append(good, in)
-		case s.found[in.Path] && len(bad)+1 < len(s.Files):
+		case s.found[in.Path] && (s.beside || len(bad)+1 < len(s.Files)):
 			bad = append(bad, in.Path)
 			s.Skipped = append(s.Skipped, in.Name+" (cannot be read; name it to see why)")
 		default:
 			return nil, err
 		}
+	}
+	if len(good) == 0 && s.wants[r.Kind] {
+		return nil, err
 	}
 	s.Files = slices.DeleteFunc(s.Files, func(in file.Input) bool { return slices.Contains(bad, in.Path) })
 	if len(good) == 0 || ctx.Err() != nil {
@@ -356,7 +364,7 @@ func (s *Set) Describe(r *report.Report) {
 	}
 	if len(s.Skipped) > 0 {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped",
-			Text: "Not read, because the kind is unknown or not the one asked for: " +
+			Text: "Not read, as the kind is unknown or not the one asked for, or as stated: " +
 				file.Some(s.Skipped, 5)})
 	}
 }

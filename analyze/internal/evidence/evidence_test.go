@@ -77,7 +77,20 @@ func TestUnreadableFileInAFolder(t *testing.T) {
 		m == nil || m.Model.Hidden != 4 {
 		t.Errorf("%d samples, skipped %q, %d files, model %+v", len(s.Log.Samples), s.Skipped, len(s.Files), m)
 	}
-	for name, list := range map[string][]evidence.Named{"named": {{Path: config}, {Path: dir}}, "alone": {{Path: config}}} {
+	// A folder with nothing else does not end the report of a trace, unless the user asks for the kind.
+	lone := t.TempDir()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(lone, "config.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := evidence.Read(context.Background(), []evidence.Named{{Path: lone, Beside: true}}, nil); err != nil || len(s.Files) != 0 || len(s.Skipped) != 1 {
+		t.Errorf("beside a trace: %+v, %v", s, err)
+	}
+	for name, list := range map[string][]evidence.Named{"named": {{Path: config}, {Path: dir}}, "alone": {{Path: config}}, "alone in a folder": {{Path: lone}},
+		"asked for": {{Path: lone, Beside: true, Kind: "model-config"}}, "named beside a trace": {{Path: config, Beside: true}}} {
 		if _, err := evidence.Read(context.Background(), list, nil); err == nil || !strings.Contains(err.Error(), "dimensions") {
 			t.Errorf("%s: error %v", name, err)
 		}
