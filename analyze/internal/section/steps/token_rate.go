@@ -1,8 +1,11 @@
 package steps
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -27,22 +30,26 @@ func tokenRate(in *kit.Input, sets []*unitSet, s *unitSet, p50 float64) *float64
 	gpus := 1 + lists.Count(sets, func(o *unitSet) bool { // each has its own unit of a step
 		return o.Group == s.Group && o.Device != s.Device && together(in.Units, s, o)
 	})
+	rate := float64(tokens) / float64(len(s.Units)) / (p50 / 1e9) / float64(gpus)
+	if communicates(in.Units, s.Device) { // several processes are ranks, of GPUs that the capture does not tell apart
+		return &rate
+	}
 	covered := interval.Of(lists.Map(s.Units, func(u int32) interval.Interval {
 		return interval.Interval{Start: in.Units.Units[u].Start, End: in.Units.Units[u].End}
 	}))
 	atOnce := float64(s.Time) / float64(covered.Len()) // 1 if one process runs the units
-	return new(float64(tokens) / float64(len(s.Units)) / (p50 / 1e9) / float64(gpus) * atOnce)
+	return new(rate * atOnce)
+}
+
+// communicates reports whether a GPU runs communication kernels.
+func communicates(x *workunit.Result, device int32) bool {
+	return slices.ContainsFunc(x.Timeline.Devices, func(d *timeline.Device) bool { return d.ID == device && d.Comm > 0 })
 }
 
 // together reports whether two GPUs run the same steps: they communicate, and their units overlap in pairs.
 func together(x *workunit.Result, a, b *unitSet) bool {
-	if len(a.Units) != len(b.Units) {
+	if len(a.Units) != len(b.Units) || !communicates(x, a.Device) || !communicates(x, b.Device) {
 		return false
-	}
-	for _, d := range x.Timeline.Devices {
-		if (d.ID == a.Device || d.ID == b.Device) && d.Comm == 0 {
-			return false
-		}
 	}
 	overlap := 0
 	for i, u := range a.Units {
