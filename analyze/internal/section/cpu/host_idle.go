@@ -345,7 +345,7 @@ func (x *late) gilFinding(out *kit.Output, s *kit.Step) {
 	gil, of := x.gil, x.total
 	if s.Units > 0 { // what other steps wait for is not theirs
 		gil, of = 0, s.Cause[timeline.CauseHost]
-		for name, ns := range s.Where.Ranges {
+		for name, ns := range s.Everywhere.Ranges {
 			if trace.WaitsForGIL(name) {
 				gil += ns
 			}

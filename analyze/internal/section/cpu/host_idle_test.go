@@ -443,3 +443,21 @@ func TestWaitsForTheLockInOtherStepsAreNotOfTheJudgedOnes(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// Decode steps of 1 ms read a value back and then wait for Python's lock for 290 of the 388 µs in which the GPU idles. The
+// finding on read-backs has that time; that it is the lock is told all the same, as a remark.
+func TestTheLockAfterAReadBack(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	at := int64(1000 * us)
+	for range 44 {
+		th.Range("execute_context_0(0)_generation_8(8)", at-20*us, at)
+		th.Launch("gemm", at-15*us, at-10*us, tracetest.Kernel{Start: at, End: at + 600*us})
+		th.Memcpy(at-8*us, at+605*us, tracetest.Memcpy{Start: at + 600*us, End: at + 602*us, Bytes: 32, Kind: tracetest.DtoH,
+			Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
+		th.Range("Waiting for GIL", at+610*us, at+900*us)
+		at += 1000 * us
+	}
+	sectiontest.Look(t, b, analyze.Options{}).Finding("host_gil", "remark")
+}

@@ -33,7 +33,7 @@ type Step struct {
 	Where IdlePlace
 	// AfterRead is its place in that time, other than ReadBackAt.
 	AfterRead  IdlePlace
-	everywhere IdlePlace // Where and that time
+	Everywhere IdlePlace // Where, that time, and Allocating
 	// Meanwhile is the range in which a thread without CUDA calls spent most of the time in which the device waited.
 	Meanwhile Meanwhile
 	// Allocating is its place in calls that allocate or free memory, which Where leaves out if a finding is about them.

@@ -318,7 +318,7 @@ func (x *stepLook) finish() {
 		}
 	}
 	ranges := x.folded.Keys
-	x.step.Where, x.step.everywhere, x.step.HostLeft = left.named(ranges), all.named(ranges), left.host
+	x.step.Where, x.step.Everywhere, x.step.HostLeft = left.named(ranges), all.named(ranges), left.host
 	x.step.AfterRead, x.step.Allocating = x.parts[lateRead].named(ranges), x.parts[lateAllocates].named(ranges)
 	x.step.Behind, x.step.Meanwhile = x.behindWork.named(ranges), x.meanwhile()
 	delete(x.reads, "")

@@ -54,7 +54,7 @@ func (in *Input) IdleSiteOf(idle *[timeline.Causes]int64) *IdleSite {
 	}
 	w, by := &s.Where, &s.HostLeft
 	if x.Of > s.IdleLeft() { // no finding is about read-backs after all
-		w, by = &s.everywhere, &s.Host
+		w, by = &s.Everywhere, &s.Host
 	}
 	host := lists.Total(by[:])
 	for h, ns := range by {
