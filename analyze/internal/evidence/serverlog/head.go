@@ -18,6 +18,9 @@ type header struct {
 	tags  []byte // SGLang: the tags after the date, as DP0 TP0
 }
 
+// fails reports whether the level is that of an error.
+func (h *header) fails() bool { return h.level == 'E' || h.level == 'C' }
+
 // headReach is how far into a line its header may start, in bytes: docker, kubectl, journald, compose and process
 // prefixes stand before it.
 const headReach = 256

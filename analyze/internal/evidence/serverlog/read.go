@@ -30,6 +30,10 @@ type reader struct {
 	steps int64 // iterations that generated so far
 	vllm  bool  // a line was written by vLLM's own formatter
 
+	// shipped: the levels of JSON records are those of a shipper, which takes what comes from stderr for an error. Lines
+	// that state a lower level themselves, and progress bars, show it.
+	shipped bool
+
 	raw     []byte // the line, as it stands in the log
 	source  []byte // what stands before the line's header; nil unknown
 	origins origins
@@ -98,9 +102,11 @@ func (r *reader) read(line []byte) verdict {
 		defer r.moreLines(more)
 		if h, rest, ok := findHeader(msg); ok {
 			r.source = msg[:h.at]
+			r.shipped = r.shipped || own.fails() && h.at == 0 && h.level != 0 && !h.fails()
 			return r.record(h, rest, msg[:len(msg)-len(rest)])
 		}
-		if _, bar := progress(msg[:min(len(msg), headReach)]); bar { // a shipper takes what comes from stderr for an error
+		_, bar := progress(msg[:min(len(msg), headReach)])
+		if r.shipped = r.shipped || bar && own.fails(); r.shipped {
 			own.level = 0
 		}
 		r.source = msg[:0]
@@ -137,7 +143,7 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 	r.vllm = r.vllm || h.vllm
 	r.start.rank = h.tags
 	m := plain(msg)
-	if h.level == 'E' || h.level == 'C' || h.level == 0 && alarming(m) {
+	if h.fails() || h.level == 0 && alarming(m) {
 		r.d.Events.record(m, process(prefix), clock)
 		return understood
 	}

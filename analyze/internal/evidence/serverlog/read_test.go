@@ -169,6 +169,24 @@ func TestLevelsInJSON(t *testing.T) {
 	}
 }
 
+// A shipper gives what comes from stderr the level error. Where a line of that level says itself that it is none, no
+// other line is one for its level alone; what is an error by its words still is.
+func TestLevelsOfAShipper(t *testing.T) {
+	const warning = `{"level": "error", "message": "/usr/lib/x.py:12: UserWarning: foo is deprecated"}` + "\n"
+	const real = `{"level": "error", "message": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"}` + "\n"
+	for shown, want := range map[string]int64{
+		`{"level": "error", "message": "INFO:     Started server process [1]"}` + "\n":                                                1,
+		`{"level": "error", "message": "Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:01<00:01,  1.2s/it]"}` + "\n": 1,
+		`{"level": "info", "message": "INFO:     Started server process [1]"}` + "\n":                                                 2,
+		`{"level": "error", "message": "the client sent INFO:     Started server process [1]"}` + "\n":                                2,
+	} {
+		d, _ := read(t, []byte(shown+warning+real))
+		if e := &d.Events; e.Lines != want || e.Count[OutOfMemory] != 1 {
+			t.Errorf("%s: errors %v in %d lines, want %d", shown, e.Count, e.Lines, want)
+		}
+	}
+}
+
 // The same text, packed, with another end of line, in UTF-16, or without an end, says the same.
 func TestEncodings(t *testing.T) {
 	plain, err := os.ReadFile("../../../../testdata/evidence/vllm.log")
