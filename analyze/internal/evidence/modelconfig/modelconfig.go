@@ -96,6 +96,9 @@ func read(r io.Reader) (*Model, error) {
 	}
 	m.TorchType = cmp.Or(m.TorchType, m.Type2)
 	m.Experts = cmp.Or(m.Experts, m.LocalExperts, m.Routed)
+	if m.Experts == 1 && m.PerToken == 0 { // a dense model of a type that may have experts, as HunYuan's
+		m.Experts = 0
+	}
 	m.KVHeads = cmp.Or(m.KVHeads, m.Heads)
 	if m.HeadSize == 0 && m.Heads > 0 {
 		m.HeadSize = m.Hidden / m.Heads

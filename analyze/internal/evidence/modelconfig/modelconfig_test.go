@@ -46,6 +46,8 @@ func TestParametersAndFLOPs(t *testing.T) {
 			2 * (27*13_762_560 + 67_239_936 + 26*(131_072+8*8_650_752) + 209_715_200), 2 * 27 * 16 * 320, 27 * 576, 2},
 		{"tied", `{"model_type":"opt","text_config":null,"hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,
 			"intermediate_size":8,"vocab_size":10,"tie_word_embeddings":true}`, "MHA", 168, 336, 2 * 2 * 4, 2 * 2 * 2, 0},
+		{"one expert is none", `{"model_type":"opt","hidden_size":4,"num_hidden_layers":1,"num_attention_heads":2,"num_experts":1,
+			"moe_topk":1,"intermediate_size":8,"vocab_size":10,"tie_word_embeddings":true}`, "MHA", 168, 336, 2 * 2 * 4, 2 * 2 * 2, 0},
 		{"tied by its type", `{"model_type":"gemma2","hidden_size":2304,"num_hidden_layers":26,"num_attention_heads":8,
 			"num_key_value_heads":4,"head_dim":256,"intermediate_size":9216,"vocab_size":256000,"torch_dtype":"float32"}`, "GQA",
 			2_024_275_968 + 589_824_000, 2 * (2_024_275_968 + 589_824_000), 2 * 26 * 8 * 512, 2 * 26 * 4 * 256, 4},
