@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 )
 
 // maxReportBytes bounds what Read accepts. A report of a real serving trace is under 2 MB.
@@ -160,10 +161,14 @@ func (s *Section) validate() error {
 	return nil
 }
 
-// Validate reports the first row that does not fit the columns.
+// Validate reports a file that is not a plain name, which would be written or removed outside of tables/, or the first
+// row that does not fit the columns.
 func (t *Table) Validate() error {
 	if t.Columns == nil || t.Rows == nil {
 		return errors.New("a list is null")
+	}
+	if strings.ContainsAny(t.File, `/\:`) || strings.HasPrefix(t.File, ".") {
+		return fmt.Errorf("its file %q is not the name of one", t.File)
 	}
 	for i, row := range t.Rows {
 		if len(row) != len(t.Columns) {

@@ -82,6 +82,10 @@ func TestReadRefuses(t *testing.T) {
 		"text in int":   {strings.Replace(good, `-1,2,false`, `"x",2,false`, 1), "b holds"},
 		"no source":     {strings.Replace(good, `"tables":["CUPTI_ACTIVITY_KIND_KERNEL"]`, `"tables":[]`, 1), "has no source"},
 		"bad status":    {strings.Replace(good, `"status":"ok"`, `"status":"fine"`, 1), `status is "fine"`},
+		"file outside":  {strings.Replace(good, `"file":""`, `"file":"../../kernels.csv"`, 1), `its file "../../kernels.csv" is not the name of one`},
+		"file's folder": {strings.Replace(good, `"file":""`, `"file":".."`, 1), `its file ".." is not the name of one`},
+		"file of drive": {strings.Replace(good, `"file":""`, `"file":"c:kernels.csv"`, 1), `its file "c:kernels.csv" is not the name of one`},
+		"file, Windows": {strings.Replace(good, `"file":""`, `"file":"..\\\\k.csv"`, 1), "is not the name of one"},
 		"lost evidence": {strings.Replace(good, `"evidence":[{"id":"gpu.busy_time"`, `"evidence":[{"id":"gpu.other"`, 1), "cites gpu.other{device=0}, which is not in the report"},
 	} {
 		if c.text == good {
