@@ -115,14 +115,15 @@ func WriteOver(ctx context.Context, dir string, files []File, force bool) error 
 	return nil
 }
 
-// earlier lists what the report in dir has beside it and the one of these files has not.
+// earlier lists what the report in dir has beside it and the one of these files has not: nothing if only its JSON is
+// there, which --format json may have put among the files of a profiler that have the same names.
 func earlier(dir string, files []File) []File {
 	now := lists.Set(files, func(f File) string { return f.Name })
 	if !now["report.json"] {
 		return nil
 	}
 	r, err := input.ReadReport(filepath.Join(dir, "report.json"))
-	if err != nil {
+	if err != nil || !input.Exists(filepath.Join(dir, "report.html")) {
 		return nil // there is none
 	}
 	list := Report(&analyze.Result{Report: r})

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -103,5 +104,34 @@ func TestAStepsRangeHasNothingOfItsOwn(t *testing.T) {
 	}
 	if want := "<title>execute_context_0(0)_generation_16(16): 2.574 ms, of its own 0 ns</title>"; !strings.Contains(page.String(), want) {
 		t.Errorf("the page lacks %s", want)
+	}
+}
+
+// TestAProfilersFilesStay: a report.json that was printed into the folder of a profiler did not write what lies there.
+func TestAProfilersFilesStay(t *testing.T) {
+	res, err := analyze.Run(t.Context(), "../../../../testdata/head.sqlite", analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := *res.Report
+	printed.Sections = append(slices.Clone(printed.Sections), report.Section{ID: "ncu", Status: report.OK})
+	printed.Fill()
+	dir := t.TempDir()
+	for range 2 { // the second report replaces the first
+		var b bytes.Buffer
+		if err := report.Write(&b, &printed); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "report.json"), b.Bytes(), 0o600),
+			os.WriteFile(filepath.Join(dir, "ncu_summary.json"), []byte("{}"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, before := os.Stat(filepath.Join(dir, "report.html"))
+		if err := Write(t.Context(), dir, Report(res)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "ncu_summary.json")); (err == nil) != (before != nil) {
+			t.Errorf("report.html: %v; ncu_summary.json: %v", before, err)
+		}
 	}
 }
