@@ -242,10 +242,33 @@ func RedactText(s string) string {
 	hide(urlQuery(), secretPair)
 	hide(textPair(), secretPair)
 	s = wordPair().ReplaceAllString(s, "${1}"+Redacted)
-	hide(secretFlag(), func(name, value string) bool {
-		return isSecret(name) || header("-"+name, value) || header("--"+name, value) || shortKey("-"+name, value) || looksRandom(name, value)
-	})
-	return s
+	return redactFlags(s)
+}
+
+// redactFlags replaces the values of flags inside a line of text. A quoted value that stays may be a script or more
+// arguments, with flags of its own: bash -c 'serve --api-key V'.
+func redactFlags(s string) string {
+	var out strings.Builder
+	for m := secretFlag().FindStringSubmatchIndex(s); m != nil; m = secretFlag().FindStringSubmatchIndex(s) {
+		name, value, at := s[m[4]:m[5]], s[m[6]:m[7]], m[7]
+		hidden := isSecret(name) || header("-"+name, value) || header("--"+name, value) || shortKey("-"+name, value) || looksRandom(name, value)
+		inner := strings.TrimLeft(value, `'"`)
+		first := strings.IndexAny(value, " \t\n") // the end of its first word
+		switch {
+		case hidden:
+			out.WriteString(s[:m[6]] + Redacted)
+		case inner != value && strings.HasPrefix(inner, "-"):
+			at = m[7] - len(inner)
+			out.WriteString(s[:at])
+		case first > 0:
+			at = m[6] + first
+			out.WriteString(s[:at])
+		default:
+			out.WriteString(s[:at])
+		}
+		s = s[at:]
+	}
+	return out.String() + s
 }
 
 // Shell writes a command line as one line for a POSIX shell, secrets replaced.

@@ -66,6 +66,8 @@ func TestNoSecretIsShown(t *testing.T) {
 		{"--blob", random + "/" + random + "=="}, {hex}, {`{"x":"` + hex + `"}`}, {"sh", "-c", "x --whatever " + random},
 		{"sh", "-c", "curl -u me:" + plain + " http://h; run"}, {"sh", "-c", "curl -b session=" + plain + " http://h"}, {"sh", "-c", "curl -H 'X-Whatever: " + plain + "' http://h"},
 		{"sh", "-c", `export API_KEY="a\"` + plain + `"`}, {"sh", "-c", `serve --api-key "a ` + plain + `"`}, {"sh", "-c", `serve --api-key 'a'` + plain}, {"sh", "-c", `serve --api-key 'a` + plain}, {"curl", "--user", "me:" + plain},
+		{"sh", "-c", "bash -c 'serve --api-key " + plain + "'"}, {"sh", "-c", `bash -c "serve --api-key ` + plain + ` --port 80"`}, {"sh", "-c", "bash -c 'curl -u me:" + plain + " http://h'"},
+		{"sh", "-c", `run --more "--api-key ` + plain + `" --port 80`}, {"sh", "-c", "a --b 'c d' --e 'f' --api-key 'g " + plain + "'"},
 	}
 	if len(forms) < 60 {
 		t.Errorf("only %d forms", len(forms))
