@@ -58,6 +58,9 @@ func (r *Options) recall(status *capture.Status) {
 	a := &r.Analysis
 	r.NsysName, r.NoReport = cmp.Or(r.NsysName, status.Nsys), r.NoReport || status.NoReport
 	a.Unit = cmp.Or(a.Unit, status.Unit)
+	if r.NoReport {
+		return // what a report would be made with may be gone
+	}
 	a.PhaseMap, a.KernelMap = cmp.Or(a.PhaseMap, status.PhaseMap), cmp.Or(a.KernelMap, status.KernelMap)
 }
 

@@ -81,6 +81,14 @@ func TestResumeMakesTheReportThatWasAskedFor(t *testing.T) {
 	if err != nil || opt.Unit != "graph" || opt.Phases == nil || opt.Kernels == nil {
 		t.Errorf("%v: %+v", err, opt)
 	}
+	if err := os.Remove(status.PhaseMap); err != nil {
+		t.Fatal(err)
+	}
+	bare := &Options{NoReport: true} // the way out for the recording alone
+	bare.recall(status)
+	if opt, err := bare.Analysis.Options(&cmdenv.Env{Getenv: func(string) string { return "" }}, 1); err != nil {
+		t.Errorf("%v: %+v", err, opt)
+	}
 }
 
 // TestTheNextCommandCanBePasted: also where the folder has a blank in its name.
