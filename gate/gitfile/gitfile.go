@@ -98,11 +98,14 @@ func submodule(ctx context.Context, dir string) bool {
 // Fork is the commit at which HEAD left a branch of origin, in the checkout at dir: the merge base, or the branch's
 // newest commit if the checkout is too shallow to know. It reads no local branch or tag: the change could own it.
 func Fork(ctx context.Context, dir, branch string) (string, error) {
-	ref := "refs/remotes/origin/" + branch
-	out, err := run(ctx, dir, "merge-base", "--", ref, "HEAD")
+	tip, err := commitOf(ctx, dir, "refs/remotes/origin/"+branch, fmt.Errorf("the checkout has no branch origin/%[1]s: "+
+		"fetch it first (git fetch origin +refs/heads/%[1]s:refs/remotes/origin/%[1]s)", branch))
+	if err != nil {
+		return "", err
+	}
+	out, err := run(ctx, dir, "merge-base", "--", tip, "HEAD")
 	if err != nil && !limit.IsLate(err) {
-		return commitOf(ctx, dir, ref, fmt.Errorf("the checkout has no branch origin/%[1]s: fetch it first "+
-			"(git fetch origin +refs/heads/%[1]s:refs/remotes/origin/%[1]s)", branch))
+		return tip, nil
 	}
 	return strings.TrimSpace(string(out)), err
 }
@@ -129,6 +132,14 @@ func Known(ctx context.Context, dir, name string, missing error) (string, error)
 // commitOf is the commit that a name stands for; missing is the error if there is none. What else keeps git from
 // answering, as a folder that is no checkout, is an error of its own.
 func commitOf(ctx context.Context, dir, name string, missing error) (string, error) {
+	if strings.HasPrefix(name, "refs/") { // else git would take a tag of this name, refs/tags/refs/remotes/…
+		full, _, _ := strings.Cut(name, "@{")
+		full, _, _ = strings.Cut(full, "~")
+		full, _, _ = strings.Cut(full, "^")
+		if _, err := run(ctx, dir, "show-ref", "--verify", "--quiet", full); saysNo(err) {
+			return "", missing
+		}
+	}
 	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 	switch {
 	case saysNo(err):

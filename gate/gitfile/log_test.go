@@ -105,3 +105,55 @@ func TestAFailureOfGitIsNoAnswer(t *testing.T) {
 		})
 	}
 }
+
+// TestATagIsNoBranchOfARemote: whoever may push tags could call one refs/remotes/…, which git takes where no branch of a
+// remote has that name: also for a base that is named by its commit.
+func TestATagIsNoBranchOfARemote(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		args = append([]string{"-c", "user.name=x", "-c", "user.email=x@example.com"}, args...)
+		out, err := run(t.Context(), dir, args...)
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	commit := func(policy string) string {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "p.yml"), []byte(policy), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		git("add", "-A")
+		git("commit", "-qm", policy)
+		return git("rev-parse", "HEAD")
+	}
+	git("init", "-q", "-b", "main")
+	base := commit("strict")
+	git("checkout", "-q", "-b", "change", "--track", "main")
+	commit("lax")
+	git("tag", "refs/remotes/"+base)
+	git("tag", "refs/remotes/origin/main")
+	for _, ref := range []string{base, base + "~0", "main", "change~1", "@{upstream}"} {
+		if b, err := Show(t.Context(), filepath.Join(dir, "p.yml"), ref, 100); err != nil || string(b) != "strict" {
+			t.Errorf("%s: %q %v; want strict", ref, b, err)
+		}
+	}
+	for _, ref := range []string{"origin/main", "refs/remotes/origin/main", "refs/remotes/origin/main~0"} {
+		if b, err := Show(t.Context(), filepath.Join(dir, "p.yml"), ref, 100); err == nil {
+			t.Errorf("%s: %q without such a branch", ref, b)
+		}
+	}
+	if c, err := Fork(t.Context(), dir, "main"); err == nil {
+		t.Errorf("Fork: %s without such a branch", c)
+	}
+	git("update-ref", "refs/remotes/origin/main", base)
+	for _, ref := range []string{"origin/main", "refs/remotes/origin/main~0"} {
+		if b, err := Show(t.Context(), filepath.Join(dir, "p.yml"), ref, 100); err != nil || string(b) != "strict" {
+			t.Errorf("%s: %q %v; want strict", ref, b, err)
+		}
+	}
+	if c, err := Fork(t.Context(), dir, "main"); err != nil || c != base {
+		t.Errorf("Fork: %s %v", c, err)
+	}
+}
