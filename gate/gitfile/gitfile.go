@@ -82,7 +82,10 @@ func checkoutOf(ctx context.Context, path string) (dir, name string, err error) 
 			break
 		}
 	}
-	if dir == "" { // GIT_DIR may name one
+	if dir == "" {
+		if os.Getenv("GIT_DIR") == "" { // the checkout of the working directory would only say that it has no such file
+			return "", "", fmt.Errorf("%s lies in no checkout of git", path)
+		}
 		dir = here
 	}
 	name, err = filepath.Rel(dir, full)

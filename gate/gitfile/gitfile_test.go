@@ -1,6 +1,7 @@
 package gitfile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,6 +95,9 @@ func TestShowFollowsNoFolderOfTheChange(t *testing.T) {
 	t.Chdir(ours)
 	if got := read("ci/policy.yml", "origin/main"); got != "strict" {
 		t.Errorf("a tag called as the branch of the remote: %q, want strict", got)
+	}
+	if _, err := Show(t.Context(), filepath.Join(root, "policy.yml"), "main", 100); err == nil || errors.Is(err, ErrNotFound) {
+		t.Errorf("a file outside of all checkouts: %v, want an error: no ref is without it", err)
 	}
 	git(root, "clone", "-q", theirs, filepath.Join(ours, "nested")) // a checkout of its own, as jobs put beside others
 	if got := read("nested/policy.yml", "main"); got != "lax" {
