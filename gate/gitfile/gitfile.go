@@ -22,7 +22,8 @@ var ErrNotFound = errors.New("not found")
 var errNoCommit = errors.New("no such commit")
 
 // Show returns the file at path, as it is at a ref, if it has at most most bytes. It takes the folders of the path by
-// their names: the change could have replaced one by a link to another, or by a submodule with refs of its own.
+// their names: the change could have replaced one by a link to another, or by a submodule with refs of its own. Links
+// that the ref has lead on in the ref.
 func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, ": \t\n") {
 		return nil, fmt.Errorf("%q is not a valid git ref", ref)
@@ -41,17 +42,24 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 		return nil, err
 	}
 	object := commit + ":./" + filepath.ToSlash(name)
-	size, err := run(ctx, dir, "cat-file", "-s", object)
-	if limit.IsLate(err) {
+	if strings.Contains(object, "\n") {
+		return nil, fmt.Errorf("%q at %s: %w", path, ref, ErrNotFound)
+	}
+	out, err := runOn(ctx, dir, object+"\n", "cat-file", "--batch-check", "--follow-symlinks")
+	if err != nil {
 		return nil, err
 	}
-	if err != nil {
+	about := strings.Fields(string(out)) // object, type, size; else words
+	if len(about) != 3 {
 		return nil, fmt.Errorf("%s at %s: %w", path, ref, ErrNotFound)
 	}
-	if n, err := strconv.Atoi(strings.TrimSpace(string(size))); err != nil || n > most {
+	switch size, err := strconv.Atoi(about[2]); {
+	case err != nil:
+		return nil, fmt.Errorf("%s at %s: %w", path, ref, ErrNotFound)
+	case size > most:
 		return nil, fmt.Errorf("%s at %s is larger than %d bytes", path, ref, most)
 	}
-	return run(ctx, dir, "cat-file", "blob", object)
+	return run(ctx, dir, "cat-file", "blob", about[0])
 }
 
 // checkoutOf is the checkout that holds the file at path, and the path from there: the nearest one upward from the
@@ -165,11 +173,16 @@ const usual = time.Minute
 // run returns what git prints in a folder of a checkout. It ignores refs/replace, which the change itself may have
 // written, and fetches no missing objects.
 func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	return runOn(ctx, dir, "", args...)
+}
+
+// runOn is run with an input.
+func runOn(ctx context.Context, dir, input string, args ...string) ([]byte, error) {
 	most := limit.Wait(usual)
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
 	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
 	cmd.WaitDelay = time.Second
 	var errs bytes.Buffer

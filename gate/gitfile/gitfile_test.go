@@ -104,3 +104,59 @@ func TestShowFollowsNoFolderOfTheChange(t *testing.T) {
 		t.Errorf("a nested checkout: %q, want its own file, lax", got)
 	}
 }
+
+// TestShowFollowsLinksOfTheRef: a repository may keep its policy behind a link. That of the ref counts.
+func TestShowFollowsLinksOfTheRef(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	git := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-c", "user.name=x", "-c", "user.email=x@example.com"}, args...)
+		if _, err := run(t.Context(), dir, args...); err != nil {
+			t.Fatal(args, err)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"strict": "strict", "lax": "lax"} {
+		must(os.Mkdir(name, 0o755))
+		must(os.WriteFile(filepath.Join(name, "p.yml"), []byte(text), 0o644))
+	}
+	link := func(to string) {
+		t.Helper()
+		for name, to := range map[string]string{"ci": to, "p.yml": filepath.Join(to, "p.yml")} {
+			_ = os.Remove(name)
+			if err := os.Symlink(to, name); err != nil {
+				t.Skip(err)
+			}
+		}
+		git("add", "-A")
+		git("commit", "-qm", to)
+	}
+	git("init", "-q", "-b", "main", ".")
+	link("strict")
+	git("checkout", "-q", "-b", "change")
+	link("lax")
+	for _, path := range []string{"ci/p.yml", "p.yml"} {
+		for ref, want := range map[string]string{"main": "strict", "change": "lax"} {
+			if b, err := Show(t.Context(), path, ref, 100); err != nil || string(b) != want {
+				t.Errorf("%s at %s: %q %v; want %s", path, ref, b, err, want)
+			}
+		}
+	}
+	for _, path := range []string{"ci/no.yml", "no folder/p.yml", "a\nb", "strict/p.yml/x"} {
+		if _, err := Show(t.Context(), path, "main", 100); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if _, err := Show(t.Context(), "strict", "main", 100); err == nil || errors.Is(err, ErrNotFound) {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := Show(t.Context(), "ci/p.yml", "main", 5); err == nil || errors.Is(err, ErrNotFound) {
+		t.Errorf("a file that is too large: %v", err)
+	}
+}
