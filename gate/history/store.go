@@ -158,7 +158,8 @@ func Name(place string) string {
 
 // IsFile reports whether a place is a file: neither a URL nor the words of a connection, host=… password=….
 func IsFile(place string) bool {
-	return !strings.Contains(place, "://") && !strings.Contains(place, "password=")
+	words := strings.ReplaceAll(strings.ToLower(place), " ", "") // libpq and others allow password = …, and Password=…
+	return !strings.Contains(place, "://") && !strings.Contains(words, "password=")
 }
 
 // isURL reports whether a place is the URL of a PostgreSQL database, and not a file.

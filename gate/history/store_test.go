@@ -351,6 +351,8 @@ func TestStoresThatCannotBeRead(t *testing.T) {
 		{"postgres://nobody:sec%ret@127.0.0.1/secret", history.Read, "write a file, or postgres://"},
 		{"postgresql+psycopg2://nobody:secret@127.0.0.1/none", history.Create, "write a file, or postgres://"},
 		{"host=127.0.0.1 user=nobody password=secret", history.Read, "write a file, or postgres://"},
+		{"host = 127.0.0.1 user = nobody password = secret", history.Read, "write a file, or postgres://"},
+		{"Host=127.0.0.1;Username=nobody;Password=secret", history.Read, "write a file, or postgres://"},
 	} {
 		was, _ := os.ReadFile(x.place)
 		s, err := history.Open(ctx, x.place, x.mode)
