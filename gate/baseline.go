@@ -197,12 +197,16 @@ func ofRepository(run *github.ArtifactWorkflowRun) bool {
 	return run.GetRepositoryID() != 0 && run.GetHeadRepositoryID() == run.GetRepositoryID()
 }
 
+// mostListed is how many runs of a branch GitHub lists: it says nothing of those before.
+const mostListed = 1000
+
 // neverRan reports whether a branch of this repository has never run this workflow to its end, by a trusted event.
 func (c *client) neverRan(ctx context.Context, branch string) (bool, error) {
 	if c.run.WorkflowFile == "" || branch == "" {
 		return false, nil // the runner does not say which workflow this is: never assume a first run
 	}
 	page := &github.ListWorkflowRunsOptions{Branch: branch, Status: "completed", ListOptions: github.ListOptions{PerPage: perPage}}
+	seen := 0
 	for n := 0; n < maxPages; n++ { // runs of forks whose branch has that name may come first
 		list, resp, err := c.api.Actions.ListWorkflowRunsByFileName(ctx, c.owner, c.repo, c.run.WorkflowFile, page)
 		if refused(err).status == http.StatusNotFound {
@@ -217,8 +221,9 @@ func (c *client) neverRan(ctx context.Context, branch string) (bool, error) {
 		}) {
 			return false, nil
 		}
+		seen += len(list.WorkflowRuns)
 		if page.Page = resp.NextPage; page.Page == 0 {
-			return true, nil
+			return seen < mostListed, nil
 		}
 	}
 	return false, nil // not known

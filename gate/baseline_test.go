@@ -81,6 +81,11 @@ func TestBaseline(t *testing.T) {
 			}
 			slices.Reverse(s.Runs) // the newest first
 		})},
+		"it_may_have_run_before_a_thousand_runs_of_forks": {scenario: with(measured("4"), func(s *gatetest.Scenario) {
+			s.PageSize, s.Artifacts = 100, nil
+			s.Runs[0].HeadRepoID, s.Runs[0].Event = mallory, "pull_request"
+			s.Runs = slices.Repeat(s.Runs, 1000)
+		})},
 		"the_branch_was_renamed": {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].HeadBranch = "master" })},
 		"the_same_commit_again": {scenario: with(measured("4", "a"), func(s *gatetest.Scenario) { s.Branches["main"] = sha("a") }),
 			query: baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a"), Again: true}},
