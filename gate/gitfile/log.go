@@ -3,6 +3,7 @@ package gitfile
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -119,9 +120,17 @@ func pattern(p string) *regexp.Regexp {
 	return re
 }
 
-// Tracked reports whether git tracks the file at path, so that a change of the code can change it.
+// Tracked reports whether git tracks the file at path, so that a change of the code can change it. Where git fails, a file
+// that lies in a checkout counts as tracked.
 func Tracked(ctx context.Context, path string) bool {
 	dir, name := filepath.Split(filepath.Clean(path))
 	_, err := run(ctx, filepath.Clean(dir), "ls-files", "--error-unmatch", "--", name)
+	if err == nil || saysNo(err) {
+		return err == nil
+	}
+	if _, err := os.Stat(path); err != nil {
+		return false // nothing is read from it
+	}
+	_, _, err = checkoutOf(ctx, path)
 	return err == nil
 }

@@ -106,6 +106,35 @@ func TestAFailureOfGitIsNoAnswer(t *testing.T) {
 	}
 }
 
+// TestTrackedWhereGitFails: a history whose checkout git refuses to read may be one that the change wrote; outside of
+// any checkout nobody's change is.
+func TestTrackedWhereGitFails(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	run := exec.Command("git", "init", "-q", dir)
+	if said, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	in, beside := filepath.Join(dir, "history.db"), filepath.Join(out, "history.db")
+	for _, file := range []string{in, beside} {
+		if err := os.WriteFile(file, []byte("a history"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := context.Background()
+	if Tracked(ctx, in) || Tracked(ctx, beside) {
+		t.Error("tracked, before anything was added")
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".git", "config"), []byte("[no config"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !Tracked(ctx, in) {
+		t.Error("not tracked, says a git that cannot read its config")
+	}
+	if Tracked(ctx, filepath.Join(dir, "missing.db")) || Tracked(ctx, beside) {
+		t.Error("tracked, and not there or not in the checkout")
+	}
+}
+
 // TestATagIsNoBranchOfARemote: whoever may push tags could call one refs/remotes/…, which git takes where no branch of a
 // remote has that name: also for a base that is named by its commit.
 func TestATagIsNoBranchOfARemote(t *testing.T) {
