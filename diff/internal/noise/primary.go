@@ -202,8 +202,10 @@ func (x *Decider) primaryNumber(u *units, p *primary, row *comparison.Row) signi
 	captures := func(views []*side.View) (list []significance.Capture) {
 		for _, v := range views {
 			one := significance.Capture{Value: p.value(v), Units: side.UnitValues(v.Units, p.id)}
-			if times := tailTimes(v); n.Whole && !st.Enough(len(one.Units)) && st.Enough(len(times)) {
-				one.Units = times
+			if n.Whole && !st.Enough(len(one.Units)) {
+				if times := tailTimes(v); st.Enough(len(times)) {
+					one.Units = times
+				}
 			}
 			summarised(&one, p.of(v), st, one.Units == nil, v.Units)
 			list = append(list, one)
