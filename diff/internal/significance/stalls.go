@@ -69,7 +69,7 @@ func (q *question) forgive(o Options) {
 	}
 	if t := q.n.Trimmed; t > 0 {
 		if !q.n.HigherBetter && math.Log(t) <= min(q.tau, q.d/2) {
-			q.v.Outcome, q.v.Code, q.v.Few, q.v.Open = Warns, "", true, ""
+			q.v.Outcome, q.v.Code, q.v.Few = Warns, "", true
 		}
 		return
 	}
@@ -117,9 +117,9 @@ func (q *question) forgive(o Options) {
 	}
 	switch {
 	case holds(true), q.v.Outcome == Fails && holds(false):
-		q.v.Outcome, q.v.Code, q.v.Few, q.v.Open = Warns, "", true, ""
+		q.v.Outcome, q.v.Code, q.v.Few = Warns, "", true
 	case q.v.Outcome == Undecided && holds(false):
-		q.v.Outcome, q.v.Code, q.v.Loose, q.v.Open = Holds, "", true, ""
+		q.v.Outcome, q.v.Code, q.v.Loose = Holds, "", true
 	}
 }
 
