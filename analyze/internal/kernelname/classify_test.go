@@ -123,6 +123,8 @@ func TestWrappersShowTheirWork(t *testing.T) {
 			"_scatter_gather_elementwise<scatter>", "aten/elementwise:scatter"},
 		{scatter + "<true, float>::operator()<at::native::ReduceAdd>(at::TensorIterator&, long)::{lambda(int)#1}>(int)",
 			"_scatter_gather_elementwise<scatter:ReduceAdd>", "aten/elementwise:scatter:ReduceAdd"},
+		{"void at::native::_scatter_gather_elementwise_kernel<128, 4, at::native::_cuda_scatter_fill_internal_kernel<at::native::OpaqueType<4> >::operator()<at::native::TensorAssign>(at::TensorIterator&, at::native::OpaqueType<4>, long, long)::{lambda(int)#1}>(int)",
+			"_scatter_gather_elementwise<scatter_fill>", "aten/elementwise:scatter_fill"},
 		{scatter + "<false, at::native::OpaqueType<4> >::operator()<at::native::TensorAssign>(at::TensorIterator&, long)::{lambda(int)#1}>(int)",
 			"_scatter_gather_elementwise<gather>", "aten/elementwise:gather"},
 		{"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<1>, at::native::(anonymous namespace)::LpNormFunctor<float, (at::native::NormType)1, float, 1, 1, 0>, float*, int>(float*)",

@@ -233,7 +233,7 @@ func (y symbol) work() (work, bool) {
 		}
 		w := applied(a, 0)
 		if y.base == "_scatter_gather_elementwise_kernel" && len(b.args) > 0 {
-			w.name = scatterOrGather(a, b.args[0] == "0")
+			w.name = scatterOrGather(a, &b)
 		}
 		if strings.Contains(w.dtype, "*") || y.base == "_scatter_gather_elementwise_kernel" ||
 			y.base == "index_elementwise_kernel" {
@@ -251,17 +251,21 @@ func (y symbol) work() (work, bool) {
 }
 
 // scatterOrGather names what ATen's "…_kernel<is_scatter_like, T>::operator()<op>" does: gather, scatter or
-// scatter:ReduceAdd.
-func scatterOrGather(s string, gathers bool) string {
-	if gathers {
+// scatter:ReduceAdd; or "…_fill_…_kernel<T>::operator()<op>", which writes one value: scatter_fill.
+func scatterOrGather(s string, y *symbol) string {
+	name := "scatter"
+	switch {
+	case strings.Contains(y.base, "_fill"):
+		name = "scatter_fill"
+	case y.args[0] == "0":
 		return "gather"
 	}
 	_, op, _ := strings.Cut(s, "::operator()<")
 	op, _, _ = strings.Cut(op, ">")
 	if op == "" || op == "TensorAssign" {
-		return "scatter"
+		return name
 	}
-	return "scatter:" + op
+	return name + ":" + op
 }
 
 // Function is the kernel function's own name, without namespaces, template arguments and parameters, as ncu prints it
