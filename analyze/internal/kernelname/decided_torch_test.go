@@ -43,7 +43,7 @@ var decidedTriton = []decided{
 	{"triton_spl_fused__to_copy_cat_cumsum_ones_sub_unsqueeze_4", Triton, libInductor, CompOther, "triton-inductor/triton_spl_fused__to_copy_cat_cumsum_ones_sub_unsqueeze_#"},
 	{"triton_unk_fused__to_copy_add_mean_mul_pow_rsqrt_0", Norm, libInductor, CompNorm, "triton-inductor/triton_unk_fused__to_copy_add_mean_mul_pow_rsqrt_#"}, // a cooperative reduction
 	{"triton_unk_fused_argmax_1", Sampling, libInductor, CompSampling, "triton-inductor/triton_unk_fused_argmax_#"},
-	{"triton_unk_fused_moe_forward_view_2", Triton, libInductor, CompOther, ""},                                                                               // beside a custom op
+	{"triton_unk_fused_moe_forward_view_2", Triton, libInductor, CompOther, ""}, // beside a custom op
 	{"triton_poi_fused_mul_silu_slice_1", Activation, libInductor, CompFFN, "triton-inductor/triton_poi_fused_mul_silu_slice_#"},
 	{"triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0", Norm, libInductor, CompNorm, ""},
 	{"triton_per_fused_native_layer_norm_12", Norm, libInductor, CompNorm, "triton-inductor/triton_per_fused_native_layer_norm_#"},
