@@ -120,8 +120,8 @@ func pattern(p string) *regexp.Regexp {
 	return re
 }
 
-// Tracked reports whether git tracks the file at path, so that a change of the code can change it. Where git fails, a file
-// that lies in a checkout counts as tracked.
+// Tracked reports whether git tracks the file at path, so that a change of the code can change it. A file of a checkout
+// counts as tracked if git fails.
 func Tracked(ctx context.Context, path string) bool {
 	dir, name := filepath.Split(filepath.Clean(path))
 	_, err := run(ctx, filepath.Clean(dir), "ls-files", "--error-unmatch", "--", name)
