@@ -53,7 +53,7 @@ func TestBlackHoles(t *testing.T) {
 		{name: "the importer", args: capture(), env: []string{wait, "NSYS_STANDIN=fault=importer_hang"}, says: []string{"importer", limit, "out.failed"}},
 		{name: "GitHub", args: []string{"gate", "comment", "comparison.json"}, env: []string{limit + "1s", "GITHUB_TOKEN=t", "GITHUB_API_URL=http://" + at, "GITHUB_ACTIONS=true",
 			"GITHUB_REPOSITORY=o/r", "GITHUB_EVENT_NAME=pull_request", "GITHUB_EVENT_PATH=event.json", "GITHUB_RUN_ID=1", "GITHUB_RUN_ATTEMPT=1", "GITHUB_WORKFLOW_REF=o/r/.github/workflows/gate.yml@refs/heads/main", "GITHUB_SHA=" + strings.Repeat("a", 40)}, code: exitInconclusive, says: []string{limit}},
-		{name: "git of a gate", args: gate, env: []string{wait, "PATH=bin:" + os.Getenv("PATH")}, code: exitInconclusive, says: []string{"git rev-parse", limit}},
+		{name: "git of a gate", args: gate, env: []string{wait, "PATH=bin:" + os.Getenv("PATH")}, code: exitInconclusive, says: []string{"git show-ref", limit}},
 		{name: "git of a bisection", args: []string{"bisect", "--checkout", ".", "--good", "a", "--bad", "b", "--", "true"}, env: []string{wait, "PATH=bin:" + os.Getenv("PATH")}, says: []string{"git rev-parse", limit}},
 	}, 3) {
 		t.Run(x.name, func(t *testing.T) {
@@ -64,6 +64,9 @@ func TestBlackHoles(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if err := os.Mkdir(filepath.Join(dir, ".git"), 0o700); err != nil { // a checkout
+				t.Fatal(err)
 			}
 			for _, name := range []string{"hole", "bin/git"} { // a child of it holds the pipe
 				path := filepath.Join(dir, name)

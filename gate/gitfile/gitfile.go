@@ -149,6 +149,8 @@ func commitOf(ctx context.Context, dir, name string, missing error) (string, err
 		full, _, _ = strings.Cut(full, "^")
 		if _, err := run(ctx, dir, "show-ref", "--verify", "--quiet", full); saysNo(err) {
 			return "", missing
+		} else if limit.IsLate(err) {
+			return "", err
 		}
 	}
 	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
