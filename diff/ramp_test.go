@@ -96,7 +96,7 @@ func TestARampExplainsNoChangeOfTheSameTime(t *testing.T) {
 }
 
 // The kernels of the first 60 of 200 steps take 500 µs and the others 100 µs, as where a program warms up: 220 in the
-// mean. In another capture, of 150 steps, all take 100. Whichever is the base, the mean says nothing of the program:
+// mean. In another capture, of 150 steps, all take 100. The mean shows no change of the program, in either direction:
 // nothing failed for certain, and nothing got faster for certain.
 func TestADriftProvesNothingEitherWay(t *testing.T) {
 	long := reportOf(t, steps200(func(i int) (int64, []string) {

@@ -197,7 +197,7 @@ func ofRepository(run *github.ArtifactWorkflowRun) bool {
 	return run.GetRepositoryID() != 0 && run.GetHeadRepositoryID() == run.GetRepositoryID()
 }
 
-// mostListed is how many runs of a branch GitHub lists: it says nothing of those before.
+// mostListed is how many runs of a branch GitHub lists; older ones are left out.
 const mostListed = 1000
 
 // neverRan reports whether a branch of this repository has never run this workflow to its end, by a trusted event.

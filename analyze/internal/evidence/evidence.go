@@ -52,9 +52,6 @@ type Set struct {
 	all     []Data // what each reader returned, in the order of readers
 	readers []Reader
 	looked  func(files int64)
-	found   map[string]bool // paths of files that a folder or pattern holds
-	beside  bool            // a trace is reported too
-	wants   map[file.Kind]bool
 }
 
 // Reader reads one kind of evidence.
@@ -166,10 +163,9 @@ const maxFiles = 5_000
 // Read finds the kind of each named file and reads them all; the readers given handle the kinds of package compat. It
 // calls looked, unless that is nil, with the number of files whose kind has been found.
 func Read(ctx context.Context, named []Named, looked func(files int64), others ...Reader) (*Set, error) {
-	s := &Set{readers: readers(others), looked: looked, found: map[string]bool{}, wants: map[file.Kind]bool{}}
+	s := &Set{readers: readers(others), looked: looked}
 	seen := map[string]bool{}
 	for i, n := range named {
-		s.beside, s.wants[n.Kind] = s.beside || n.Beside, true
 		if err := s.find(ctx, n, seen); err != nil {
 			return nil, err
 		}
@@ -186,7 +182,7 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 		}
 		d, err := r.Read(ctx, files)
 		if err != nil && ctx.Err() == nil {
-			d, err = s.readable(ctx, &r, files, err)
+			d, err = s.readable(ctx, &r, files, named, err)
 		}
 		if err != nil {
 			return nil, err
@@ -202,7 +198,8 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 // readable reads again without the files that cannot be read and that nobody named: they are skipped. Without any left
 // there is no data. If one that was named cannot be read, if nothing else was given, or if the user asked for the kind
 // and no file of it is left, the error is that of before.
-func (s *Set) readable(ctx context.Context, r *Reader, files []file.Input, err error) (Data, error) {
+func (s *Set) readable(ctx context.Context, r *Reader, files []file.Input, named []Named, err error) (Data, error) {
+	beside := slices.ContainsFunc(named, func(n Named) bool { return n.Beside })
 	var good []file.Input
 	var bad []string
 	for _, in := range files {
@@ -211,14 +208,14 @@ func (s *Set) readable(ctx context.Context, r *Reader, files []file.Input, err e
 		case failed == nil:
 			*in.Tally = file.Tally{}
 			good = append(good, in)
-		case s.found[in.Path] && (s.beside || len(bad)+1 < len(s.Files)):
+		case in.Found && (beside || len(bad)+1 < len(s.Files)):
 			bad = append(bad, in.Path)
 			s.Skipped = append(s.Skipped, in.Name+" (cannot be read; name it to see why)")
 		default:
 			return nil, err
 		}
 	}
-	if len(good) == 0 && s.wants[r.Kind] {
+	if len(good) == 0 && slices.ContainsFunc(named, func(n Named) bool { return n.Kind == r.Kind }) {
 		return nil, err
 	}
 	s.Files = slices.DeleteFunc(s.Files, func(in file.Input) bool { return slices.Contains(bad, in.Path) })
@@ -313,9 +310,8 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 		return &source.InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind),
 			Do: "give it with --evidence, which takes any kind"}
 	}
-	in.Kind = kind
+	in.Kind, in.Found = kind, oneOfMany
 	s.Files = append(s.Files, in)
-	s.found[in.Path] = oneOfMany
 	return nil
 }
 

@@ -38,6 +38,7 @@ type Input struct {
 	Kind  Kind
 	Name  string
 	Path  string // where to open it; never shown
+	Found bool   // by a folder or a pattern: nobody named it
 	Bytes int64  // on disk
 	Tally *Tally // filled by the reader
 }

@@ -163,15 +163,18 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 		}
 	}
 	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
-	var ends [2]string
-	for i, name := range []string{f.good, f.bad} {
-		missing := usage.Errorf("--%s %s is not a commit in the checkout %s: fetch it first",
-			[]string{"good", "bad"}[i], name, f.dir)
-		if ends[i], err = gitfile.Resolve(cmd.Context(), f.dir, name, missing); err != nil {
-			return nil, err
-		}
+	end := func(flag, name string) (string, error) {
+		return gitfile.Resolve(cmd.Context(), f.dir, name,
+			usage.Errorf("--%s %s is not a commit in the checkout %s: fetch it first", flag, name, f.dir))
 	}
-	good, bad := ends[0], ends[1]
+	good, err := end("good", f.good)
+	if err != nil {
+		return nil, err
+	}
+	bad, err := end("bad", f.bad)
+	if err != nil {
+		return nil, err
+	}
 	after, err := gitfile.FirstParents(cmd.Context(), f.dir, good, bad)
 	if err != nil {
 		return nil, err

@@ -251,21 +251,19 @@ func redactFlags(s string) string {
 	var out strings.Builder
 	for m := secretFlag().FindStringSubmatchIndex(s); m != nil; m = secretFlag().FindStringSubmatchIndex(s) {
 		name, value, at := s[m[4]:m[5]], s[m[6]:m[7]], m[7]
-		hidden := isSecret(name) || header("-"+name, value) || header("--"+name, value) || shortKey("-"+name, value) || looksRandom(name, value)
 		inner := strings.TrimLeft(value, `'"`)
 		first := strings.IndexAny(value, " \t\n") // the end of its first word
 		switch {
-		case hidden:
+		case isSecret(name), header("-"+name, value), header("--"+name, value), shortKey("-"+name, value), looksRandom(name, value):
 			out.WriteString(s[:m[6]] + Redacted)
+			s = s[at:]
+			continue
 		case inner != value && strings.HasPrefix(inner, "-"):
 			at = m[7] - len(inner)
-			out.WriteString(s[:at])
 		case first > 0:
 			at = m[6] + first
-			out.WriteString(s[:at])
-		default:
-			out.WriteString(s[:at])
 		}
+		out.WriteString(s[:at])
 		s = s[at:]
 	}
 	return out.String() + s

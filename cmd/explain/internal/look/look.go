@@ -73,16 +73,17 @@ func kindOf(r *report.Report, u *comparison.Unit, head bool) string {
 		batch = cmp.Or(u.HeadBatch, batch)
 	}
 	same := func(a, b *int64) bool { return report.ValueOr(a, -1) == report.ValueOr(b, -1) }
-	id := ""
+	first, shown := "", ""
 	for _, g := range r.Unit.Groups {
-		shown := r.Unit.Step(g.ID, -1) != nil
-		if g.Phase == u.Phase && same(g.Batch, batch) && same(g.Tokens, u.Tokens) && (id == "" || shown) {
-			if id = g.ID; shown {
-				break
-			}
+		if g.Phase != u.Phase || !same(g.Batch, batch) || !same(g.Tokens, u.Tokens) {
+			continue
+		}
+		first = cmp.Or(first, g.ID)
+		if r.Unit.Step(g.ID, -1) != nil {
+			shown = cmp.Or(shown, g.ID)
 		}
 	}
-	return id
+	return cmp.Or(shown, first)
 }
 
 // changesOf maps the position of each paired kernel on one side to the change of its time from base to head, in ns.

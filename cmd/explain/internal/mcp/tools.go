@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -51,7 +52,7 @@ type arguments struct {
 
 // compares reports whether the arguments say what is to be compared, and how.
 func (a *arguments) compares() bool {
-	return strings.Join(slices.Concat(a.Base, a.Head, a.Study), "")+a.Phase != "" || a.Device != nil
+	return cmp.Or(slices.Concat(a.Base, a.Head, a.Study, paths{a.Phase})...) != "" || a.Device != nil
 }
 
 // paths are one path or several.
