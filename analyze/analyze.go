@@ -56,7 +56,6 @@ type Options struct {
 	Unit          string           // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	Window        WindowOptions
 	Evidence      []Evidence          // files beside the trace, or instead of one
-	Nsys          string              // nsys program for .nsys-rep files
 	Getenv        func(string) string // nil: os.Getenv
 	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps the rest of its
 	// columns in a temporary file, and gives the same report. 0 means no bound.
@@ -148,7 +147,7 @@ func recovered(err *error) {
 func openTrace(ctx context.Context, path string, opt *Options, tags *tagger) (*trace.Trace, error) {
 	t, err := trace.Open(ctx, path, trace.Options{
 		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory,
-		FileOptions: trace.FileOptions{Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv},
+		FileOptions: trace.FileOptions{Progress: opt.Progress, Getenv: opt.Getenv},
 	})
 	if err != nil {
 		return nil, err

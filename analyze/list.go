@@ -119,7 +119,7 @@ func Metrics() []report.MetricDef {
 // PrintSchema writes which tables of the capture explain uses and then every table with its columns, row count and time
 // span. It prints names and numbers of the schema only, no content.
 func PrintSchema(ctx context.Context, w io.Writer, path string, opt Options) error {
-	d, err := trace.Describe(ctx, path, trace.FileOptions{Nsys: opt.Nsys, Getenv: opt.Getenv})
+	d, err := trace.Describe(ctx, path, trace.FileOptions{Getenv: opt.Getenv})
 	if err != nil {
 		return err
 	}

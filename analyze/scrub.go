@@ -19,5 +19,5 @@ type Shown = trace.Shown
 // as they do not go by names that shown changes, nor come out of payloads and events of plugins, which can hold
 // anything: power, NCCL's message sizes, Python's stacks. If there is an error, what is at out is no capture.
 func Scrub(ctx context.Context, path, out string, shown Shown, opt Options) (Scrubbed, error) {
-	return trace.Scrub(ctx, path, out, shown, trace.FileOptions{Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv})
+	return trace.Scrub(ctx, path, out, shown, trace.FileOptions{Progress: opt.Progress, Getenv: opt.Getenv})
 }

@@ -67,8 +67,9 @@ func (l *descriptions) loadMeta() error {
 	}
 	err := errors.Join(keyed(RoleExport), keyed(RoleCapture), keyed(RoleSystem),
 		l.scanRole(RoleDetails, []string{"startTime", "stopTime"}, func(row []cell) error {
-			m.CaptureStart, _ = row[0].Whole()
-			m.CaptureStop, _ = row[1].Whole()
+			start, _ := row[0].Whole()
+			stop, _ := row[1].Whole()
+			m.Captured = stop - start
 			return nil
 		}), l.scanRole(RoleSession, []string{"utcEpochNs"}, func(row []cell) error {
 			m.SessionStart, _ = row[0].Whole()

@@ -184,7 +184,7 @@ type Meta struct {
 	Cut                            bool   // the file was read up to where it is cut off
 	Resolution                     int64  // of times in ns; 0: not stated
 	Loose                          int64  // places of the file that are not JSON, or repeat a key
-	CaptureStart, CaptureStop      int64  // ANALYSIS_DETAILS, on the host's clock; only their difference is used
+	Captured                       int64  // how long the recording took, in ns
 }
 
 // HostFunc is the launch of a host function: its process and correlation id.
@@ -224,11 +224,11 @@ type Work struct {
 
 // workPlace is the place of a GPU activity. Its numbers are None if the row does not say.
 type workPlace struct {
-	device, context int32
-	proc            owner
-	stream          int64
-	node            bool  // as a node of a CUDA graph
-	graph           int64 // that graph
+	device int32
+	proc   owner
+	stream int64
+	node   bool  // as a node of a CUDA graph
+	graph  int64 // that graph
 }
 
 // Device is the deviceId of event i.
@@ -236,9 +236,6 @@ func (w *Work) Device(i int) int32 { return w.places[w.place.at(i)].device }
 
 // Stream is the streamId of event i, unique within its process and device, or -1.
 func (w *Work) Stream(i int) int64 { return w.places[w.place.at(i)].stream }
-
-// Context is the contextId of event i.
-func (w *Work) Context(i int) int32 { return w.places[w.place.at(i)].context }
 
 // Proc indexes Trace.Procs, or is None.
 func (w *Work) Proc(i int) int32 { return w.places[w.place.at(i)].proc.index }

@@ -230,7 +230,7 @@ func TestReportIsExportedByNsys(t *testing.T) {
 	sameState(t, before, folderState(t, dir))
 
 	failing := fakeNsys(t, "echo loading; echo 'Importer error: wrong version' >&2; exit 1\n")
-	_, err := Open(context.Background(), path, Options{FileOptions: FileOptions{Nsys: failing}})
+	_, err := Open(context.Background(), path, Options{FileOptions: FileOptions{Getenv: func(string) string { return failing }}})
 	if err == nil || !strings.Contains(err.Error(), "Importer error: wrong version") {
 		t.Errorf("error = %v, want what nsys said", err)
 	}

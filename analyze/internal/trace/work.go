@@ -11,7 +11,7 @@ import (
 )
 
 // workColumns is how many columns every table of GPU activities has.
-const workColumns = 7
+const workColumns = 6
 
 // newWork is a table of GPU activities that has more columns: own, which take reads.
 func newWork(l *loader, w *Work, take func(s *sink, own []cell), own ...string) *eventTable {
@@ -22,7 +22,7 @@ func newWork(l *loader, w *Work, take func(s *sink, own []cell), own ...string) 
 	t.names = func(info source.Table) []string {
 		pid = info.First(pidColumns...)
 		t.plain = isPlain(pid)
-		shared := []string{"start", "end", "deviceId", "streamId", "contextId", info.First(corrColumns...), pid}
+		shared := []string{"start", "end", "deviceId", "streamId", info.First(corrColumns...), pid}
 		return append(shared, own...)
 	}
 	node, graph := slices.Index(own, graphNode), slices.Index(own, "graphId") // of kernels
@@ -30,15 +30,15 @@ func newWork(l *loader, w *Work, take func(s *sink, own []cell), own ...string) 
 		if !s.times(&row[0], &row[1]) {
 			return
 		}
-		p := workPlace{device: ident(&row[2]), stream: max(orNone(&row[3]), int64(None)), context: ident(&row[4]),
-			proc: ownerOf(pid, &row[6]), graph: int64(None)}
+		p := workPlace{device: ident(&row[2]), stream: max(orNone(&row[3]), int64(None)),
+			proc: ownerOf(pid, &row[5]), graph: int64(None)}
 		own := row[workColumns:]
 		if node >= 0 {
 			p.node = own[node].Kind == pages.Int && own[node].Bits != 0
 			p.graph = max(orNone(&own[graph]), int64(None))
 		}
-		place.put(s, uint64(p.device)<<40^uint64(p.stream)<<20^uint64(p.context)^uint64(p.proc.id>>24), p)
-		corr.put(s, orNone(&row[5]))
+		place.put(s, uint64(p.device)<<40^uint64(p.stream)<<20^uint64(p.proc.id>>24), p)
+		corr.put(s, orNone(&row[4]))
 		take(s, own)
 		s.keep()
 	}

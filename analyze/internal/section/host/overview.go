@@ -65,7 +65,7 @@ func overview(in *kit.Input, out *kit.Output) {
 	captureTable(in, out)
 	t, w := out.Table("window"), &in.Window
 	t.Row(kit.Text("mode", w.Mode), kit.Int("start", w.Start), kit.Int("end", w.End), kit.Int("length", w.Length),
-		kit.Put("captured", kit.Stated(in.Trace.Meta.CaptureStop-in.Trace.Meta.CaptureStart)), kit.Text("why", w.Why))
+		kit.Put("captured", kit.Stated(in.Trace.Meta.Captured)), kit.Text("why", w.Why))
 	t.Add()
 	devicesTable(in, out)
 	rows := out.Table("tables")

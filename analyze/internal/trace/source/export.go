@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -21,7 +20,7 @@ func (in *Input) export(name string) error {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	nsys := cmp.Or(in.opt.Nsys, getenv("NSYS"))
+	nsys := getenv("NSYS")
 	if nsys == "" {
 		var err error
 		if nsys, err = exec.LookPath("nsys"); err != nil {

@@ -22,9 +22,8 @@ type Options struct {
 	// Progress gets the bytes done so far of the stage "unpack", and at its end once more as "unpack: done". May be
 	// nil; it is called from one goroutine at a time.
 	Progress func(stage string, done int64)
-	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.
-	Nsys string
-	// Getenv reads the environment. Nil: os.Getenv.
+	// Getenv reads the environment, in which NSYS is the nsys program that exports .nsys-rep files, if not the one on
+	// PATH. Nil: os.Getenv.
 	Getenv func(string) string
 }
 
