@@ -2,13 +2,13 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +53,7 @@ type Input struct {
 
 	alone   bool   // no log belongs to the file
 	packing string // of JSON that is not unpacked: gzip or zstd
+	packed  int64  // its bytes
 }
 
 // PyTorch is the kind of a file that the PyTorch profiler wrote.
@@ -87,7 +88,7 @@ func (in *Input) Context() context.Context { return in.ctx }
 func (in *Input) JSON() (io.ReadCloser, error) {
 	f, err := os.Open(in.path)
 	if err != nil {
-		return nil, in.Fail("cannot be read", "", errors.Unwrap(err))
+		return nil, in.unread(err)
 	}
 	in.Size = 0
 	json := struct {
@@ -102,11 +103,7 @@ func (in *Input) JSON() (io.ReadCloser, error) {
 		f.Close()
 		return nil, err
 	}
-	most := int64(math.MaxInt64)
-	if info, err := f.Stat(); err == nil {
-		most = limit.Packed(info.Size()).Bytes
-	}
-	json.Reader = &tracked{r: limit.Limit{Bytes: most}.Reader(rd), in: &Input{ctx: in.ctx}, size: &in.Size}
+	json.Reader = &tracked{r: limit.Packed(in.packed).Reader(rd), in: &Input{ctx: in.ctx}, size: &in.Size}
 	return json, nil
 }
 
@@ -166,6 +163,9 @@ func (in *Input) Fail(what, do string, err error) error {
 	return &InputError{File: in.File.Name, What: what, Do: do, Err: err}
 }
 
+// unread is the error of a file that the system does not let read.
+func (in *Input) unread(err error) error { return in.Fail("cannot be read", "", errors.Unwrap(err)) }
+
 // Damaged is the error of a file that SQLite cannot read.
 func (in *Input) Damaged(err error) error {
 	return in.Fail("cannot be read: it is damaged or not a database", "copy or export it again", err)
@@ -188,10 +188,24 @@ func (in *Input) noScratch(err error) error {
 		errors.Unwrap(err))
 }
 
-// unwritten tells an error of the scratch copy from one of the input.
-func unwritten(err error) bool {
-	path, ok := errors.AsType[*fs.PathError](err)
-	return ok && path.Op != "read"
+// spool writes what r reads into a new scratch file. failed is what it means if r fails.
+func (in *Input) spool(to string, r io.Reader, failed func(error) error) (bytes int64, err error) {
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 0, in.noScratch(err)
+	}
+	bytes, err = io.Copy(dst, r)
+	err = cmp.Or(err, dst.Close())
+	path, ofFile := errors.AsType[*fs.PathError](err)
+	switch {
+	case err == nil:
+		return bytes, nil
+	case in.ctx.Err() != nil:
+		return 0, in.ctx.Err()
+	case ofFile && path.Op != "read":
+		return 0, in.noScratch(err)
+	}
+	return 0, failed(err)
 }
 
 const sqliteMagic = "SQLite format 3\x00"
@@ -205,7 +219,7 @@ func (in *Input) Resolve() error {
 		case errors.Is(err, os.ErrNotExist):
 			return in.Fail("does not exist", "check the path", nil)
 		case err != nil:
-			return in.Fail("cannot be read", "", errors.Unwrap(err))
+			return in.unread(err)
 		case info.IsDir():
 			return in.Fail("is a folder", "name a .sqlite or .nsys-rep file in it", nil)
 		case !info.Mode().IsRegular():
@@ -216,7 +230,7 @@ func (in *Input) Resolve() error {
 		}
 		head, err := readHead(in.path)
 		if err != nil {
-			return in.Fail("cannot be read", "", errors.Unwrap(err))
+			return in.unread(err)
 		}
 		packer := packed(head)
 		ends, known := packedEnds[packer]
@@ -233,10 +247,10 @@ func (in *Input) Resolve() error {
 		case bytes.HasPrefix([]byte(sqliteMagic), head):
 			return in.Fail("is a truncated SQLite file", "copy or export it again", nil)
 		case known && in.holdsJSON(packer):
-			in.File.Kind, in.packing = PyTorch, packer
+			in.File.Kind, in.packing, in.packed = PyTorch, packer, info.Size()
 			return nil
 		case known:
-			err = in.unpack(packer)
+			err = in.unpack(packer, limit.Packed(info.Size()).Bytes)
 			for _, end := range ends {
 				name = strings.TrimSuffix(name, end)
 			}

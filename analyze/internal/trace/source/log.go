@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"io"
 	"os"
 
@@ -44,24 +43,11 @@ func (in *Input) settleLog() (immutable bool, err error) {
 func (in *Input) copyFile(from, to string, bytes int64) error {
 	src, err := os.Open(from)
 	if err != nil {
-		return in.Fail("cannot be read", "", errors.Unwrap(err))
+		return in.unread(err)
 	}
 	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return in.noScratch(err)
-	}
-	_, err = io.Copy(dst, &tracked{r: io.LimitReader(src, bytes), in: in})
-	if e := dst.Close(); err == nil {
-		err = e
-	}
-	switch {
-	case err == nil || in.ctx.Err() != nil:
-		return err
-	case unwritten(err):
-		return in.noScratch(err)
-	}
-	return in.Fail("cannot be read", "", errors.Unwrap(err))
+	_, err = in.spool(to, &tracked{r: io.LimitReader(src, bytes), in: in}, in.unread)
+	return err
 }
 
 // liveLog is how many bytes of a write-ahead log, or of a rollback journal, hold anything. SQLite reads neither beyond

@@ -26,11 +26,11 @@ func (in *Input) unpacker(kind string, src io.Reader) (z io.Reader, err error) {
 	return z, nil
 }
 
-// unpack writes what a packed file holds into a scratch copy.
-func (in *Input) unpack(kind string) error {
+// unpack writes what a packed file holds, but no more than most bytes, into a scratch copy.
+func (in *Input) unpack(kind string, most int64) error {
 	src, err := os.Open(in.path)
 	if err != nil {
-		return in.Fail("cannot be read", "", errors.Unwrap(err))
+		return in.unread(err)
 	}
 	defer src.Close()
 	r, err := in.unpacker(kind, src)
@@ -41,34 +41,20 @@ func (in *Input) unpack(kind string) error {
 	if err != nil {
 		return err
 	}
-	dst, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return in.noScratch(err)
-	}
-	most := int64(math.MaxInt64)
-	if info, err := src.Stat(); err == nil {
-		most = limit.Packed(info.Size()).Bytes
-	}
 	if free, ok := limit.Free(in.temp); ok {
 		left := int64(min(free, math.MaxInt64))
 		most = min(most, max(left-keptFree, left/2, 1<<20)) // 1 MB: a full disk says so itself
 	}
-	done, err := io.Copy(dst, &tracked{r: limit.Limit{Bytes: most}.Reader(r), in: in, stage: "unpack"})
-	if e := dst.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		if e := in.ctx.Err(); e != nil {
-			return e
-		}
-		switch beyond, is := errors.AsType[*limit.Error](err); {
-		case is:
+	read := &tracked{r: limit.Limit{Bytes: most}.Reader(r), in: in, stage: "unpack"}
+	done, err := in.spool(path, read, func(err error) error {
+		if beyond, is := errors.AsType[*limit.Error](err); is {
 			return in.Fail("is not unpacked: it is "+beyond.Error(),
 				"a capture of that size needs room in TMPDIR; unpack it yourself if it is one", nil)
-		case unwritten(err):
-			return in.noScratch(err)
 		}
 		return in.Fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
+	})
+	if err != nil {
+		return err
 	}
 	in.opt.Report("unpack: done", done)
 	in.path = path
