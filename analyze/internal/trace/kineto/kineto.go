@@ -51,13 +51,11 @@ type about struct {
 type exporter struct {
 	*ids
 	facts  *Facts
-	origin int64 // ns of the first event; every time counts from it
-	begun  bool
+	origin int64 // ns of the first event, which every time counts from; unknown before it
 
 	tables map[string]*table
 	procs  map[int64]string // name of a process
 	called map[int64]string // name of a thread, by global id
-	order  [][2]int64       // pid and tid of threads that are named, in the order of the file
 	pids   []int64          // of processes that called CUDA
 
 	messages lists.Numbering[message] // which stand for payloads until the rank of the program is known
@@ -83,7 +81,7 @@ func newReader(rd io.Reader) *reader {
 }
 
 func newExporter(facts *Facts) *exporter {
-	return &exporter{ids: &ids{threads: map[[2]int64]int64{}}, facts: facts, memory: spill.New(),
+	return &exporter{ids: &ids{threads: map[[2]int64]int64{}}, facts: facts, origin: unknown, memory: spill.New(),
 		tables: map[string]*table{}, procs: map[int64]string{}, called: map[int64]string{},
 		nameless: map[moment]place{}, recorded: map[int64]recorded{}}
 }
@@ -289,7 +287,7 @@ var kinds = map[string]int{"kernel": kernel, "Kernel": kernel, "gpu_memcpy": mem
 	"collective_comm": counted}
 
 func (x *exporter) metadata(e *event) {
-	if e.pid < 0 || e.args.text == "" || len(x.order) > 1<<16 {
+	if e.pid < 0 || e.args.text == "" || len(x.called) > 1<<16 {
 		return
 	}
 	switch e.name {
@@ -297,7 +295,6 @@ func (x *exporter) metadata(e *event) {
 		x.procs[e.pid] = e.args.text
 	case "thread_name":
 		if e.tid != unknown {
-			x.order = append(x.order, [2]int64{e.pid, e.tid})
 			x.called[global(e.pid, x.threadOf(e.pid, e.tid))] = e.args.text
 		}
 	}

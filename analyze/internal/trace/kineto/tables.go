@@ -50,8 +50,8 @@ func (x *exporter) row(e *event, name string, correlation int64, shape ...cell) 
 		x.facts.Skipped++
 		return
 	}
-	if !x.begun {
-		x.begun, x.origin = true, e.start
+	if x.origin == unknown {
+		x.origin = e.start
 	}
 	t := x.tableOf(name)
 	if correlation < 0 && t.columns[2] == "correlationId" && len(x.nameless) < maxKept {
@@ -97,10 +97,8 @@ func (x *exporter) source(about *about) *Source {
 				integer(int64(8*i)))
 		}
 	}
-	for _, key := range x.order {
-		if id := global(key[0], x.threadOf(key[0], key[1])); x.called[id] != "" {
-			s.plain("ThreadNames", integer(x.textID(x.called[id])), integer(id))
-		}
+	for _, id := range slices.Sorted(maps.Keys(x.called)) {
+		s.plain("ThreadNames", integer(x.textID(x.called[id])), integer(id))
 	}
 	if t := x.tables[pythonTable]; t != nil {
 		delete(x.tables, pythonTable)
@@ -149,28 +147,17 @@ func (x *exporter) owners() func(correlation int64) cell {
 	if len(x.pids) == 1 {
 		return func(int64) cell { return first }
 	}
-	of := map[int64]int64{} // of calls of the other processes; several if it is not theirs alone
+	of := map[int64]int64{} // process of a call; several if it is not theirs alone
 	const several = -1
-	main := x.pids[0] & 0xffffff
-	each := func(visit func(pid, correlation int64)) {
-		if t := x.tables[apiCalls]; t != nil {
-			for c, thread := (cursor{t: t}), t.place("globalTid"); c.next(); {
-				visit(c.cell(thread).Bits>>24, c.correlation())
+	if t := x.tables[apiCalls]; t != nil {
+		for c, thread := (cursor{t: t}), t.place("globalTid"); c.next(); {
+			pid, correlation := c.cell(thread).Bits>>24, c.correlation()
+			if known, ok := of[correlation]; ok && known != pid {
+				pid = several
 			}
-		}
-	}
-	each(func(pid, correlation int64) {
-		if known, ok := of[correlation]; pid != main && ok && known != pid {
-			of[correlation] = several
-		} else if pid != main {
 			of[correlation] = pid
 		}
-	})
-	each(func(pid, correlation int64) {
-		if _, ok := of[correlation]; pid == main && ok {
-			of[correlation] = several
-		}
-	})
+	}
 	return func(correlation int64) cell {
 		switch pid, ok := of[correlation]; {
 		case correlation < 0 || !ok:

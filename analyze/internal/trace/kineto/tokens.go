@@ -215,17 +215,33 @@ func (t *tokens) skip() error {
 	}
 }
 
-// object calls each for every key of an object, which has to read or skip the value. A value of another kind is
-// skipped.
-func (t *tokens) object(each func(key []byte) error) error {
-	if !t.take('{') {
+// members calls each for what is between two brackets, separated by commas. A value of another kind is skipped.
+func (t *tokens) members(begin, end byte, each func() error) error {
+	if !t.take(begin) {
 		return t.skip()
 	}
 	for comma := false; ; comma = true {
-		if t.take('}') {
-			t.trailing(comma)
+		if t.take(end) {
+			if comma {
+				t.loose++
+			}
 			return nil
 		}
+		if err := each(); err != nil {
+			return err
+		}
+		if !t.take(',') {
+			if !t.take(end) {
+				return errCut
+			}
+			return nil
+		}
+	}
+}
+
+// object calls each for every key of an object, which has to read or skip the value.
+func (t *tokens) object(each func(key []byte) error) error {
+	return t.members('{', '}', func() error {
 		if err := t.string(); err != nil {
 			return err
 		}
@@ -233,46 +249,12 @@ func (t *tokens) object(each func(key []byte) error) error {
 		if !t.take(':') {
 			return errCut
 		}
-		if err := each(key); err != nil {
-			return err
-		}
-		if !t.take(',') {
-			if !t.take('}') {
-				return errCut
-			}
-			return nil
-		}
-	}
+		return each(key)
+	})
 }
 
-// trailing counts a comma before a closing bracket.
-func (t *tokens) trailing(comma bool) {
-	if comma {
-		t.loose++
-	}
-}
-
-// array calls each for every element of an array, which has to read or skip it. A value of another kind is skipped.
-func (t *tokens) array(each func() error) error {
-	if !t.take('[') {
-		return t.skip()
-	}
-	for comma := false; ; comma = true {
-		if t.take(']') {
-			t.trailing(comma)
-			return nil
-		}
-		if err := each(); err != nil {
-			return err
-		}
-		if !t.take(',') {
-			if !t.take(']') {
-				return errCut
-			}
-			return nil
-		}
-	}
-}
+// array calls each for every element of an array, which has to read or skip it.
+func (t *tokens) array(each func() error) error { return t.members('[', ']', each) }
 
 // value reads a string or a scalar into text; anything else is skipped and false.
 func (t *tokens) value() (ok bool, err error) {
