@@ -11,13 +11,6 @@ type idents struct {
 	procs, threads map[int64]int32
 }
 
-func (d *idents) thread(v int64, known bool) int32 {
-	if !known {
-		return None
-	}
-	return d.threads[v]
-}
-
 // owner is the process or thread that a row is of.
 type owner struct {
 	id    int64 // global pid or tid
@@ -34,8 +27,11 @@ func ownerOf(column string, c *cell) (o owner) {
 }
 
 func (d *idents) number(o *owner, thread bool) int32 {
-	if thread || !o.known {
-		return d.thread(o.id, o.known)
+	switch {
+	case !o.known:
+		return None
+	case thread:
+		return d.threads[o.id]
 	}
 	return d.procs[o.id&^tidBits]
 }

@@ -58,10 +58,13 @@ func load(ctx context.Context, src source.Source, in *source.Input, opt *Options
 	slow := fast.SQL
 	if damaged {
 		if wrong := slow.Check(ctx); wrong != nil && ctx.Err() == nil {
+			var table error // that the page is of, if the error says so
 			if input, ok := errors.AsType[*InputError](err); ok {
-				err = tableOf(input.Err, page)
+				if name, ok := strings.CutSuffix(input.Err.Error(), ": "+page.Error()); ok {
+					table = errors.New(name)
+				}
 			}
-			return nil, in.Fail("is damaged: "+page.Error(), "export it again", err)
+			return nil, in.Fail("is damaged: "+page.Error(), "export it again", table)
 		}
 	}
 	t, sqlErr := loadFrom(ctx, slow, in, opt)
@@ -69,16 +72,6 @@ func load(ctx context.Context, src source.Source, in *source.Input, opt *Options
 		return t, sqlErr
 	}
 	return nil, err
-}
-
-// tableOf names the table of a damaged page, in the error around the page's; nil if none matches.
-func tableOf(err error, page *pages.PageError) error {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if name, ok := strings.CutSuffix(err.Error(), ": "+page.Error()); ok && strings.HasPrefix(name, "table ") {
-			return errors.New(name)
-		}
-	}
-	return nil
 }
 
 func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Options) (*Trace, error) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -47,15 +46,8 @@ func payloadColumns(info source.Table) []string {
 	return nil
 }
 
-// payloadOf are the bytes of a payload; own are the cells of the columns above.
-func payloadOf(own []cell) []byte {
-	if own[1].Kind != pages.Blob && own[1].Kind != pages.Text {
-		return nil
-	}
-	return []byte(own[1].S)
-}
-
-// ncclCall is the range of a row of NVTX_EVENTS as its payload describes it, if that is one of NCCL's.
+// ncclCall is the range of a row of NVTX_EVENTS as its payload describes it, if that is one of NCCL's; own are the
+// cells of the columns above.
 func (l texts) ncclCall(fields payload.Fields, row, own []cell, id int64) (c NCCLCall, ok bool) {
 	start, ok1 := row[0].Whole()
 	end, ok2 := row[1].Whole()
@@ -64,7 +56,7 @@ func (l texts) ncclCall(fields payload.Fields, row, own []cell, id int64) (c NCC
 		return c, false
 	}
 	domain, _ := own[0].Whole()
-	said, ok := fields.NCCL(domain, payloadOf(own))
+	said, ok := fields.NCCL(domain, []byte(textOf(&own[1])))
 	if !ok {
 		return c, false
 	}

@@ -181,11 +181,6 @@ func columnsIn(tables map[Role]source.Table) Columns {
 	}
 }
 
-// named reports whether a list holds a table's name, in any case.
-func named(list []string, name string) bool {
-	return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
-}
-
 // unreadable names a table of GPU work that lacks a column it cannot be read without. Such a capture must not pass for
 // one in which nothing ran.
 func unreadable(tables []source.Table, found map[Role]source.Table) (table, column string) {
@@ -195,8 +190,11 @@ func unreadable(tables []source.Table, found map[Role]source.Table) (table, colu
 			continue
 		}
 		for _, t := range tables {
+			if !slices.ContainsFunc(spec.candidates, func(n string) bool { return strings.EqualFold(n, t.Name) }) {
+				continue
+			}
 			for _, c := range spec.required {
-				if named(spec.candidates, t.Name) && t.Column(c) == "" {
+				if t.Column(c) == "" {
 					return t.Name, c
 				}
 			}

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"path"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
@@ -44,11 +43,11 @@ func (s *rangeSink) pythonMark(row, own []cell, id int64) {
 	at, ok1 := row[0].Whole()
 	tid, ok2 := row[3].Whole()
 	domain, ok3 := own[0].Whole()
-	if !ok1 || !ok2 || !ok3 || !sound(at, at) || s.withText(row) {
+	if !ok1 || !ok2 || !ok3 || !sound(at, at) || textOfRange(s.t.l.texts, row) != "" { // samples have no text
 		return
 	}
 	m := rawPython{at: at, thread: tid, domain: [2]int64{tid &^ tidBits, domain}, row: id}
-	if m.frames = s.pythonStack(payloadOf(own)); len(m.frames) > 0 {
+	if m.frames = s.pythonStack([]byte(textOf(&own[1]))); len(m.frames) > 0 {
 		s.python = append(s.python, m)
 		return
 	}
@@ -56,12 +55,6 @@ func (s *rangeSink) pythonMark(row, own []cell, id int64) {
 		s.unread = map[[2]int64]int64{}
 	}
 	s.unread[m.domain]++
-}
-
-// withText reports whether a mark has a text, which samples have none of.
-func (s *rangeSink) withText(row []cell) bool {
-	_, named := s.t.l.text(&row[5])
-	return textOf(&row[4]) != "" || named
 }
 
 // pythonStack are the frames of a payload; none if it is not as expected.
@@ -102,7 +95,7 @@ func (t *rangeTable) settlePython() {
 		}
 	}
 	tr.PythonFrames = lists.Map(frames.Keys, func(f payload.PythonFrame) PythonFrame {
-		return PythonFrame{t.l.label(int64(f.Function)), shortPath(t.l.label(int64(f.File))), int64(f.Line)}
+		return PythonFrame{t.l.label(int64(f.Function)), payload.ShortPath(t.l.label(int64(f.File))), int64(f.Line)}
 	})
 	lists.Sort(all, func(a, b rawPython) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.row, b.row)) })
 	t.python = all
@@ -115,15 +108,7 @@ func (t *rangeTable) settlePython() {
 // adoptPython gives the samples their threads.
 func (t *rangeTable) adoptPython(ids *idents) {
 	for i, m := range t.python {
-		t.l.trace.Python[i].Thread = ids.thread(m.thread, true)
+		t.l.trace.Python[i].Thread = ids.threads[m.thread]
 	}
 	t.python = nil
-}
-
-// shortPath is a file with the folder it is in; nothing of nothing.
-func shortPath(file string) string {
-	if file == "" {
-		return ""
-	}
-	return path.Join(path.Base(path.Dir(file)), path.Base(file))
 }

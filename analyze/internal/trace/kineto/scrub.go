@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"path"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 )
 
 // Names say how a copy writes the names that reports are made of.
@@ -168,5 +169,5 @@ func shortFile(name string) string {
 	if !ok || strings.HasPrefix(name, "<") {
 		return name
 	}
-	return path.Join(path.Base(path.Dir(file)), path.Base(file)) + "(" + function
+	return payload.ShortPath(file) + "(" + function
 }

@@ -3,6 +3,7 @@ package payload
 import (
 	"encoding/binary"
 	"math"
+	"path"
 )
 
 // With --python-sampling nsys writes the Python stack of a thread as an NVTX mark in a domain of its own, whose payload
@@ -40,6 +41,14 @@ func Python(b []byte) []PythonFrame {
 		}
 	}
 	return frames
+}
+
+// ShortPath is a file with the folder it is in; nothing of nothing.
+func ShortPath(file string) string {
+	if file == "" {
+		return ""
+	}
+	return path.Join(path.Base(path.Dir(file)), path.Base(file))
 }
 
 // OfPython is the payload of a stack.
