@@ -124,10 +124,14 @@ func Scrub(ctx context.Context, path, out string, shown Shown, opt FileOptions) 
 	}
 	s.done.LeftColumns, s.done.LeftRows = map[string][]string{}, map[string]int64{}
 	if err := s.write(out); err != nil {
-		if w, ok := errors.AsType[*writeError](err); ok {
+		w, ofOut := errors.AsType[*writeError](err)
+		switch {
+		case ctx.Err() != nil: // database/sql rolls back by itself then, and says that instead
+			return done, ctx.Err()
+		case ofOut:
 			return done, w.error
 		}
-		return done, cmp.Or(ctx.Err(), in.Damaged(err))
+		return done, in.Damaged(err)
 	}
 	for _, t := range all {
 		if !slices.Contains(s.copied, t.Name) {
@@ -258,12 +262,7 @@ func (s *scrubber) work(name string) string {
 	return name
 }
 
-func (s *scrubber) write(name string) (err error) {
-	defer func() { // database/sql rolls back by itself then, and says that instead
-		if err != nil && s.ctx.Err() != nil {
-			err = s.ctx.Err()
-		}
-	}()
+func (s *scrubber) write(name string) error {
 	abs, err := filepath.Abs(name)
 	if err != nil {
 		return &writeError{err}
@@ -290,10 +289,7 @@ func (s *scrubber) write(name string) (err error) {
 			}
 		}
 	}
-	if err := s.tx.Commit(); err != nil {
-		return &writeError{err}
-	}
-	if err := db.Close(); err != nil {
+	if err := cmp.Or(s.tx.Commit(), db.Close()); err != nil {
 		return &writeError{err}
 	}
 	return nil
