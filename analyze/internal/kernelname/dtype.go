@@ -59,46 +59,17 @@ func dtypeOf(s string) string {
 	return ""
 }
 
-// nameTypes are the spellings inside flat kernel names, longest first.
-var nameTypes = []struct{ lit, dtype string }{
-	{"bfloat16", "bf16"},
-	{"mxe4m3", "mxe4m3"},
-	{"mxe2m1", "mxe2m1"},
-	{"nvfp4", "e2m1"},
-	{"mxfp4", "mxe2m1"},
-	{"mxfp8", "mxe4m3"},
-	{"ue4m3", "ue4m3"},
-	{"f8e4m3", "e4m3"}, // NCCL's
-	{"f8e5m2", "e5m2"},
-	{"e4m3", "e4m3"},
-	{"e5m2", "e5m2"},
-	{"e2m1", "e2m1"},
-	{"bf16", "bf16"},
-	{"fp16", "f16"},
-	{"tf32", "tf32"},
-	{"half", "f16"},
-	{"fp32", "f32"},
-	{"float", "f32"},
-	{"int8", "i8"},
-	{"f16", "f16"},
-	{"f32", "f32"},
-	{"f64", "f64"},
-	{"fp8", "fp8"},
-	{"fp4", "fp4"},
-	{"s8", "i8"},
-	{"i8", "i8"},
-	{"u8", "u8"},
-	{"i32", "i32"},
-	{"u32", "u32"},
-	{"i64", "i64"},
-	{"u64", "u64"},
-}
+// nameTypes are the spellings inside flat kernel names, longest first, each with =TYPE if it does not
+// spell its type. f8… are NCCL's.
+var nameTypes = strings.Fields(`bfloat16=bf16 mxe4m3 mxe2m1 nvfp4=e2m1 mxfp4=mxe2m1 mxfp8=mxe4m3 ue4m3 f8e4m3=e4m3 f8e5m2=e5m2
+	e4m3 e5m2 e2m1 bf16 fp16=f16 tf32 half=f16 fp32=f32 float=f32 int8=i8 f16 f32 f64 fp8 fp4 s8=i8 i8 u8 i32 u32 i64 u64`)
 
 // leadingType returns the type a part of a flat name starts with, and what follows.
 func leadingType(part string) (dtype, rest string) {
 	for _, t := range nameTypes {
-		if strings.HasPrefix(part, t.lit) {
-			return t.dtype, part[len(t.lit):]
+		spelled, dtype, _ := strings.Cut(t, "=")
+		if rest, ok := strings.CutPrefix(part, spelled); ok {
+			return cmp.Or(dtype, spelled), rest
 		}
 	}
 	return "", part
