@@ -77,33 +77,29 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 		d := devices.At(a.Device)
 		d.rows++
 		d.pool, d.inUse = max(d.pool, a.PoolSize), max(d.inUse, a.PoolUsed)
-		inside, onDevice := a.Start >= in.Span.Start, a.Kind == kit.MemDevice || a.Kind == kit.MemArray
 		at := place{a.Owner, a.Address, a.Device}
-		if !a.Free {
-			open[at] = len(list)
-			list = append(list, heldMemory{a, 0})
-			if onDevice {
-				d.held += a.Bytes
-				d.peak = max(d.peak, d.held)
-				if inside {
-					d.growth += a.Bytes
-					d.allocations++
-				}
-			}
-			continue
-		}
 		n, known := open[at]
-		if !known {
+		if a.Free && !known {
 			d.unknown++
 			continue
 		}
-		delete(open, at)
-		list[n].freed = a.Start
-		if list[n].Kind == kit.MemDevice || list[n].Kind == kit.MemArray {
-			d.held -= list[n].Bytes
-			if inside {
-				d.growth -= list[n].Bytes
-			}
+		more, allocated := a.Bytes, int64(1)
+		if a.Free {
+			delete(open, at)
+			list[n].freed = a.Start
+			more, allocated = -list[n].Bytes, 0
+		} else {
+			n, open[at] = len(list), len(list)
+			list = append(list, heldMemory{a, 0})
+		}
+		if k := list[n].Kind; k != kit.MemDevice && k != kit.MemArray {
+			continue
+		}
+		d.held += more
+		d.peak = max(d.peak, d.held)
+		if a.Start >= in.Span.Start {
+			d.growth += more
+			d.allocations += allocated
 		}
 	}
 	for _, id := range slices.Sorted(slices.Values(devices.Keys)) {
