@@ -3,12 +3,9 @@ package gpu
 import (
 	"slices"
 	"sort"
-	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
-	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
@@ -36,34 +33,33 @@ var Activity = kit.Section{
 const activitySteps = 100
 
 type steps struct {
-	window interval.Interval
-	n      int
 	starts []int64 // of each step, and the end of the last
 	last   int     // the last step that was found: events come by start
 }
 
+// sums are a number of each step, 0 so far.
+func sums() []float64 { return make([]float64, activitySteps) }
+
 // of is the step at a moment, or -1 outside of the window.
 func (s *steps) of(t int64) int {
-	if t < s.window.Start || t >= s.window.End {
+	if t < s.starts[0] || t >= s.starts[activitySteps] {
 		return -1
 	}
 	if t >= s.starts[s.last] && t < s.starts[s.last+1] {
 		return s.last
 	}
-	s.last = sort.Search(s.n, func(i int) bool { return s.starts[i+1] > t })
+	s.last = sort.Search(activitySteps, func(i int) bool { return s.starts[i+1] > t })
 	return s.last
 }
 
 // spread adds the time of [from, to) to the steps that it lies in.
 func (s *steps) spread(from, to int64, add func(i int, ns int64)) {
-	from, to = max(from, s.window.Start), min(to, s.window.End)
+	from, to = max(from, s.starts[0]), min(to, s.starts[activitySteps])
 	if from >= to {
 		return
 	}
-	for i := s.of(from); i < s.n && s.starts[i] < to; i++ {
-		if ns := min(to, s.starts[i+1]) - max(from, s.starts[i]); ns > 0 {
-			add(i, ns)
-		}
+	for i := s.of(from); i < activitySteps && s.starts[i] < to; i++ {
+		add(i, min(to, s.starts[i+1])-max(from, s.starts[i]))
 	}
 }
 
@@ -72,8 +68,8 @@ func activity(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "the window is too short to be cut into steps")
 		return
 	}
-	s := &steps{window: in.Span, n: activitySteps, starts: chunkStarts(in.Span, activitySteps)}
-	busy := make([]float64, s.n)
+	s := &steps{starts: chunkStarts(in.Span, activitySteps)}
+	busy := sums()
 	for i := range in.Timeline.Devices {
 		for k, use := range idleByDevice(in)[i].strip {
 			busy[k] += use / float64(len(in.Timeline.Devices))
@@ -83,7 +79,7 @@ func activity(in *kit.Input, out *kit.Output) {
 	copied, inGraphs := gpuSteps(in, s)
 	phases, main := phaseSteps(in, s)
 	t := out.Table("activity")
-	for i := range s.n {
+	for i := range activitySteps {
 		row := []kit.Field{
 			kit.Int("start", s.starts[i]), kit.Int("launches", int64(launches[i])),
 			kit.Int("sync", int64(blocked[i])), kit.Int("copied", int64(copied[i])),
@@ -95,7 +91,7 @@ func activity(in *kit.Input, out *kit.Output) {
 		t.Partial(row...)
 	}
 	t.Add()
-	labels := lists.Map(s.starts[:s.n], func(at int64) string { return strconv.FormatInt(at-in.Span.Start, 10) })
+	labels := sinceStart(in.Span, s.starts[:activitySteps])
 	draw := func(id, title, unit string, series ...report.Series) {
 		some := false
 		for i := range series {
@@ -115,19 +111,14 @@ func activity(in *kit.Input, out *kit.Output) {
 	draw("activity_sync", "Time in blocking synchronisation over the window, threads added up", report.Nanoseconds,
 		report.Series{Name: "blocking sync", Values: blocked})
 	draw("activity_copies", "Bytes copied over the window", report.Bytes, report.Series{Name: "copied", Values: copied})
-	graphs := make([]float64, s.n)
-	for i, v := range inGraphs {
-		if v != nil {
-			graphs[i] = *v
-		}
-	}
+	graphs := lists.Map(inGraphs, func(v *float64) float64 { return report.ValueOr(v, 0) })
 	draw("activity_graphs", "Share of kernel time inside CUDA graphs over the window", report.Ratio,
 		report.Series{Name: "in CUDA graphs", Values: graphs})
 }
 
 // hostSteps counts launch calls and adds up blocking ones.
 func hostSteps(in *kit.Input, s *steps) (launches, blocked []float64) {
-	launches, blocked = make([]float64, s.n), make([]float64, s.n)
+	launches, blocked = sums(), sums()
 	a := &in.Trace.API
 	for i := range a.Len() {
 		switch n := &a.Names[a.Name(i)]; {
@@ -144,14 +135,14 @@ func hostSteps(in *kit.Input, s *steps) (launches, blocked []float64) {
 
 // gpuSteps adds up the bytes of copies, and the share of kernel time inside CUDA graphs; null without kernel time.
 func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
-	copied = make([]float64, s.n)
+	copied = sums()
 	c := &in.Trace.Copies
 	for i := range c.Len() {
 		if at := s.of(c.Start(i)); at >= 0 {
 			copied[at] += float64(c.Bytes(i))
 		}
 	}
-	all, graph := make([]int64, s.n), make([]int64, s.n)
+	var all, graph [activitySteps]int64
 	k := &in.Trace.Kernels
 	for i := range k.Len() {
 		if at := s.of(k.Start(i)); at >= 0 {
@@ -168,7 +159,7 @@ func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
 			graph[at] += g.Dur(i)
 		}
 	}
-	inGraphs = make([]*float64, s.n)
+	inGraphs = make([]*float64, activitySteps)
 	for i := range all {
 		inGraphs[i] = stat.Ratio(graph[i], all[i])
 	}
@@ -178,8 +169,8 @@ func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
 // phaseSteps is the share of each step that units of each phase take, and the phase with most of it. Units of one
 // process on one device never overlap, so the shares add up to at most 1.
 func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
-	main = make([]string, s.n)
-	if in.Units.Kind == workunit.KindNone || len(in.Units.Units) == 0 {
+	main = make([]string, activitySteps)
+	if len(in.Units.Units) == 0 {
 		return nil, main
 	}
 	first := &in.Units.Units[0]
@@ -188,13 +179,9 @@ func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
 			continue
 		}
 		phase := in.Units.Groups[u.Group].Phase
-		at := slices.IndexFunc(list, func(x report.Series) bool { return x.Name == phase })
-		if at < 0 {
-			at = len(list)
-			list = append(list, report.Series{Name: phase, Values: make([]float64, s.n)})
-		}
+		line := lists.Entry(&list, func(x report.Series) bool { return x.Name == phase }, report.Series{Name: phase, Values: sums()})
 		s.spread(u.Start, u.End, func(k int, ns int64) {
-			list[at].Values[k] += float64(ns) / float64(s.starts[k+1]-s.starts[k])
+			line.Values[k] += float64(ns) / float64(s.starts[k+1]-s.starts[k])
 		})
 	}
 	for k := range main {

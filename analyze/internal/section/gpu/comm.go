@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -156,7 +154,7 @@ func comm(in *kit.Input, out *kit.Output) {
 	}
 	commTotals(in, out, uses)
 	commTable(in, out, commUses(libraries))
-	waits := commWaits(in)
+	waits := waitsOf(in).window
 	commDevices(in, out, uses, waits)
 	commMessages(in, out)
 	commFindings(in, out, waits)
@@ -196,13 +194,12 @@ func commTotals(in *kit.Input, out *kit.Output, uses []*commUse) {
 		out.Int("comm.time", l, lists.Total(u.durs)).Summary = stat.Summarize(slices.Clone(u.durs))
 		out.Int("comm.count", l, int64(len(u.durs)))
 		out.Int("comm.exposed_time", l, lists.Total(u.exposed))
-		for i := range in.Timeline.Devices {
-			if u.time[i] == 0 && u.exposed[i] == 0 {
-				continue
+		for i, d := range in.Timeline.Devices {
+			if u.time[i] != 0 || u.exposed[i] != 0 {
+				l := kit.And(l, "device", deviceID(d))
+				out.Int("comm.time", l, u.time[i])
+				out.Int("comm.exposed_time", l, u.exposed[i])
 			}
-			l := kit.And(l, "device", strconv.Itoa(int(in.Timeline.Devices[i].ID)))
-			out.Int("comm.time", l, u.time[i])
-			out.Int("comm.exposed_time", l, u.exposed[i])
 		}
 	}
 }
@@ -225,11 +222,8 @@ func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64)
 		busy, exposed := d.Comm, d.ExposedComm
 		hidden := stat.Ratio(busy-exposed, busy)
 		out.FromWork(d.Len(), "start", "end", "deviceId")
-		out.Known("comm.hidden_ratio", kit.Labels("device", strconv.Itoa(int(d.ID))), hidden)
-		var total int64
-		for _, u := range uses {
-			total += u.time[i]
-		}
+		out.Known("comm.hidden_ratio", kit.Labels("device", deviceID(d)), hidden)
+		total := lists.Sum(uses, func(u *commUse) int64 { return u.time[i] })
 		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("total", total), kit.Int("busy", busy),
 			kit.Int("exposed", exposed), kit.Maybe("hidden", hidden)}
 		if waits != nil {
@@ -243,17 +237,15 @@ func commDevices(in *kit.Input, out *kit.Output, uses []*commUse, waits []int64)
 	}
 	out.From(trace.RoleKernel, 0, "start", "end", "deviceId", "demangledName", "shortName")
 	for i, ns := range waits {
-		out.Int("comm.wait_time", kit.Labels("device", strconv.Itoa(int(in.Timeline.Devices[i].ID))),
-			ns).N = int64(len(synchronising(in, i)))
+		d := in.Timeline.Devices[i]
+		out.Int("comm.wait_time", kit.Labels("device", deviceID(d)), ns).N = int64(len(synchronising(in, d)))
 	}
 	out.Note("Waiting is the time a device's collective kernels ran before the last device had joined: collectives are paired in the order in which each device runs them. The device that waits least is the one the others wait for.")
 }
 
 // synchronising are the device's communication kernels that start in the window and in which no device can finish
 // before all have begun, as indexes into its work: of two devices, also what they send each other.
-func synchronising(in *kit.Input, device int) []int {
-	var list []int
-	d := in.Timeline.Devices[device]
+func synchronising(in *kit.Input, d *timeline.Device) (list []int) {
 	for j := range d.Len() {
 		if d.Class(j) != timeline.Comm || d.Start(j) < in.Span.Start {
 			continue
@@ -282,10 +274,8 @@ type collectiveWaits struct {
 	steps  []int64 // the part in the judged steps
 }
 
-// commWaits is how long each device waits in the window. It is nil unless the n-th collective of one device is the n-th
-// of every other: numbers and kinds are equal, and the kernels overlap in time.
-func commWaits(in *kit.Input) []int64 { return waitsOf(in).window }
-
+// waitsOf is how long each device waits. It is empty unless the n-th collective of one device is the n-th of every
+// other: numbers and kinds are equal, and the kernels overlap in time.
 func waitsOf(in *kit.Input) collectiveWaits {
 	return kit.Once(in, "comm_waits", func() collectiveWaits { return pairedWaits(in) })
 }
@@ -296,8 +286,8 @@ func pairedWaits(in *kit.Input) (none collectiveWaits) {
 		return none
 	}
 	lists := make([][]int, len(devices))
-	for i := range devices {
-		lists[i] = synchronising(in, i)
+	for i, d := range devices {
+		lists[i] = synchronising(in, d)
 		if len(lists[i]) == 0 || len(lists[i]) != len(lists[0]) {
 			return none
 		}
@@ -338,8 +328,8 @@ func waitInStep(in *kit.Input) (ns int64) {
 	if !ok || s.Units == 0 {
 		return 0
 	}
-	for i := range in.Timeline.Devices {
-		if in.Timeline.Devices[i].ID == s.Device.ID {
+	for i, d := range in.Timeline.Devices {
+		if d.ID == s.Device.ID {
 			ns = min(waits.steps[i]-waits.steps[least], s.Comm)
 		}
 	}
@@ -365,12 +355,12 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 	if !ok {
 		return
 	}
-	id := func(i int) string { return strconv.Itoa(int(in.Timeline.Devices[i].ID)) }
+	id := func(i int) string { return deviceID(in.Timeline.Devices[i]) }
 	s, late := in.Step(), "GPU "+id(least)
 	title := "GPU " + id(most) + " waits in collectives for " + late
 	ns := waitInStep(in)
 	if ns > 0 {
-		title = "GPU " + strconv.Itoa(int(s.Device.ID)) + " waits in collectives for " + late + ": " + s.Each(ns)
+		title = "GPU " + deviceID(s.Device) + " waits in collectives for " + late + ": " + s.Each(ns)
 	}
 	f := out.FindAs("comm_skew", title, []report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
 		kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
@@ -398,13 +388,8 @@ func commSlows(in *kit.Input, out *kit.Output) {
 	if s.Device == nil {
 		return
 	}
-	var comm interval.Set
 	d, k := s.Device, &in.Trace.Kernels
-	for i := range d.Len() {
-		if d.Class(i) == timeline.Comm {
-			comm.Add(d.Start(i), d.End(i))
-		}
-	}
+	comm := ranIn(d, timeline.Comm)
 	if len(comm) == 0 {
 		return
 	}

@@ -1,9 +1,33 @@
 package gpu
 
 import (
+	"strconv"
+
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
+
+// deviceID is a device as the label of metrics.
+func deviceID(d *timeline.Device) string { return strconv.Itoa(int(d.ID)) }
+
+// causeFields fill the columns of the causes of idle time, in ns.
+func causeFields(times [timeline.Causes]int64) []kit.Field {
+	return lists.Map(lists.Indexes[int](timeline.Causes), func(c int) kit.Field {
+		return kit.Int(timeline.CauseNames[c], times[c])
+	})
+}
+
+// ranIn is when work of a class ran on a device.
+func ranIn(d *timeline.Device, class timeline.Class) (set interval.Set) {
+	for i := range d.Len() {
+		if d.Class(i) == class {
+			set.Add(d.Start(i), d.End(i))
+		}
+	}
+	return set
+}
 
 // extremes are the indexes of the largest and of the smallest of n > 0 values, of several the first.
 func extremes(n int, value func(i int) int64) (most, least int) {
@@ -36,6 +60,11 @@ func chunkStarts(window interval.Interval, n int) []int64 {
 		starts[i] = window.Start + length/chunks*int64(i) + length%chunks*int64(i)/chunks
 	}
 	return starts
+}
+
+// sinceStart are moments of a chart over the window: its labels, in ns since the start.
+func sinceStart(window interval.Interval, moments []int64) []string {
+	return lists.Map(moments, func(at int64) string { return strconv.FormatInt(at-window.Start, 10) })
 }
 
 // transferBound is the share of the window, 0..1, from which it is bound by copies.

@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,8 +226,7 @@ func (c *counted) devices() {
 		from = 0
 		c.eachUnit(x.device, "", func(u *workunit.Unit) { units.add(x, &from, u.Start, u.End) })
 		labels := kit.Labels("device", strconv.Itoa(int(x.device)), "counter", x.name)
-		m := c.out.Metric("gpu.counter", labels, share(window.mean()))
-		m.N = int64(len(x.rows))
+		c.out.Metric("gpu.counter", labels, share(window.mean())).N = int64(len(x.rows))
 		t.Row(kit.Int("device_id", int64(x.device)), kit.Text("counter", x.name), kit.Maybe("window", share(window.mean())),
 			kit.Maybe("units", share(units.mean())), kit.Int("samples", int64(len(x.rows))))
 	}
@@ -237,17 +235,12 @@ func (c *counted) devices() {
 
 // eachUnit visits the kept units of a device by start: those of a phase, or of the main kind.
 func (c *counted) eachUnit(device int32, phase string, visit func(u *workunit.Unit)) {
-	x := c.in.Units
-	if x == nil || x.Kind == workunit.KindNone {
-		return
-	}
 	var list []*workunit.Unit
+	x := c.in.Units
 	for i := range x.Units {
 		u := &x.Units[i]
-		if u.Device != device || u.State != workunit.Kept || u.Group < 0 {
-			continue
-		}
-		if phase == "" && int(u.Group) == x.Primary || phase != "" && x.Groups[u.Group].Phase == phase {
+		if u.Device == device && u.State == workunit.Kept && u.Group >= 0 &&
+			(phase == "" && int(u.Group) == x.Primary || phase != "" && x.Groups[u.Group].Phase == phase) {
 			list = append(list, u)
 		}
 	}
@@ -257,19 +250,11 @@ func (c *counted) eachUnit(device int32, phase string, visit func(u *workunit.Un
 	}
 }
 
-// phases are the main kind, as "", and the phases of the units; none if there are no units.
-func (c *counted) phases() (list []string) {
+// phases are the main kind, as "", and the phases of the units.
+func (c *counted) phases() []string {
 	x := c.in.Units
-	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
-		return nil
-	}
-	list = append(list, "")
-	for _, g := range x.PhaseMains() {
-		if p := x.Groups[g].Phase; !slices.Contains(list, p) {
-			list = append(list, p)
-		}
-	}
-	return list
+	list := lists.Map(x.PhaseMains(), func(g int) string { return x.Groups[g].Phase })
+	return append([]string{""}, slices.DeleteFunc(list, func(phase string) bool { return phase == "" })...)
 }
 
 // units emits the counters within units, on the device with most of their time.
@@ -369,13 +354,13 @@ func (c *counted) clocks() {
 			if mean == nil {
 				continue
 			}
-			l := func() report.Labels { return kit.Labels("clock", s.name, "device", strconv.Itoa(int(d.ID))) }
-			c.out.Metric("gpu.clock", l(), mean).N = int64(len(s.rows))
-			c.out.Float("gpu.clock_low", l(), low)
+			l := kit.Labels("clock", s.name, "device", deviceID(d))
+			c.out.Metric("gpu.clock", l, mean).N = int64(len(s.rows))
+			c.out.Float("gpu.clock_low", l, low)
 			t.Row(kit.Int("device_id", int64(d.ID)), kit.Text("clock", s.name), kit.Maybe("mean", mean), kit.Float("low", low),
 				kit.Float("most", most), kit.Int("samples", int64(len(s.rows))))
 			if len(s.rows) >= leastCounted && low < throttled*most {
-				c.out.Warn("throttled", "The "+s.name+" clock of GPU "+strconv.Itoa(int(d.ID))+" was at "+
+				c.out.Warn("throttled", "The "+s.name+" clock of GPU "+deviceID(d)+" was at "+
 					strconv.FormatFloat(low/1e6, 'f', 0, 64)+" MHz or below for a tenth of its working time, and reached "+
 					strconv.FormatFloat(most/1e6, 'f', 0, 64)+" MHz: power, temperature or other work slowed it down. "+
 					"Lock the clocks (nvidia-smi --lock-gpu-clocks) before comparing captures.")
@@ -404,7 +389,7 @@ func (s *series) whileBusy(d *timeline.Device) (mean *float64, low, most float64
 		w.sum += float64(s.value(i)) * float64(ns)
 		w.time += ns
 		pieces = append(pieces, piece{s.value(i), ns})
-		most = math.Max(most, float64(s.value(i)))
+		most = max(most, float64(s.value(i)))
 	}
 	lists.Sort(pieces, func(a, b piece) int { return cmp.Compare(a.value, b.value) })
 	var passed int64

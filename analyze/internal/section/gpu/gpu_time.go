@@ -1,8 +1,8 @@
 package gpu
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -88,7 +88,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	causes := out.Table("idle_causes")
 	chart := report.Chart{ID: "gpu_time", Title: "Time by class, idle time by cause", Kind: "stacked", Unit: report.Nanoseconds}
 	for i, d := range in.Timeline.Devices {
-		id := strconv.Itoa(int(d.ID))
+		id := deviceID(d)
 		l := kit.Labels("device", id)
 		out.FromWork(d.Len(), "start", "end", "deviceId")
 		busy, idle := d.Busy(), d.Idle
@@ -105,13 +105,12 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 		out.Int("gpu.copy_time", l, d.Copies)
 		out.Int("gpu.exposed_copy_time", l, copies)
 		out.Source.With(trace.RoleAPI, "correlationId", "globalTid")
-		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("idle", idle)}
+		row := append(causeFields(d.Cause), kit.Int("device_id", int64(d.ID)), kit.Int("idle", idle))
 		parts := report.Series{Name: "GPU " + id, Labels: []string{"compute", "exposed communication", "exposed copy"},
 			Values: []float64{float64(compute), float64(comm), float64(copies)}}
 		for c, v := range d.Cause {
 			name := timeline.CauseNames[c]
 			out.Int("gpu.idle_cause_time", kit.Labels("device", id, "cause", name), v)
-			row = append(row, kit.Int(name, v))
 			parts.Labels, parts.Values = append(parts.Labels, "idle: "+name), append(parts.Values, float64(v))
 		}
 		causes.Row(row...)
@@ -163,7 +162,7 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 		out.FindAs("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+
 			" of the time with no kernel beside them"+most.text,
 			append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"), stepRefs(s, "unit.compute_time", "gpu.compute_time")...),
-			most.advice("Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one "+
+			cmp.Or(most.advice, "Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one "+
 				"step ahead on a stream of its own."),
 			"The section on copies has direction, kind of memory, size and throughput: compare them with the rate of the link.",
 		).At(most.place).Costs(s.Worth(s.Copy), s.CopyClaim())
@@ -171,7 +170,7 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	if s.Share(s.Comm) >= exposedCommShare {
 		const slowest = "A communication kernel also waits for the slowest rank: the communication section says which "
 		who := "its column Waiting says which device waits."
-		if commWaits(in) == nil {
+		if waitsOf(in).window == nil {
 			who = "which rank is late, a report of all ranks says (explain ranks/*.sqlite)."
 		}
 		title := "Communication is not hidden behind compute: " + unit.Percent(s.Share(s.Comm))
@@ -194,10 +193,17 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 type copied struct {
 	text     string // direction and memory, and the place, as the end of a sentence; empty if none dominate
 	pageable bool
-	within   bool   // one device
-	sets     bool   // memsets
 	place    string // the range that at least half of that time was copied in, or empty
+	advice   string // about memsets or copies within the GPU; empty for others
 }
+
+// Advice of copied.
+const (
+	withinAdvice = "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or " +
+		"contiguous), or let the kernel before it write the result where it belongs."
+	setsAdvice = "Let the kernel that reads the memory start from zero, or set it once in one piece: each memset is " +
+		"a launch of its own (PyTorch: zero_grad(set_to_none=True), empty instead of zeros)."
+)
 
 func mostCopied(in *kit.Input, s *kit.Step) (most copied) {
 	type sort struct{ direction, kind int }
@@ -222,12 +228,15 @@ func mostCopied(in *kit.Input, s *kit.Step) (most copied) {
 		sets += add(&in.Trace.Sets.Work, i, in.Calls.Set[i])
 	}
 	if 2*sets > all {
-		most.text, most.sets = ", most of it memsets", true
+		most.text, most.advice = ", most of it memsets", setsAdvice
 	}
 	for k, ns := range times {
 		if 2*ns > all && k.direction > 0 {
 			d := kit.Directions[k.direction]
-			most.text, most.within = ", most of it "+d, sameDevice(k.direction)
+			most.text = ", most of it " + d
+			if sameDevice(k.direction) {
+				most.advice = withinAdvice
+			}
 			if in.Trace.Has.CopyKinds && (d == "HtoD" || d == "DtoH") && kit.MemKinds[k.kind] != "unknown" {
 				most.text += " of " + kit.MemKinds[k.kind] + " memory"
 				most.pageable = k.kind == kit.MemPageable
@@ -242,25 +251,12 @@ func mostCopied(in *kit.Input, s *kit.Step) (most copied) {
 	return most
 }
 
-// advice is what to do about memsets and copies within the GPU; otherwise about others.
-func (c *copied) advice(otherwise string) string {
-	switch {
-	case c.within:
-		return "A copy within the GPU takes the bandwidth of its memory twice: avoid it (a view instead of clone or " +
-			"contiguous), or let the kernel before it write the result where it belongs."
-	case c.sets:
-		return "Let the kernel that reads the memory start from zero, or set it once in one piece: each memset is " +
-			"a launch of its own (PyTorch: zero_grad(set_to_none=True), empty instead of zeros)."
-	}
-	return otherwise
-}
-
 // stepRefs point at the metric of a finding: of a unit of work, or of the judged device.
 func stepRefs(s *kit.Step, perUnit, whole string, labels ...string) []report.MetricRef {
 	if s.Units > 0 {
 		return []report.MetricRef{kit.Ref(perUnit, labels...)}
 	}
-	return []report.MetricRef{kit.Ref(whole, append(labels, "device", strconv.Itoa(int(s.Device.ID)))...)}
+	return []report.MetricRef{kit.Ref(whole, append(labels, "device", deviceID(s.Device))...)}
 }
 
 // idleLeast is the share of the judged time, 0..1, that the GPU idles from which it is a finding.
@@ -277,7 +273,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	}
 	evidence := append(stepRefs(s, "unit.gpu_idle", "gpu.idle_time"), cause(x))
 	if s.Units == 0 {
-		evidence = append([]report.MetricRef{kit.Ref("gpu.idle_ratio", "device", strconv.Itoa(int(s.Device.ID)))}, evidence...)
+		evidence = append([]report.MetricRef{kit.Ref("gpu.idle_ratio", "device", deviceID(s.Device))}, evidence...)
 	}
 	if s.Units > 0 && s.ReadBacksTold() {
 		evidence = append(evidence, kit.Ref("unit.read_back_idle"))
@@ -344,7 +340,7 @@ func deviceImbalance(in *kit.Input, out *kit.Output) {
 	if float64(most.Compute-least.Compute) < imbalance*float64(in.Span.Len()) {
 		return
 	}
-	hi, lo := strconv.Itoa(int(most.ID)), strconv.Itoa(int(least.ID))
+	hi, lo := deviceID(most), deviceID(least)
 	out.Find("device_imbalance",
 		[]report.MetricRef{kit.Ref("gpu.compute_time", "device", hi), kit.Ref("gpu.compute_time", "device", lo),
 			kit.Ref("gpu.window", "device", hi)},

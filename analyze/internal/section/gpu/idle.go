@@ -3,7 +3,6 @@ package gpu
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -83,22 +82,21 @@ func idle(in *kit.Input, out *kit.Output) {
 	gaps := 0
 	var left [timeline.Causes]int64
 	found := idleByDevice(in)
-	for i := range found {
-		d := in.Timeline.Devices[i]
-		found[i].emit(in, out, d)
+	for i, x := range found {
+		x.emit(in, out)
 		if i < kit.MaxDeviceMetrics {
-			chart.Series = append(chart.Series, utilisation(d, in.Span, found[i].strip))
-			if len(found[i].top) > 0 {
-				chart.Series = append(chart.Series, markedGaps(d, in.Span, found[i].top))
+			chart.Series = append(chart.Series, x.utilisation(in.Span))
+			if len(x.top) > 0 {
+				chart.Series = append(chart.Series, x.markedGaps(in.Span))
 			}
 		}
-		for _, g := range found[i].top {
+		for _, g := range x.top {
 			top = insertGap(top, g)
 		}
-		for c, ns := range d.Cause {
+		for c, ns := range x.device.Cause {
 			left[c] += ns
 		}
-		gaps += d.GapCount
+		gaps += x.device.GapCount
 	}
 	for i := range top {
 		for c, ns := range top[i].Cause {
@@ -109,8 +107,8 @@ func idle(in *kit.Input, out *kit.Output) {
 	hostFuncRows(in, out)
 	if in.Options.AllRows && gaps > len(top) {
 		var all []deviceGap
-		for i := range found {
-			all = append(all, found[i].all...)
+		for _, x := range found {
+			all = append(all, x.all...)
 		}
 		lists.Sort(all, func(a, b deviceGap) int { return cmp.Compare(b.Len(), a.Len()) })
 		gapTable(in, out, all, gaps, left).Attach()
@@ -145,6 +143,7 @@ func insertGap(top []deviceGap, g deviceGap) []deviceGap {
 // deviceIdle visits the gaps of one device, and holds the numbers about them.
 type deviceIdle struct {
 	timeline.Visitor
+	device     *timeline.Device
 	summary    *report.Summary
 	histogram  *report.Histogram
 	long       int
@@ -164,12 +163,10 @@ func idleByDevice(in *kit.Input) []*deviceIdle {
 
 func idleLooks(in *kit.Input) []*deviceIdle {
 	return kit.Once(in, "idle looks", func() []*deviceIdle {
-		list := make([]*deviceIdle, len(in.Timeline.Devices))
 		overhead, at, held := kit.Overhead(in.Trace), newIdleMoments(in.Span), newHeldWork(in.Trace)
-		for i := range list {
-			list[i] = newIdleLook(in, in.Timeline.Devices[i], overhead, at, held)
-		}
-		return list
+		return lists.Map(in.Timeline.Devices, func(d *timeline.Device) *deviceIdle {
+			return newIdleLook(in, d, overhead, at, held)
+		})
 	})
 }
 
@@ -194,7 +191,7 @@ func visitors(looks []*deviceIdle) []*timeline.Visitor {
 }
 
 func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments, held heldWork) *deviceIdle {
-	x := &deviceIdle{Visitor: timeline.Visitor{Moments: at.all}}
+	x := &deviceIdle{Visitor: timeline.Visitor{Moments: at.all}, device: d}
 	room := spill.Make[uint32](in.Trace.Memory(), d.GapCount)
 	lengths := stat.NewCollector(room)
 	x.Gap = func(g *timeline.Gap) {
@@ -226,8 +223,8 @@ func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *i
 	return x
 }
 
-func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *timeline.Device) {
-	l := kit.Labels("device", strconv.Itoa(int(d.ID)))
+func (x *deviceIdle) emit(in *kit.Input, out *kit.Output) {
+	d, l := x.device, kit.Labels("device", deviceID(x.device))
 	out.FromWork(d.Len(), "start", "end", "deviceId")
 	out.Int("idle.gap_count", l, int64(d.GapCount))
 	if s := x.summary; s != nil {
@@ -273,27 +270,21 @@ func chunkUse(starts []int64, busy func(at int64) int64) []float64 {
 	return use
 }
 
-// utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.
-func utilisation(d *timeline.Device, window interval.Interval, use []float64) report.Series {
-	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: []string{}, Values: append([]float64{}, use...)}
-	if len(use) > 0 {
-		for _, at := range chunkStarts(window, len(use))[:len(use)] {
-			s.Labels = append(s.Labels, strconv.FormatInt(at-window.Start, 10))
-		}
+// utilisation is the device's busy share over the window, by the start of each bucket.
+func (x *deviceIdle) utilisation(window interval.Interval) report.Series {
+	if len(x.strip) == 0 {
+		return report.Series{Name: "GPU " + deviceID(x.device), Labels: []string{}, Values: []float64{}}
 	}
-	return s
+	starts := chunkStarts(window, len(x.strip))[:len(x.strip)]
+	return report.Series{Name: "GPU " + deviceID(x.device), Labels: sinceStart(window, starts), Values: x.strip}
 }
 
-// markedGaps are the device's longest gaps, longest first: their start in ns from the window's start, and their share
-// of the window.
-func markedGaps(d *timeline.Device, window interval.Interval, top []deviceGap) report.Series {
-	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)) + ", longest gaps", Style: "marks", Labels: []string{},
-		Values: []float64{}}
-	for _, g := range top[:min(len(top), stripGaps)] {
-		s.Labels = append(s.Labels, strconv.FormatInt(g.Start-window.Start, 10))
-		s.Values = append(s.Values, float64(g.Len())/float64(window.Len()))
-	}
-	return s
+// markedGaps are the device's longest gaps, longest first, by their start: their share of the window.
+func (x *deviceIdle) markedGaps(window interval.Interval) report.Series {
+	top := x.top[:min(len(x.top), stripGaps)]
+	return report.Series{Name: "GPU " + deviceID(x.device) + ", longest gaps", Style: "marks",
+		Labels: sinceStart(window, lists.Map(top, func(g deviceGap) int64 { return g.Start })),
+		Values: lists.Map(top, func(g deviceGap) float64 { return float64(g.Len()) / float64(window.Len()) })}
 }
 
 func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [timeline.Causes]int64) *kit.Table {
@@ -301,25 +292,16 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 	around := lookAround(in, top)
 	for i, g := range top {
 		a := &around[i]
-		row := []kit.Field{
+		t.Row(append(causeFields(g.Cause),
 			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End),
 			kit.Int("gap", g.Len()),
 			kit.Text("main_cause", timeline.CauseNames[g.Main()]),
 			kit.Put("previous", in.WorkNames().Cell(g.device, g.Prev)), kit.Put("next", in.WorkNames().Cell(g.device, g.Next)),
 			kit.Put("api_call", report.OrNull(a.api)), kit.Put("nvtx_range", report.OrNull(a.text)),
-			a.pid, kit.Put("tid", a.tid),
-		}
-		for c, ns := range g.Cause {
-			row = append(row, kit.Int(timeline.CauseNames[c], ns))
-		}
-		t.Row(row...)
+			a.pid, kit.Put("tid", a.tid))...)
 	}
 	if total > len(top) {
-		row := []kit.Field{kit.Text("main_cause", "(others)"), kit.Int("gap", lists.Total(left[:]))}
-		for c, ns := range left {
-			row = append(row, kit.Int(timeline.CauseNames[c], ns))
-		}
-		t.Partial(row...)
+		t.Partial(append(causeFields(left), kit.Text("main_cause", "(others)"), kit.Int("gap", lists.Total(left[:])))...)
 		t.Others = true
 	}
 	t.TotalRows = int64(total)
@@ -328,8 +310,8 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 
 func idleFindings(in *kit.Input, out *kit.Output, found []*deviceIdle) {
 	if i := slices.IndexFunc(found, func(x *deviceIdle) bool { return x.long > 0 }); i >= 0 {
-		d := in.Timeline.Devices[i]
-		id := strconv.Itoa(int(d.ID))
+		d := found[i].device
+		id := deviceID(d)
 		main, _ := extremes(timeline.Causes, func(c int) int64 { return d.Cause[c] })
 		out.Find("gpu_gaps", []report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
 			kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
@@ -340,7 +322,7 @@ func idleFindings(in *kit.Input, out *kit.Output, found []*deviceIdle) {
 	}
 	lowUse := func(x *deviceIdle) bool { return x.use != nil && x.lowUse() >= lowUseShare }
 	if i := slices.IndexFunc(found, lowUse); i >= 0 {
-		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
+		id := deviceID(found[i].device)
 		out.Find("gpu_low_use",
 			[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
 				kit.Ref("gpu.idle_ratio", "device", id)},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -169,7 +168,7 @@ const hostFuncShare = 0.01
 func hostFuncFinding(in *kit.Input, out *kit.Output, found []*deviceIdle) {
 	held := func(x *deviceIdle) bool { return float64(x.held) >= hostFuncShare*float64(in.Span.Len()) }
 	if i := slices.IndexFunc(found, held); i >= 0 {
-		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
+		id := deviceID(found[i].device)
 		out.Find("host_functions",
 			[]report.MetricRef{kit.Ref("idle.host_function_time", "device", id),
 				kit.Ref("gpu.idle_cause_time", "cause", "dependency", "device", id)},

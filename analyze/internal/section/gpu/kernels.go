@@ -3,7 +3,6 @@ package gpu
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -192,8 +191,9 @@ func kernels(in *kit.Input, out *kit.Output) {
 	}
 	kernelDetails(in, out, lo, hi)
 	top := list[0]
-	if name := in.Trace.Kernels.Names[top.Key].Name; len(name) <= maxKernelNameBytes && in.Options.Top > 0 {
-		_, time := mostOnDevice(in, top.Key)
+	if name := k.Names[top.Key].Name; len(name) <= maxKernelNameBytes && in.Options.Top > 0 {
+		on := lists.Filter(stats.OnDevices, func(e kit.PlaceTotals) bool { return int(e.Name) == top.Key })
+		time := lists.Most(on, func(e kit.PlaceTotals) int64 { return e.Total })
 		out.Source.Rows = top.Count
 		out.Metric("kernel.window_share", kit.Labels("kernel", name), stat.Ratio(time, in.Span.Len()))
 	}
@@ -235,18 +235,16 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	if top < 0 || in.Options.Top < 1 || len(in.Trace.Kernels.Names[top].Name) > maxKernelNameBytes {
 		return
 	}
-	ns, all := s.Kernels[top], s.Compute
-	title := kit.Quoted(in.Kinds[top].Display) + " takes " + unit.Percent(s.Share(ns)) + " of the " + s.What()
-	evidence := kernelRefs(in, s, top)
-	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), counterAdvice(in))
-	id := "large_kernel"
+	ns, all, name := s.Kernels[top], s.Compute, in.Kinds[top].Display
+	id, title := "large_kernel", kit.Quoted(name)+" takes "+unit.Percent(s.Share(ns))+" of the "+s.What()
 	switch {
 	case float64(ns) > dominantKernel*float64(all):
 		id, title = "dominant_kernel", title+", most of its compute"
 	case float64(ns) < largeKernel*float64(all):
 		return
 	}
-	f := out.FindAs(id, title, evidence, advice...).At(in.Kinds[top].Display)
+	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), counterAdvice(in))
+	f := out.FindAs(id, title, kernelRefs(in, s, top), advice...).At(name)
 	if s.Share(ns) >= leastTold {
 		f.Costs(s.Worth(ns), kit.KernelClaim(int32(top), ns))
 	}
@@ -260,8 +258,8 @@ func counterAdvice(in *kit.Input) string {
 
 // toldAlone reports whether a kernel is a finding of its own.
 func toldAlone(in *kit.Input, s *kit.Step, name int) bool {
-	top := topKernel(in, s)
-	return name == top && float64(s.Kernels[top]) >= largeKernel*float64(s.Compute) && s.Share(s.Kernels[top]) >= leastTold
+	ns := s.Kernels[name]
+	return name == topKernel(in, s) && float64(ns) >= largeKernel*float64(s.Compute) && s.Share(ns) >= leastTold
 }
 
 // topKernel is the name of the kernel with most compute of the judged time, or -1.
@@ -316,16 +314,6 @@ func graphFinding(out *kit.Output, s *kit.Step) {
 	}
 }
 
-// mostOnDevice is the device on which a kernel takes most time, and that time: the sum of its launches.
-func mostOnDevice(in *kit.Input, name int) (device int32, time int64) {
-	for _, e := range in.KernelStats().OnDevices {
-		if int(e.Name) == name && e.Total > time {
-			device, time = e.Device, e.Total
-		}
-	}
-	return device, time
-}
-
 var kernelAdvice = map[kernelname.Category][]string{
 	kernelname.Attention:   {"Compare attention back ends for this shape and GPU" + kit.SetAttention + ", and check that head size and dtype use the fast path."},
 	kernelname.GEMM:        {"Check the dtype (fp8 or bf16 rather than fp32), that tensor cores are used, and whether the batch is large enough to fill the GPU."},
@@ -342,16 +330,16 @@ func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(k.Names[a.Name].Name, k.Names[b.Name].Name), cmp.Compare(a.Device, b.Device))
 	})
-	devices := map[int32]kit.Sums{}
+	devices := kit.NewTally[int32, kit.Sums]()
 	for _, e := range list {
-		s := devices[e.Device]
-		devices[e.Device] = kit.Sums{Count: s.Count + e.Count, Total: s.Total + e.Total}
+		s := devices.At(e.Device)
+		s.Count, s.Total = s.Count+e.Count, s.Total+e.Total
 	}
-	for _, d := range slices.Sorted(maps.Keys(devices)) {
-		l := kit.Labels("device", strconv.Itoa(int(d)))
-		out.Source.Rows = devices[d].Count
-		out.Int("kernel.total_time", l, devices[d].Total)
-		out.Int("kernel.count", l, devices[d].Count)
+	for _, d := range slices.Sorted(slices.Values(devices.Keys)) {
+		s, l := devices.At(d), kit.Labels("device", strconv.Itoa(int(d)))
+		out.Source.Rows = s.Count
+		out.Int("kernel.total_time", l, s.Total)
+		out.Int("kernel.count", l, s.Count)
 	}
 	t := out.Table("kernels_per_device")
 	for _, e := range list {

@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -112,7 +111,7 @@ func streams(in *kit.Input, out *kit.Output) {
 	var rows []row
 	for _, d := range in.Timeline.Devices {
 		list, concurrent := streamsOf(in, d)
-		l := kit.Labels("device", strconv.Itoa(int(d.ID)))
+		l := kit.Labels("device", deviceID(d))
 		out.FromWork(d.Len(), "start", "end", "deviceId", "streamId", "globalPid")
 		out.Int("stream.count", l, int64(len(list)))
 		out.Int("stream.concurrent_time", l, concurrent)
@@ -151,13 +150,7 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 	if d == nil || !in.Trace.RanKernels() || s.Share(s.Copy) < serialCopyShare || s.Share(s.Copy) >= transferBound {
 		return
 	}
-	var ran interval.Set
-	for i := range d.Len() {
-		if d.Class(i) == timeline.Copy {
-			ran.Add(d.Start(i), d.End(i))
-		}
-	}
-	if copies := interval.Intersect(ran, s.Spans).Len(); float64(copies-s.Copy) >= serialCopyHidden*float64(copies) {
+	if copies := interval.Intersect(ranIn(d, timeline.Copy), s.Spans).Len(); float64(copies-s.Copy) >= serialCopyHidden*float64(copies) {
 		return
 	}
 	most := mostCopied(in, s)
@@ -170,7 +163,7 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 			"is staged, which is slow and holds the host. Issue copies one step ahead, on a stream of their own."
 	}
 	out.FindAs("serial_copies", title, append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"),
-		kit.Ref("stream.copy_hidden_ratio", "device", strconv.Itoa(int(d.ID)))),
-		most.advice(advice), "The memcpy section has direction, kind of memory, size and throughput.",
+		kit.Ref("stream.copy_hidden_ratio", "device", deviceID(d))),
+		cmp.Or(most.advice, advice), "The memcpy section has direction, kind of memory, size and throughput.",
 	).At(most.place).Costs(s.Worth(s.Copy), s.CopyClaim())
 }
