@@ -227,19 +227,14 @@ func (p *speller) isReturnType() bool {
 		strings.HasPrefix(rest, "(anonymous namespace)")
 }
 
-// operators are those whose spelling holds an angle bracket, longest first.
-var operators = []string{"<<=", ">>=", "<=>", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"}
+// operators are those whose spelling holds a bracket, longest first.
+var operators = []string{"()", "<<=", ">>=", "<=>", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"}
 
 // operator writes "operator()" and the like, so that their brackets open nothing.
 func (p *speller) operator() {
 	p.putWord("operator")
 	rest := strings.TrimLeft(p.src[p.i:], " \t")
 	skipped := len(p.src) - p.i - len(rest)
-	if strings.HasPrefix(rest, "()") {
-		p.put("()", skipped+2)
-		p.after = afterFunction
-		return
-	}
 	for _, op := range operators {
 		if strings.HasPrefix(rest, op) {
 			p.put(op, skipped+len(op))

@@ -1,6 +1,7 @@
 package kernelname
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -164,8 +165,12 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 	case EngineTRTLLM:
 		return append(dst, forwardStep.ReplaceAllString(text, "${1}#")...)
 	}
-	if strings.HasPrefix(m.Engine, EngineLayers) {
-		return appendLayers(dst, text)
+	if model, ok := strings.CutPrefix(m.Engine, EngineLayers); ok {
+		dst = fmt.Appendf(dst, "{'Module': '%s'", model)
+		if m.PrefillTokens != Unknown {
+			dst = fmt.Appendf(dst, ", 'Inputs': [[%d]]", m.PrefillTokens)
+		}
+		return append(dst, '}')
 	}
 	if !holds(text, "sk", "sqsq", "ctx=") {
 		return append(dst, text...)

@@ -54,34 +54,27 @@ func (p pattern) in(text string) bool {
 }
 
 func (q part) in(text string) bool {
-	switch {
-	case q.start && q.end:
-		return text == q.lit
-	case q.start:
-		return strings.HasPrefix(text, q.lit) && q.bordered(text, 0)
-	case q.end:
-		return strings.HasSuffix(text, q.lit) && q.bordered(text, len(text)-len(q.lit))
-	case !q.left && !q.right:
-		return strings.Contains(text, q.lit)
+	if q.start {
+		return strings.HasPrefix(text, q.lit) && q.stands(text, 0)
 	}
 	for at := 0; ; at++ {
 		i := strings.Index(text[at:], q.lit)
 		if i < 0 {
 			return false
 		}
-		if at += i; q.bordered(text, at) {
+		if at += i; q.stands(text, at) {
 			return true
 		}
 	}
 }
 
-// bordered reports whether the literal at index i has the borders it asks for.
-func (q part) bordered(text string, i int) bool {
-	if q.left && i > 0 && isAlnum(text[i-1]) {
+// stands reports whether the literal at index i has the borders it asks for.
+func (q part) stands(text string, i int) bool {
+	j := i + len(q.lit)
+	if q.left && i > 0 && isAlnum(text[i-1]) || q.right && j < len(text) && isAlnum(text[j]) {
 		return false
 	}
-	j := i + len(q.lit)
-	return !q.right || j >= len(text) || !isAlnum(text[j])
+	return !q.end || j == len(text)
 }
 
 func isAlnum(c byte) bool { return isLetter(c) || isDigit(c) }

@@ -49,7 +49,9 @@ func AppendRangeCanonical(dst []byte, text string) []byte {
 			start, end, ok := counter(text, i)
 			if ok {
 				dst = append(dst, text[from:max(from, start)]...)
-				dst = appendHash(dst, base)
+				if len(dst) == base || dst[len(dst)-1] != '#' { // once if several counters meet
+					dst = append(dst, '#')
+				}
 				from = end
 			}
 			i = end - 1
@@ -66,14 +68,6 @@ func AppendRangeCanonical(dst []byte, text string) []byte {
 		}
 	}
 	return dst
-}
-
-// appendHash writes "#", only once if several counters meet.
-func appendHash(dst []byte, base int) []byte {
-	if len(dst) > base && dst[len(dst)-1] == '#' {
-		return dst
-	}
-	return append(dst, '#')
 }
 
 // tagLen returns the length of a leading ", seq = N" or ", op_id = N" of s that
@@ -276,16 +270,14 @@ func CutCounters(text string) (rest string, ok bool) {
 		for i > 0 && isDigit(rest[i-1]) {
 			i--
 		}
-		switch { // comparing in place: this is done for each of millions of ranges
-		case i == len(rest):
-			return rest, len(rest) < len(text)
-		case i >= len(opID) && rest[i-len(opID):i] == opID:
-			rest = rest[:i-len(opID)]
-		case i >= len(seq) && rest[i-len(seq):i] == seq:
-			rest = rest[:i-len(seq)]
-		default:
+		head, ok := strings.CutSuffix(rest[:i], opID)
+		if !ok {
+			head, ok = strings.CutSuffix(rest[:i], seq)
+		}
+		if !ok || i == len(rest) {
 			return rest, len(rest) < len(text)
 		}
+		rest = head
 	}
 }
 

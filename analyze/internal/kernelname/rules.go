@@ -22,9 +22,8 @@ var (
 	//go:embed rules.txt
 	ruleText string
 	//go:embed rules_weak.txt
-	weakText  string
-	rules     = readRules(ruleText, false)
-	weakRules = readRules(weakText, true)
+	weakText string
+	rules    = append(readRules(ruleText, false), readRules(weakText, true)...)
 )
 
 // readRules reads rules, one a line: a category, and after each " | " the name of a field and what it holds. Patterns
@@ -93,11 +92,6 @@ func (v *view) rule() *rule {
 func (v *view) ruled() *rule {
 	for i := range rules {
 		if r := &rules[i]; r.matches(v) {
-			return r
-		}
-	}
-	for i := range weakRules {
-		if r := &weakRules[i]; r.matches(v) {
 			return r
 		}
 	}

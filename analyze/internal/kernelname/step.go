@@ -154,28 +154,9 @@ func parseLayers(text string) (Marker, bool) {
 		return Marker{}, false
 	}
 	m := unknownMarker(EngineLayers + name)
-	if n, _, ok := inputTokens(rest); ok {
+	_, inputs, _ := strings.Cut(rest, "'Inputs': [[")
+	if n, after, ok := leadingNumber(inputs); ok && after != "" && (after[0] == ']' || after[0] == ',') {
 		m.PrefillTokens = n
 	}
 	return m, true
-}
-
-// inputTokens is the first number of a module's inputs, and as it is written.
-func inputTokens(text string) (n int64, digits string, ok bool) {
-	_, inputs, _ := strings.Cut(text, "'Inputs': [[")
-	n, after, ok := leadingNumber(inputs)
-	return n, inputs[:len(inputs)-len(after)], ok && after != "" && (after[0] == ']' || after[0] == ',')
-}
-
-// appendLayers appends the canonical form of a model's range: its name, and the number of input tokens.
-func appendLayers(dst []byte, text string) []byte {
-	rest := strings.TrimPrefix(text, "{'Module': '")
-	end := len(text) - len(rest) + strings.IndexByte(rest, '\'') + 1
-	dst = append(dst, text[:end]...)
-	if _, digits, ok := inputTokens(text[end:]); ok {
-		dst = append(dst, ", 'Inputs': [["...)
-		dst = append(dst, digits...)
-		dst = append(dst, "]]"...)
-	}
-	return append(dst, '}')
 }
