@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Counters = kit.Section{
@@ -70,8 +71,9 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 		}
 		return v, ok
 	}
-	for _, c := range []struct{ kind, of string }{{"prompt", prom.PromptTokens}, {"generation", prom.GenerationTokens},
-		{"cached", prom.CachedTokens}} {
+	for _, c := range []struct{ kind, of string }{
+		{"prompt", prom.PromptTokens}, {"generation", prom.GenerationTokens}, {"cached", prom.CachedTokens},
+	} {
 		if v, ok := counter(c.kind+" tokens", c.of); ok {
 			out.Float("serve.tokens", kit.Labels("kind", c.kind), v)
 		}
@@ -125,10 +127,7 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 		}
 		return
 	}
-	all := 0.0
-	for _, n := range d.Finished {
-		all += n
-	}
+	all := lists.Total(slices.Collect(maps.Values(d.Finished)))
 	o.Float("serve.requests_ended", nil, all).N = int64(all)
 	for _, r := range slices.Sorted(maps.Keys(d.Finished)) {
 		o.Float("serve.requests_ended", kit.Labels("reason", r), d.Finished[r]).N = int64(d.Finished[r])

@@ -70,9 +70,9 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "the log has no estimate of FLOPs (--enable-mfu-metrics writes it)")
 		return
 	}
-	f := flops.emit(out, "serve.model_flops", nil)
-	b := bytes.emit(out, "serve.model_bandwidth", nil)
-	rates(in, out, f, b)
+	flops.emit(out, "serve.model_flops", nil)
+	bytes.emit(out, "serve.model_bandwidth", nil)
+	rates(in, out, flops.steady, bytes.steady)
 	if d.Lines == 0 {
 		return
 	}
@@ -118,13 +118,9 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		return new(v / *most)
 	}
 	median := func(s report.Summary) float64 { return s.P50 }
-	most, unknown := 0.0, math.NaN()
-	for _, share := range []*float64{over(report.Of(flops, median, unknown), peak),
-		over(report.Of(bytes, median, unknown), bandwidth)} {
-		if share != nil {
-			most = max(most, *share)
-		}
-	}
+	unknown := math.NaN()
+	most := max(report.ValueOr(over(report.Of(flops, median, unknown), peak), 0),
+		report.ValueOr(over(report.Of(bytes, median, unknown), bandwidth), 0))
 	if most > 1 {
 		out.Warn("estimate_above_peak", "The log's estimate is "+unit.Percent(most)+
 			" of this GPU's peak: the log comes from another GPU, or the estimate is wrong. No share of the peak is given.")

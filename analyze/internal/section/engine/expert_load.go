@@ -34,13 +34,13 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 		return
 	}
 	balance := steadySample{all: int64(len(list)), steady: stat.Summarize(slices.Clone(list))}
-	sum := balance.emit(out, "serve.expert_balance", nil)
-	if n := in.Evidence.Log.IdleBalances; n > 0 {
+	balance.emit(out, "serve.expert_balance", nil)
+	if in.Evidence.Log.IdleBalances > 0 {
 		out.Note("Steps without tokens were left out.")
 	}
-	if sum.P50 < unevenExperts {
+	if even := balance.steady.P50; even < unevenExperts {
 		out.Find("experts_uneven", kit.Refs("serve.expert_balance"),
 			"Give the load balancer redundant experts (num_redundant_experts), or let it move experts more often.").
-			Costs(kit.WorthOf(report.OfRun, 1-sum.P50, 1))
+			Costs(kit.WorthOf(report.OfRun, 1-even, 1))
 	}
 }

@@ -241,16 +241,14 @@ func iterationCharts(o *kit.Output, list *serverlog.Iterations, byType *[serverl
 	c := kit.Lines("iteration_time", "Time of iterations", report.Nanoseconds, "iteration", s)
 	c.XUnit = "" // counted
 	o.Chart(c)
-	bars := report.Chart{ID: "iteration_types", Title: "Time by type of iteration", Kind: "stacked",
-		Unit: report.Nanoseconds, Series: []report.Series{{Name: "all iterations", Labels: []string{},
-			Values: []float64{}}}}
+	bars := report.Series{Name: "all iterations", Labels: []string{}, Values: []float64{}}
 	for k := range byType {
 		if v := byType[k].total; v > 0 {
-			bars.Series[0].Labels = append(bars.Series[0].Labels, serverlog.TypeNames[k])
-			bars.Series[0].Values = append(bars.Series[0].Values, float64(v))
+			bars.Labels, bars.Values = append(bars.Labels, serverlog.TypeNames[k]), append(bars.Values, float64(v))
 		}
 	}
-	o.Chart(bars)
+	o.Chart(report.Chart{ID: "iteration_types", Title: "Time by type of iteration", Kind: "stacked",
+		Unit: report.Nanoseconds, Series: []report.Series{bars}})
 }
 
 // iterationList attaches iterations.csv.

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Requests = kit.Section{
@@ -67,10 +68,7 @@ var Requests = kit.Section{
 func requests(in *kit.Input, out *kit.Output) {
 	log := in.Evidence.Log
 	r := &log.Requests
-	responses := int64(0)
-	for _, n := range log.Events.Status {
-		responses += n
-	}
+	responses := lists.Total(slices.Collect(maps.Values(log.Events.Status)))
 	if len(r.Timed) > 0 {
 		timedRequests(out, log)
 		return

@@ -48,16 +48,15 @@ func sampled(
 
 // emit emits the median of the steady samples, with their summary; n counts all lines that state the statistic.
 // If no line does, nothing is emitted; if no steady line does, the value is unknown.
-func (s *steadySample) emit(o *kit.Output, id string, l report.Labels) *report.Summary {
+func (s *steadySample) emit(o *kit.Output, id string, l report.Labels) {
 	if s.all == 0 {
-		return nil
+		return
 	}
 	m := o.Metric(id, l, nil)
 	m.N = s.all
 	if s.steady != nil {
 		m.Value, m.Summary = &s.steady.P50, s.steady
 	}
-	return s.steady
 }
 
 // statisticColumns are the columns of a table with one statistic per row, all in one unit.

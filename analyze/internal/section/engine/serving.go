@@ -88,6 +88,8 @@ type servingRun struct {
 	list    []serverlog.Sample
 	steady  func(s *serverlog.Sample) bool
 	engines []int32 // in the order of their numbers; more than one
+
+	usage, running, waiting *report.Summary // of steady lines; nil if none states it
 }
 
 func serving(in *kit.Input, out *kit.Output) {
@@ -131,8 +133,9 @@ func (r *servingRun) choose() {
 	}
 }
 
-// emit emits a statistic, for all engines and, if there are several, for each; a table lists that of all.
-func (r *servingRun) emit(t *kit.Table, name, id string, of func(s *serverlog.Sample) float64) {
+// emit emits a statistic, for all engines and, if there are several, for each; a table lists that of all. It returns
+// the summary of all.
+func (r *servingRun) emit(t *kit.Table, name, id string, of func(s *serverlog.Sample) float64) *report.Summary {
 	all := sampled(r.list, of, r.steady)
 	all.emit(r.out, id, nil)
 	all.row(t, name)
@@ -148,6 +151,7 @@ func (r *servingRun) emit(t *kit.Table, name, id string, of func(s *serverlog.Sa
 		}, r.steady)
 		one.emit(r.out, id, kit.Labels("engine", strconv.Itoa(int(e))))
 	}
+	return all.steady
 }
 
 // decoding leaves out SGLang's lines of prefill batches: they state the running requests before the batch joins them.
@@ -166,14 +170,14 @@ func (r *servingRun) throughput() {
 	r.emit(t, "generation", "serve.generation_throughput", func(s *serverlog.Sample) float64 { return s.Generation })
 	t.Add()
 	t = r.out.Table("serving_requests")
-	r.emit(t, "running", "serve.requests_running", decoding(func(s *serverlog.Sample) float64 { return s.Running }))
-	r.emit(t, "waiting", "serve.requests_waiting", func(s *serverlog.Sample) float64 { return s.Waiting })
+	r.running = r.emit(t, "running", "serve.requests_running", decoding(func(s *serverlog.Sample) float64 { return s.Running }))
+	r.waiting = r.emit(t, "waiting", "serve.requests_waiting", func(s *serverlog.Sample) float64 { return s.Waiting })
 	t.Add()
 }
 
 func (r *servingRun) cache() {
 	t := r.out.Table("serving_cache")
-	r.emit(t, "KV cache in use", "serve.kv_cache_usage", decoding(func(s *serverlog.Sample) float64 { return s.Usage }))
+	r.usage = r.emit(t, "KV cache in use", "serve.kv_cache_usage", decoding(func(s *serverlog.Sample) float64 { return s.Usage }))
 	for _, c := range []struct {
 		name, id string
 		of       func(s *serverlog.Sample) float64
@@ -312,14 +316,7 @@ func (r *servingRun) share(is func(s serverlog.Sample) bool) *report.Worth {
 }
 
 func (r *servingRun) findings() {
-	find := map[string]*report.Summary{}
-	for _, m := range r.out.Metrics() {
-		if len(m.Labels) == 0 {
-			find[m.ID] = m.Summary
-		}
-	}
-	usage, running, waiting := find["serve.kv_cache_usage"], find["serve.requests_running"],
-		find["serve.requests_waiting"]
+	usage, running, waiting := r.usage, r.running, r.waiting
 	if r.log.HasPreemptions && r.log.Preemptions > 0 {
 		evidence := kit.Refs("serve.preemptions")
 		if usage != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 var Speculative = kit.Section{
@@ -49,8 +50,8 @@ func speculative(in *kit.Input, out *kit.Output) {
 	out.FromEvidence(file.ServerLog, len(log.Specs), "SpecDecoding metrics")
 	var accepted, drafted int64
 	var lengths []float64
-	var rates, weights []float64
-	var steps float64 // drafts
+	var positions []struct{ accepted, drafted float64 } // tokens
+	var steps float64                                   // drafts
 	for _, s := range log.Specs {
 		accepted += s.Accepted
 		drafted += s.Drafted
@@ -58,11 +59,9 @@ func speculative(in *kit.Input, out *kit.Output) {
 			lengths = append(lengths, s.Length)
 		}
 		for p, v := range s.Positions {
-			if p == len(rates) {
-				rates, weights = append(rates, 0), append(weights, 0)
-			}
-			rates[p] += v * float64(s.Drafted)
-			weights[p] += float64(s.Drafted)
+			at := lists.At(&positions, p)
+			at.accepted += v * float64(s.Drafted)
+			at.drafted += float64(s.Drafted)
 		}
 		if n := len(s.Positions); n > 0 {
 			steps += float64(s.Drafted) / float64(n)
@@ -86,11 +85,11 @@ func speculative(in *kit.Input, out *kit.Output) {
 	}
 	t := out.Table("spec_positions")
 	bars := report.Series{Name: "accepted", Labels: []string{}, Values: []float64{}}
-	for p := range rates {
-		if weights[p] == 0 {
+	for p, n := range positions {
+		if n.drafted == 0 {
 			continue
 		}
-		v := rates[p] / weights[p]
+		v := n.accepted / n.drafted
 		out.Float("serve.spec_position_rate", kit.Labels("position", strconv.Itoa(p)), v)
 		t.Row(kit.Int("position", int64(p)), kit.Float("rate", v))
 		bars.Labels, bars.Values = append(bars.Labels, strconv.Itoa(p)), append(bars.Values, v)
