@@ -23,8 +23,7 @@ type stepLook struct {
 	spans   interval.Cursor // over those of the step
 	pieces  []timeline.HostPiece
 	ranges  *RangeWalk
-	marks   map[int32][]mark // by thread, ascending
-	markAt  map[int32]int
+	marks   []threadMarks // by thread
 	reads   map[string]int64
 	places  *places
 	counted map[int32]bool // calls that read back
@@ -36,7 +35,6 @@ type stepLook struct {
 	behindWork latePart                // idle time of cause dependency, and where the work after it was launched
 	late       interval.Set            // while the launching thread was late
 	parts      [lateParts]latePart
-	oldWaits   map[int32]interval.Set
 	allocates  []bool              // by name of a call
 	allocs     []interval.Interval // in such calls, of the gap
 }
@@ -76,7 +74,7 @@ func stepLookOf(in *Input) *stepLook {
 
 func newStepLook(in *Input) *stepLook {
 	x := &stepLook{in: in, tl: in.Timeline, reads: map[string]int64{}, counted: map[int32]bool{},
-		markAt: map[int32]int{}, markers: map[int32]bool{}}
+		markers: map[int32]bool{}}
 	if in.Timeline == nil || len(in.Timeline.Devices) == 0 {
 		return x
 	}
@@ -110,8 +108,7 @@ func newStepLook(in *Input) *stepLook {
 	x.folds = slices.Repeat([]int32{trace.None}, len(in.Trace.Ranges.Names))
 	x.places = NewPlaces(in)
 	x.step.readWaits = map[int32]bool{}
-	x.oldWaits = oldWaits(&in.Trace.API)
-	x.marks = copyMarks(in.Trace, in.Calls, x.step.readWaits)
+	x.marks = callMarks(in.Trace, in.Calls, x.allocates, x.step.readWaits)
 	x.idle = lists.Map(x.tl.Devices, func(*timeline.Device) *timeline.Visitor { return &timeline.Visitor{} })
 	v := x.idle[x.index]
 	v.Host = true
@@ -185,7 +182,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 	if long.Thread == trace.None {
 		return
 	}
-	if old := x.oldWaits[long.Thread]; len(old) > 0 {
+	if old := x.marks[long.Thread].old; len(old) > 0 {
 		x.spans.Each(g.Start, late, func(_ int, lo, hi int64) { x.step.OldWaits += old.Within(lo, hi) })
 	}
 	x.apart(g.Start, late, from, to, func(k int, lo, hi int64) {
@@ -266,10 +263,10 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 // it at most as long again, which is the most that the thread could have done meanwhile; memory that it allocates then
 // is another cause. Empty if there is none.
 func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
-	marks := x.marks[thread]
+	marks := &x.marks[thread]
 	from, to = hi, hi
-	for at := x.markAt[thread]; at < len(marks) && marks[at].start < to; at++ {
-		switch m := &marks[at]; {
+	for at := marks.at; at < len(marks.list) && marks.list[at].start < to; at++ {
+		switch m := &marks.list[at]; {
 		case m.kind == markReadBack && m.end > lo && from == hi:
 			from, to = max(lo, m.start), min(hi, m.end+m.end-m.start)
 		case m.kind == markAllocation && from < hi:

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
@@ -10,31 +9,73 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// mark is a call that a copy makes slow.
+// mark is a call that a copy makes slow, that synchronises or that allocates.
 type mark struct {
 	start, end int64
 	call       int32
 	kind       uint8
 }
 
-// copyMarks are the calls that copies make slow, by thread; waits collects those that wait for a value read back.
-func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map[int32][]mark {
-	list := map[int32][]mark{}
-	c, api := &t.Copies, &t.API
-	for i := range c.Len() {
-		call := trace.None
-		if joined != nil && t.Has.CopyKinds {
-			call = joined.Copy[i]
+// threadMarks are the marked calls of a thread.
+type threadMarks struct {
+	list []mark // by start
+	at   int    // those before it ended before the time that was looked at last
+	read int    // a read-back, if it is the thread's last call so far: its place plus one
+	// old is when it waited in cudaThreadSynchronize, and as long again after each wait: what the thread could have done
+	// at most meanwhile.
+	old interval.Set
+}
+
+// callMarks are, by thread, the calls that copies make slow, those of the Synchronize family and those that allocate;
+// waits collects those that wait for a value read back. The mark of a read-back lasts to the end of the call that waits
+// for it: the next call of the thread, if it is of that family.
+func callMarks(t *trace.Trace, joined *timeline.Calls, allocates []bool, waits map[int32]bool) []threadMarks {
+	api, copies, next := &t.API, copyMarks(t, joined, waits), 0
+	threads := make([]threadMarks, len(t.Threads))
+	for i := range api.Len() {
+		first := next
+		for next < len(copies) && int(copies[next].call) == i {
+			next++
 		}
-		if call == trace.None {
-			continue
-		}
-		th, n := api.Thread(int(call)), &api.Names[api.Name(int(call))]
+		th, name := api.Thread(i), api.Name(i)
 		if th == trace.None {
 			continue
 		}
+		x, sync := &threads[th], api.Names[name].Sync
+		if x.read > 0 {
+			if m := &x.list[x.read-1]; sync && api.Start(i) >= m.end {
+				m.end, waits[int32(i)] = api.End(i), true
+			}
+			x.read = 0
+		}
+		if first < next && copies[first].kind == markReadBack {
+			x.read = len(x.list) + 1
+		}
+		x.list = append(x.list, copies[first:next]...)
+		switch {
+		case sync:
+			x.list = append(x.list, mark{api.Start(i), api.End(i), int32(i), markSync})
+		case allocates[name]:
+			x.list = append(x.list, mark{api.Start(i), api.End(i), int32(i), markAllocation})
+		case api.Names[name].OldSync:
+			x.old.Add(api.Start(i), api.End(i)+api.Dur(i))
+		}
+	}
+	return threads
+}
+
+// copyMarks are the calls that copies make slow, by call.
+func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) (list []mark) {
+	c, api := &t.Copies, &t.API
+	if joined == nil || !t.Has.CopyKinds {
+		return nil
+	}
+	for i, call := range joined.Copy {
+		if call == trace.None || api.Thread(int(call)) == trace.None {
+			continue
+		}
 		var kind uint8
-		staged := CopySide(c, i) == MemPageable
+		n, staged := &api.Names[api.Name(int(call))], CopySide(c, i) == MemPageable
 		switch {
 		case c.Kind(i) == CopyDtoH && c.Bytes(i) <= ReadBackBytes:
 			kind = markReadBack
@@ -46,80 +87,20 @@ func copyMarks(t *trace.Trace, joined *timeline.Calls, waits map[int32]bool) map
 		default:
 			continue
 		}
-		list[th] = append(list[th], mark{api.Start(int(call)), api.End(int(call)), call, kind})
+		list = append(list, mark{api.Start(int(call)), api.End(int(call)), call, kind})
 	}
-	for th := range list {
-		lists.Sort(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
-	}
-	addSyncs(api, list, waits)
-	return list
-}
-
-// addSyncs adds the calls of the Synchronize family, and those that allocate. The mark of a read-back lasts to the end
-// of the call that waits for it: the next call of the thread, where it is one of these.
-func addSyncs(api *trace.API, list map[int32][]mark, waits map[int32]bool) {
-	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
-	allocates := lists.Map(api.Names, func(n trace.APIName) bool { return Allocates(n.Name) })
-	for i := range api.Len() {
-		th, name := api.Thread(i), api.Name(i)
-		sync := api.Names[name].Sync
-		switch {
-		case th == trace.None:
-			continue
-		case sync:
-			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markSync})
-		case allocates[name]:
-			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markAllocation})
-		}
-		marks := list[th]
-		if len(marks) == 0 {
-			continue
-		}
-		if n, ok := next[th]; ok && marks[n].call != int32(i) {
-			if sync && api.Start(i) >= marks[n].end {
-				marks[n].end, waits[int32(i)] = api.End(i), true
-			}
-			delete(next, th)
-		}
-		for at[th] < len(marks) && marks[at[th]].start < api.Start(i) {
-			at[th]++
-		}
-		if n := at[th]; n < len(marks) && marks[n].call == int32(i) && marks[n].kind == markReadBack {
-			next[th] = n
-		}
-	}
-	for th, more := range syncs {
-		list[th] = append(list[th], more...)
-		lists.Sort(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
-	}
-}
-
-// oldWaits are the times, by thread, of waits in cudaThreadSynchronize, and as long again after each: what the thread
-// could have done at most meanwhile.
-func oldWaits(api *trace.API) map[int32]interval.Set {
-	list := map[int32]interval.Set{}
-	if !slices.ContainsFunc(api.Names, func(n trace.APIName) bool { return n.OldSync }) {
-		return list
-	}
-	for i := range api.Len() {
-		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].OldSync {
-			set := list[th]
-			set.Add(api.Start(i), api.End(i)+api.Dur(i))
-			list[th] = set
-		}
-	}
+	lists.Sort(list, func(a, b mark) int { return cmp.Compare(a.call, b.call) })
 	return list
 }
 
 // marked attributes a stretch of a thread's time to the copies around it.
 func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
-	marks, at := x.marks[thread], x.markAt[thread]
-	for at < len(marks) && marks[at].end <= lo {
-		at++
+	marks := &x.marks[thread]
+	for marks.at < len(marks.list) && marks.list[marks.at].end <= lo {
+		marks.at++
 	}
-	x.markAt[thread] = at
-	for ; at < len(marks) && marks[at].start < hi; at++ {
-		m := &marks[at]
+	for i := marks.at; i < len(marks.list) && marks.list[i].start < hi; i++ {
+		m := &marks.list[i]
 		ns := min(hi, m.end) - max(lo, m.start)
 		if ns <= 0 {
 			continue
