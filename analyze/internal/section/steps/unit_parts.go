@@ -126,39 +126,29 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []*partTimes {
 // the time belongs to the one that started first.
 func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 	d := in.Units.Timeline.Devices[in.Units.Units[s.Units[0]].Index]
-	units := ownersOf(in, s)
-	var names lists.Numbering[copySort]
-	var times [][]int64 // by number of the name and unit
+	units, sorts := ownersOf(in, s), kit.NewTally[copySort, partTimes]()
 	type piece struct {
 		from, to int64
-		name     int32
+		sort     copySort
 	}
-	var open []piece // of the time that copies take, in order
-	first := 0       // of those that are not attributed yet
+	var open []piece // of the time that copies take, in order: those that are not attributed yet
 	kernels, copies := int64(math.MinInt64), int64(math.MinInt64)
-	give := func(p piece) {
-		from := max(p.from, kernels)
-		units.each(from, p.to, func(unit int32, from, to int64) {
-			for len(times) <= int(p.name) {
-				times = append(times, make([]int64, len(s.Units)))
-			}
-			times[p.name][unit] += to - from
-		})
-	}
 	until := func(moment int64) {
-		for first < len(open) && open[first].from < moment {
-			p := open[first]
-			if p.to > moment {
-				open[first].from, p.to = moment, moment
-			} else {
-				first++
+		for len(open) > 0 && open[0].from < moment {
+			p := &open[0]
+			from, to := max(p.from, kernels), min(p.to, moment)
+			if from < to {
+				x := sorts.At(p.sort)
+				units.each(from, to, func(unit int32, from, to int64) {
+					if x.times == nil {
+						*x = partTimes{kind: report.PartCopy, name: p.sort.name(), times: make([]int64, len(s.Units))}
+					}
+					x.times[unit] += to - from
+				})
 			}
-			if p.to > max(p.from, kernels) {
-				give(p)
+			if p.from = moment; p.to <= moment {
+				open = slices.Delete(open, 0, 1)
 			}
-		}
-		if first == len(open) {
-			open, first = open[:0], 0
 		}
 	}
 	for i := range d.Len() {
@@ -169,20 +159,12 @@ func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 		until(from)
 		if d.Class(i) != timeline.Copy {
 			kernels = max(kernels, to)
-			continue
-		}
-		if at := max(from, copies); to > at {
-			open = append(open, piece{at, to, names.Of(copySortOf(in, d, i))})
-			copies = to
+		} else if at := max(from, copies); to > at {
+			open, copies = append(open, piece{at, to, copySortOf(in, d, i)}), to
 		}
 	}
 	until(math.MaxInt64)
-	list := []*partTimes{}
-	for n := range times {
-		if slices.ContainsFunc(times[n], func(ns int64) bool { return ns > 0 }) {
-			list = append(list, &partTimes{kind: report.PartCopy, name: names.Keys[n].name(), times: times[n]})
-		}
-	}
+	list := lists.Filter(sorts.Values, func(p *partTimes) bool { return p.times != nil })
 	lists.Sort(list, func(a, b *partTimes) int { return cmp.Compare(a.name, b.name) })
 	return list
 }
