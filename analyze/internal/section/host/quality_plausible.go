@@ -104,11 +104,7 @@ func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 			}
 		}
 	}
-	result := "ok"
-	if bad {
-		result = "warning"
-	}
-	return &checked{result: result, measured: counted(zero+large, stat.Ratio(zero+large, known))}
+	return that(bad, counted(zero+large, stat.Ratio(zero+large, known)), "", "")
 }
 
 // sharedTime is the time in the window in which a kernel of one process runs beside an earlier one of another process.
@@ -217,11 +213,11 @@ func checkOpenRanges(in *kit.Input, out *kit.Output) *checked {
 	open := int64(in.OpenRanges())
 	out.From(trace.RoleNVTX, hi-lo, "end")
 	out.Int("quality.open_ranges", nil, open)
-	result := "ok"
+	x := passed(counted(open, stat.Ratio(open, int64(hi-lo))))
 	if open > 0 {
-		result = "ok: the capture stopped inside them"
+		x.result = "ok: the capture stopped inside them"
 	}
-	return &checked{result: result, measured: counted(open, stat.Ratio(open, int64(hi-lo)))}
+	return x
 }
 
 // privateNames warns of ranges whose names may not be meant for every reader of the report. Ranges that only differ in

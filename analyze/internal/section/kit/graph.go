@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -72,12 +73,12 @@ func (w WorkNames) OfKey(k WorkKey) string {
 		return "[CUDA memset]"
 	case timeline.CopyWork:
 	}
-	if name, ok := map[int64]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",
-		10: "Peer-to-Peer"}[k.Of]; ok {
-		return "[CUDA memcpy " + name + "]"
-	}
-	return "[CUDA memcpy]"
+	return cmp.Or(copyNames[k.Of], "[CUDA memcpy]")
 }
+
+// copyNames are by copyKind.
+var copyNames = map[int64]string{1: "[CUDA memcpy Host-to-Device]", 2: "[CUDA memcpy Device-to-Host]",
+	8: "[CUDA memcpy Device-to-Device]", 9: "[CUDA memcpy Host-to-Host]", 10: "[CUDA memcpy Peer-to-Peer]"}
 
 // Of is the name of a piece of a device's work.
 func (w WorkNames) Of(d *timeline.Device, i int) string { return w.OfKey(w.Key(d, i)) }

@@ -67,7 +67,7 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 	for _, u := range walked {
 		var sum [pathParts]int64
 		g.Walk(units.Next[u], x.Units[u].Start, func(s *stepgraph.Step) {
-			r.split(g, s, func(part int, _ string, ns int64) { sum[part] += ns }, false)
+			r.split(g, s, func(part int, _ string, ns int64) { sum[part] += ns })
 		})
 		for part, ns := range sum {
 			values[part] = append(values[part], ns)
@@ -92,18 +92,12 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 	}
 }
 
-// split splits a step into its parts, with names if these are asked for.
-func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part int, name string, ns int64), named bool) {
+// split splits a step into its parts, each with the name of what it is.
+func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part int, name string, ns int64)) {
 	ns := s.End - s.Start
 	if r.unresolved {
 		tell(partUnknown, "(unresolved)", ns)
 		return
-	}
-	name := func(f func() string) string {
-		if named {
-			return f()
-		}
-		return ""
 	}
 	switch s.Kind {
 	case stepgraph.Runs:
@@ -116,20 +110,20 @@ func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part in
 			part = partCopy
 		case timeline.Compute, timeline.Idle:
 		}
-		tell(part, name(func() string { return r.in.WorkNames().Of(device, i) }), ns)
+		tell(part, r.in.WorkNames().Of(device, i), ns)
 	case stepgraph.AfterWork:
 		tell(partLatency, "(between pieces of work)", ns)
 	case stepgraph.AfterCall:
 		tell(partLatency, "(from a launch to its start)", ns)
 	case stepgraph.InCall:
-		tell(partCall, name(func() string { return r.callName(s.Call) }), ns)
+		tell(partCall, r.callName(s.Call), ns)
 	case stepgraph.OnHost:
 		g.CallsBetween(s.Call, s.Start, s.End, func(call int32, start, end int64) {
 			if call == trace.None {
 				tell(partHost, "(host code)", end-start)
 				return
 			}
-			tell(partCall, name(func() string { return r.callName(call) }), end-start)
+			tell(partCall, r.callName(call), end-start)
 		})
 	case stepgraph.Unexplained, stepgraph.Unknown:
 		tell(partUnknown, "(unknown)", ns)
@@ -145,7 +139,7 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 	}
 	sums := kit.NewTally[key, spent]()
 	g.Walk(next, u.Start, func(s *stepgraph.Step) {
-		r.split(g, s, func(part int, name string, ns int64) { sums.At(key{part, name}).add(spent{1, ns}) }, true)
+		r.split(g, s, func(part int, name string, ns int64) { sums.At(key{part, name}).add(spent{1, ns}) })
 	})
 	order := longestFirst(sums, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))

@@ -59,7 +59,7 @@ func pathOf(in *kit.Input, u int32) []int64 {
 	r := newPathRun(in, nil)
 	var path []int64 // backwards: ns, part by turns
 	g.Walk(next, unit.Start, func(s *stepgraph.Step) {
-		r.split(g, s, func(part int, _ string, ns int64) { path = append(path, ns, int64(part)) }, false)
+		r.split(g, s, func(part int, _ string, ns int64) { path = append(path, ns, int64(part)) })
 	})
 	slices.Reverse(path)
 	least := unit.Time() / shownPath
