@@ -225,3 +225,32 @@ type Pair struct{ A, B int32 }
 
 // tinyKernel is the duration in ns up to which a kernel counts as tiny.
 const tinyKernel = 5_000
+
+// Tally holds a value for each distinct key, in order of first appearance.
+type Tally[K comparable, V any] struct {
+	lists.Numbering[K]
+	Values []*V // by number of the key
+}
+
+func NewTally[K comparable, V any]() *Tally[K, V] { return &Tally[K, V]{} }
+
+// At is the value of a key; the first call makes one that is zero.
+func (t *Tally[K, V]) At(k K) *V {
+	n := t.Of(k)
+	if int(n) == len(t.Values) {
+		t.Values = append(t.Values, new(V))
+	}
+	return t.Values[n]
+}
+
+// Covered is the length of a union of intervals that are sorted by start.
+type Covered struct{ Ns, Reached int64 }
+
+// Add adds an interval, and returns how much longer the union is with it.
+func (c *Covered) Add(start, end int64) (more int64) {
+	if from := max(start, c.Reached); end > from {
+		more = end - from
+		c.Ns, c.Reached = c.Ns+more, end
+	}
+	return more
+}

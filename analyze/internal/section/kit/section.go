@@ -288,3 +288,11 @@ func (s *Section) Part(in *Input) (report.Section, []report.Metric) {
 
 // GapWarn is the share of the window, 0..1, from which a single gap without GPU work gives a warning.
 const GapWarn = 0.20
+
+// worstFirst are the codes of warnings about the whole report, the most important first: the kind of capture, its
+// missing parts, and the parts that the window mixes. Others follow in the order of the sections.
+var worstFirst = []string{
+	"no_gpu_work", "no_kernels", "gpu_activity_missing", "time_unit", "incomplete_units", "hidden_graph_launches", "lost_kernels", "skipped_rows",
+	"unjoined_kernels", "no_api_calls", "no_correlation", "no_process_column", "no_strings",
+	"shared_device", "window_gap", "impossible_copies", "graph_trace", "phase_map", "unknown_device", "profiler_overhead", "nsys_errors", "lost_data",
+}
