@@ -236,7 +236,7 @@ func prepare(ctx context.Context, t *trace.Trace, opt *Options, tags *tagger) (*
 	}
 	layOut := func(w interval.Interval) *timeline.Timeline { return timeline.New(t, in.Calls, w, isComm) }
 	span, why := wholeCapture(t)
-	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
+	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: math.MinInt64, End: math.MaxInt64}
 	in.Calls = timeline.Join(t)
 	t.DropCallIDs()
 	whole := layOut(span)

@@ -11,11 +11,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-const (
-	minTime = -1 << 63
-	maxTime = 1<<63 - 1
-)
-
 // wholeCapture is the default window: first start to last end of GPU work on any device; without GPU work, of host
 // events.
 func wholeCapture(t *trace.Trace) (interval.Interval, report.Window) {

@@ -53,10 +53,7 @@ func eachLaunch(in *kit.Input, lo, hi int, graphs bool, do func(call int)) {
 	api := &in.Trace.API
 	capturing := make([]bool, len(in.Trace.Threads)+1) // by thread, the last for calls that name none
 	for i := lo; i < hi; i++ {
-		th := api.Thread(i)
-		if th == trace.None {
-			th = int32(len(capturing) - 1)
-		}
+		th := orLast(api.Thread(i), len(in.Trace.Threads))
 		switch n := &api.Names[api.Name(i)]; {
 		case n.BeginsGraph:
 			capturing[th] = true

@@ -168,13 +168,10 @@ func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
 			continue
 		}
 		rows++
-		th := api.Thread(i)
-		if th == trace.None {
-			th = int32(len(in.Trace.Threads))
-		} else {
-			procRows[in.Trace.Threads[th].Proc]++
+		if p := in.Trace.ProcOf(api.Thread(i)); p != trace.None {
+			procRows[p]++
 		}
-		calls[th].Add(max(api.Start(i), in.Span.Start), min(api.End(i), in.Span.End))
+		calls[orLast(api.Thread(i), len(in.Trace.Threads))].Add(max(api.Start(i), in.Span.Start), min(api.End(i), in.Span.End))
 	}
 	procs := make([]int64, len(in.Trace.Procs))
 	for th := range calls {

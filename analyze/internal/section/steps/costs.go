@@ -167,13 +167,13 @@ func SlowestDevices(in *kit.Input) []int64 {
 // correlation id and are one.
 func countLaunches(in *kit.Input, costs []unitCost) {
 	type launch struct {
+		call int32 // None: the capture lacks it, and the others tell
 		proc int32
 		corr int64
 	}
 	x := in.Units
 	shared := sharedCalls(in)
-	lastOf := map[int32]int32{}   // by call that launched several pieces: the unit for which it was last counted, plus one
-	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
+	lastOf := map[launch]int32{} // by launch of several pieces: the unit for which it was last counted, plus one
 	for d := range x.Of {
 		device := x.Timeline.Devices[d]
 		members := x.Of[d].Walk()
@@ -186,24 +186,17 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 			if kind == timeline.KernelWork {
 				c.kernels++
 			}
-			if call := device.Call(i); call != trace.None {
-				if !shared.has(call) {
-					c.launches++
-				} else if lastOf[call] != u+1 {
-					lastOf[call] = u + 1
-					c.launches++
-				}
-				continue
+			l := launch{call: device.Call(i)}
+			several := l.call != trace.None && shared.has(l.call)
+			if l.call == trace.None {
+				l.proc, l.corr = x.Units[u].Proc, device.Work(i).Corr
+				several = l.corr >= 0
 			}
-			switch corr := device.Work(i).Corr; {
-			case corr < 0:
+			if !several {
 				c.launches++
-			default:
-				k := launch{x.Units[u].Proc, corr}
-				if orphans[k] != u+1 {
-					orphans[k] = u + 1
-					c.launches++
-				}
+			} else if lastOf[l] != u+1 {
+				lastOf[l] = u + 1
+				c.launches++
 			}
 		}
 	}

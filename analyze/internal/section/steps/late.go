@@ -37,7 +37,8 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 	slices.Sort(x.Moments)
 	x.Moments = slices.Compact(x.Moments)
 	x.Times = spill.Make[timeline.Times](in.Trace.Memory(), len(x.Moments))[:0]
-	x.Gap, x.Piece, x.Host = x.gap, x.piece, true
+	x.Gap, x.Host = x.gap, true
+	x.Piece = func(p *timeline.HostPiece) { x.pieces = append(x.pieces, *p) } // in no order, until the gap is complete
 	lists.Sort(x.units, func(a, b int32) int {
 		return cmp.Compare(in.Units.Units[a].Start, in.Units.Units[b].Start)
 	})
@@ -45,22 +46,16 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 	return x
 }
 
-// piece keeps a stretch of a call until its gap is complete: the stretches of a gap are not in order.
-func (x *lateCalls) piece(p *timeline.HostPiece) {
-	if _, ok := kit.LateCallOf(x.in.Trace, p); ok {
-		x.pieces = append(x.pieces, *p)
-	}
-}
-
-// gap attributes the stretches of a gap to the units that contain them.
+// gap attributes the calls in a gap to the units that contain them.
 func (x *lateCalls) gap(g *timeline.Gap) {
 	x.spans.Advance(g.Start, g.End)
 	for i := range x.pieces {
 		p := &x.pieces[i]
-		c, _ := kit.LateCallOf(x.in.Trace, p)
-		name := x.calls.Of(c)
-		lists.At(&x.time.last, name)
-		x.spans.Each(p.Start, p.End, func(i int, start, end int64) { x.time.add(name, x.units[i], end-start) })
+		if c, ok := kit.LateCallOf(x.in.Trace, p); ok {
+			name := x.calls.Of(c)
+			lists.At(&x.time.last, name)
+			x.spans.Each(p.Start, p.End, func(i int, start, end int64) { x.time.add(name, x.units[i], end-start) })
+		}
 	}
 	x.pieces = x.pieces[:0]
 }
