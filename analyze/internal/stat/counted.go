@@ -16,33 +16,31 @@ type Counted struct {
 
 // Count makes a counted sample of a sorted one.
 func Count(sorted []int64) (c Counted) {
-	for i, v := range sorted {
-		if i > 0 && sorted[i-1] == v {
-			c.Counts[len(c.Counts)-1]++
-			continue
-		}
-		c.Values, c.Counts = append(c.Values, v), append(c.Counts, 1)
+	for _, v := range sorted {
+		c.put(v, 1)
 	}
 	return c
 }
 
+// put adds n observations of a value that is no less than those there.
+func (c *Counted) put(v, n int64) {
+	if last := len(c.Values) - 1; last >= 0 && c.Values[last] == v {
+		c.Counts[last] += n
+		return
+	}
+	c.Values, c.Counts = append(c.Values, v), append(c.Counts, n)
+}
+
 // Merge adds up counted samples.
 func (c Counted) Merge(x Counted) (sum Counted) {
-	sum.Values, sum.Counts = make([]int64, 0, len(c.Values)+len(x.Values)), make([]int64, 0, len(c.Values)+len(x.Values))
-	put := func(v, n int64) { sum.Values, sum.Counts = append(sum.Values, v), append(sum.Counts, n) }
-	i, k := 0, 0
-	for i < len(c.Values) || k < len(x.Values) {
-		switch {
-		case k == len(x.Values) || i < len(c.Values) && c.Values[i] < x.Values[k]:
-			put(c.Values[i], c.Counts[i])
-			i++
-		case i == len(c.Values) || x.Values[k] < c.Values[i]:
-			put(x.Values[k], x.Counts[k])
-			k++
-		default:
-			put(c.Values[i], c.Counts[i]+x.Counts[k])
-			i, k = i+1, k+1
+	n := len(c.Values) + len(x.Values)
+	sum.Values, sum.Counts = make([]int64, 0, n), make([]int64, 0, n)
+	for range n {
+		if len(c.Values) == 0 || len(x.Values) > 0 && x.Values[0] < c.Values[0] {
+			c, x = x, c
 		}
+		sum.put(c.Values[0], c.Counts[0])
+		c.Values, c.Counts = c.Values[1:], c.Counts[1:]
 	}
 	return sum
 }
@@ -57,22 +55,16 @@ func (c Counted) Summary() *report.Summary {
 		m.addTimes(v, c.Counts[i])
 	}
 	mean, sd := m.moments()
-	var ends []int64 // rank after the last observation of each value
-	var at int64
+	var ends []int // rank after the last observation of each value
+	at := 0
 	for _, k := range c.Counts {
-		at += k
+		at += int(k)
 		ends = append(ends, at)
 	}
-	value := func(k int64) int64 {
+	return summary(int(m.n), mean, sd, func(k int) float64 {
 		i, _ := slices.BinarySearch(ends, k+1)
-		return c.Values[min(i, len(c.Values)-1)]
-	}
-	percentile := func(q float64) float64 {
-		lo, part := rank(int(m.n), q)
-		return between(value(int64(lo)), value(min(int64(lo)+1, m.n-1)), part)
-	}
-	return &report.Summary{N: m.n, Min: float64(c.Values[0]), Max: float64(c.Values[len(c.Values)-1]),
-		P50: percentile(0.5), P90: percentile(0.9), P99: percentile(0.99), Mean: mean, Stddev: sd}
+		return float64(c.Values[i])
+	})
 }
 
 // Coarse puts the observations into log-spaced bins, each at the middle of its whole numbers: values, and with them

@@ -72,16 +72,7 @@ func (t Merged) Summary() *report.Summary {
 		m.add(s)
 	}
 	mean, sd := m.moments()
-	percentile := func(q float64) float64 {
-		lo, part := rank(n, q)
-		a := t.at(lo, least, most)
-		return between(a, t.at(min(lo+1, n-1), a, most), part)
-	}
-	return &report.Summary{
-		N: int64(n), Min: float64(least), Max: float64(most), P50: percentile(0.5), P90: percentile(0.9),
-		P99:  percentile(0.99),
-		Mean: mean, Stddev: sd,
-	}
+	return summary(n, mean, sd, func(k int) float64 { return float64(t.at(k, least, most)) })
 }
 
 // at is the number of rank k, counted from 0. All numbers are within least and most.

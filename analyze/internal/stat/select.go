@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -26,29 +27,23 @@ func bucket(v uint32) int {
 	return shift<<leadBits + int(v>>shift)
 }
 
-// selected counts the numbers by bucket, and sorts only the buckets that hold a percentile.
+// selected counts the numbers by bucket, and sorts only the buckets that hold what a summary asks for.
 func selected(list []uint32) *report.Summary {
 	n := len(list)
 	mean, sd := moments(list)
-	low, high := list[0], list[0]
 	var count [buckets]int32
 	for _, v := range list {
-		low, high = min(low, v), max(high, v)
 		count[bucket(v)]++
 	}
-	shares := [...]float64{0.5, 0.9, 0.99}
-	var part [len(shares)]float64
-	var ranks [2 * len(shares)]int // of the numbers around each percentile, ascending
-	for i, q := range shares {
-		lo, p := rank(n, q)
-		part[i], ranks[2*i], ranks[2*i+1] = p, lo, min(lo+1, n-1)
-	}
+	var ranks []int // that a summary asks for, ascending
+	summary(n, mean, sd, func(k int) float64 { ranks = append(ranks, k); return 0 })
+	slices.Sort(ranks)
+	place := map[int]int{} // by rank, among the numbers that are kept
 	var kept [buckets]bool
-	below, dropped, k := 0, 0, 0 // numbers in the buckets before, and those of them that are not kept
+	below, dropped := 0, 0 // numbers in the buckets before, and those of them that are not kept
 	for b, c := range count {
-		for ; k < len(ranks) && ranks[k] < below+int(c); k++ {
-			kept[b] = true
-			ranks[k] -= dropped
+		for ; len(ranks) > 0 && ranks[0] < below+int(c); ranks = ranks[1:] {
+			kept[b], place[ranks[0]] = true, ranks[0]-dropped
 		}
 		if below += int(c); !kept[b] {
 			dropped += int(c)
@@ -61,7 +56,5 @@ func selected(list []uint32) *report.Summary {
 		}
 	}
 	SortIn(near, list[len(near):n])
-	at := func(i int) float64 { return between(near[ranks[2*i]], near[ranks[2*i+1]], part[i]) }
-	return &report.Summary{N: int64(n), Min: float64(low), Max: float64(high), P50: at(0), P90: at(1), P99: at(2),
-		Mean: mean, Stddev: sd}
+	return summary(n, mean, sd, func(k int) float64 { return float64(near[place[k]]) })
 }

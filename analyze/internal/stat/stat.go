@@ -16,23 +16,21 @@ type Number interface{ int64 | uint32 | float64 }
 // Percentile interpolates linearly between closest ranks (Hyndman and Fan's type 7, numpy's default) in a sorted,
 // non-empty sample. q is in [0,1].
 func Percentile[T Number](sorted []T, q float64) float64 {
-	lo, part := rank(len(sorted), q)
-	return between(sorted[lo], sorted[min(lo+1, len(sorted)-1)], part)
+	return percentile(len(sorted), q, func(k int) float64 { return float64(sorted[k]) })
 }
 
-// rank is the place of the percentile q of n > 0 numbers: the number of rank lo, counted from 0, and a fraction of the
-// way to the next one.
-func rank(n int, q float64) (lo int, part float64) {
+// percentile is Percentile of n > 0 numbers; at is the one of rank k, counted from 0.
+func percentile(n int, q float64, at func(k int) float64) float64 {
 	pos := q * float64(n-1)
-	if lo = int(pos); lo >= n-1 {
-		return n - 1, 0
-	}
-	return lo, pos - float64(lo)
+	lo := int(pos)
+	low := at(lo)
+	return low + (pos-float64(lo))*(at(min(lo+1, n-1))-low)
 }
 
-// between is a part of the way from a to b.
-func between[T Number](a, b T, part float64) float64 {
-	return float64(a) + part*(float64(b)-float64(a))
+// summary describes n > 0 numbers by their moments; at is the one of rank k, counted from 0.
+func summary(n int, mean, sd float64, at func(k int) float64) *report.Summary {
+	return &report.Summary{N: int64(n), Min: at(0), Max: at(n - 1), P50: percentile(n, 0.5, at),
+		P90: percentile(n, 0.9, at), P99: percentile(n, 0.99, at), Mean: mean, Stddev: sd}
 }
 
 // Summarize describes a sample, or returns nil for an empty one. It sorts the sample.
@@ -55,11 +53,7 @@ func describe[T Number](sample []T) *report.Summary {
 		return nil
 	}
 	mean, sd := moments(sample)
-	return &report.Summary{
-		N: int64(len(sample)), Min: float64(sample[0]), Max: float64(sample[len(sample)-1]),
-		P50: Percentile(sample, 0.5), P90: Percentile(sample, 0.9), P99: Percentile(sample, 0.99),
-		Mean: mean, Stddev: sd,
-	}
+	return summary(len(sample), mean, sd, func(k int) float64 { return float64(sample[k]) })
 }
 
 // moments are the mean, total over count, and the population standard deviation around it.

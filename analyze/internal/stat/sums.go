@@ -15,15 +15,16 @@ type sums struct {
 }
 
 func (m *sums) add(s Sample) {
+	addAll(m, s.narrow)
+	addAll(m, s.wide)
+}
+
+// addAll adds fewer than 2^32 numbers.
+func addAll[T uint32 | int64](m *sums, list []T) {
 	var total, low, high, carry uint64
-	for _, v := range s.narrow { // fewer than 2^32
-		total += uint64(v)
-		low, carry = bits.Add64(low, uint64(v)*uint64(v), 0)
-		high += carry
-	}
-	for _, v := range s.wide {
-		if v < 0 || v > math.MaxUint32 {
-			m.addTimes(v, 1)
+	for _, v := range list {
+		if int64(v) < 0 || int64(v) > math.MaxUint32 {
+			m.addTimes(int64(v), 1)
 			continue
 		}
 		total += uint64(v)
@@ -31,7 +32,6 @@ func (m *sums) add(s Sample) {
 		high += carry
 		m.n++
 	}
-	m.n += int64(len(s.narrow))
 	m.total.Add(&m.total, new(big.Int).SetUint64(total))
 	squares := new(big.Int).SetUint64(high)
 	m.squares.Add(&m.squares, squares.Lsh(squares, 64).Add(squares, new(big.Int).SetUint64(low)))
