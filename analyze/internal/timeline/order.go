@@ -128,45 +128,26 @@ func (s *sources) layOut(window interval.Interval) []*Device {
 	list := lists.Map(number.ids, func(id int32) *Device {
 		return &Device{ID: id, in: s, window: window, order: order(spill.Make[ref](s.trace.Memory(), *counts[id]))[:0]}
 	})
-	var at [sorts]int
-	for {
-		// The table whose next row starts first.
-		k, first := -1, int64(0)
-		for _, c := range tables {
-			if w := s.work[c]; at[c] < w.Len() && (k < 0 || w.Start(at[c]) < first) {
-				k, first = c, w.Start(at[c])
-			}
-		}
-		if k < 0 {
-			return list
-		}
-		// As long as no other table has a row in between.
-		next := int64(1<<63 - 1)
-		for _, c := range tables {
-			if w := s.work[c]; c != k && at[c] < w.Len() {
-				next = min(next, w.Start(at[c]))
-			}
-		}
+	byStart(lists.Map(tables, func(k int) *trace.Work { return s.work[k] }), func(table, i int) {
+		k := tables[table]
 		w := s.work[k]
-		for ; at[k] < w.Len() && w.Start(at[k]) <= next; at[k]++ {
-			i := at[k]
-			d := list[number.of(w.Device(i))]
-			r := ref(k<<rowBits | i)
-			if k == computeKernel && s.isComm[s.trace.Kernels.Name(i)] {
-				r = ref(commKernel<<rowBits | i)
-			}
-			switch start, end := w.Start(i), w.End(i); {
-			case start > window.End:
-				if end > start && (d.after.End == d.after.Start || start <= d.after.Start) {
-					if x := s.at(r); d.after.End == d.after.Start || x.compare(&d.after) < 0 {
-						d.after = x
-					}
-				}
-			case end >= window.Start:
-				d.order = append(d.order, r)
-			}
+		d := list[number.of(w.Device(i))]
+		r := ref(k<<rowBits | i)
+		if k == computeKernel && s.isComm[s.trace.Kernels.Name(i)] {
+			r = ref(commKernel<<rowBits | i)
 		}
-	}
+		switch start, end := w.Start(i), w.End(i); {
+		case start > window.End:
+			if end > start && (d.after.End == d.after.Start || start <= d.after.Start) {
+				if x := s.at(r); d.after.End == d.after.Start || x.compare(&d.after) < 0 {
+					d.after = x
+				}
+			}
+		case end >= window.Start:
+			d.order = append(d.order, r)
+		}
+	})
+	return list
 }
 
 // settle orders work that starts together.

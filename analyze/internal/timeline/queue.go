@@ -71,3 +71,28 @@ func (q Queue[T]) Replace(x Next[T]) {
 	}
 	q[i] = x
 }
+
+// byStart visits the work of several lists, each of which is by start, by start: the i-th piece of the n-th list.
+func byStart[L interface {
+	Len() int
+	Start(i int) int64
+}](all []L, visit func(n, i int)) {
+	var q Queue[int] // the next piece of each list
+	for n, list := range all {
+		if list.Len() > 0 {
+			q.Push(Next[int]{list.Start(0), int32(n), 0})
+		}
+	}
+	for len(q) > 0 {
+		n, i, next := q[0].Order, q[0].What, q.second()
+		list := all[n]
+		for ; i < list.Len() && list.Start(i) <= next; i++ { // as long as no other list has work in between
+			visit(int(n), i)
+		}
+		if i < list.Len() {
+			q.Replace(Next[int]{list.Start(i), n, i})
+		} else {
+			q.Pop()
+		}
+	}
+}

@@ -293,24 +293,7 @@ func (d *Device) measure() {
 
 // ByStart calls visit for the work of all devices by start.
 func (tl *Timeline) ByStart(visit func(d *Device, i int)) {
-	var q Queue[int] // the next piece of each device
-	for n, d := range tl.Devices {
-		if d.Len() > 0 {
-			q.Push(Next[int]{d.Start(0), int32(n), 0})
-		}
-	}
-	for len(q) > 0 {
-		n, i, next := q[0].Order, q[0].What, q.second()
-		d := tl.Devices[n]
-		for ; i < d.Len() && d.Start(i) <= next; i++ {
-			visit(d, i)
-		}
-		if i < d.Len() {
-			q.Replace(Next[int]{d.Start(i), n, i})
-		} else {
-			q.Pop()
-		}
-	}
+	byStart(tl.Devices, func(n, i int) { visit(tl.Devices[n], i) })
 }
 
 // Together calls visit for every stretch of the window in which anything ran on any device, in order; stretches do not
