@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // Bounds of plausible waits, in ns except for the queue.
@@ -76,6 +77,7 @@ func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
 	b := &builder{g: g, calls: calls, onDevice: make([][]stream, len(tl.Devices)), streams: streams{}}
 	places := b.layOut(n)
 	parallel.Do(b.hosts, b.measure, b.collect)
+	g.Found.Collectives = int64(len(g.lasts))
 	b.measureEvents()
 	b.infer()
 	spill.Free(memory, places)
@@ -150,21 +152,12 @@ func (s *stream) call(k int) int32 {
 // numberStreams finds the streams of a device in the order in which they start, that of each piece, and how many pieces
 // each has.
 func numberStreams(d *timeline.Device, of []int32) (list []stream, counts []int) {
-	index := map[streamKey]int32{}
-	var recent [64]int32 // by the low bits of the id: the stream seen last, from 1
+	var keys lists.Numbering[streamKey]
 	for i := range of {
 		k := streamKey{d.Proc(i), d.ID, d.Stream(i)}
-		last := &recent[uint64(k.id)%uint64(len(recent))]
-		if *last == 0 || list[*last-1].streamKey != k {
-			s, ok := index[k]
-			if !ok {
-				s = int32(len(list))
-				index[k] = s
-				list, counts = append(list, stream{streamKey: k}), append(counts, 0)
-			}
-			*last = s + 1
+		if of[i] = keys.Of(k); int(of[i]) == len(list) {
+			list, counts = append(list, stream{streamKey: k}), append(counts, 0)
 		}
-		of[i] = *last - 1
 		counts[of[i]]++
 	}
 	return list, counts
@@ -294,10 +287,10 @@ func (b *builder) measureEvents() {
 			if p == trace.None {
 				continue
 			}
-			w, at := device.Work(i), b.g.end(p)
+			w, at := begin(device, i), b.g.end(p)
 			if q := b.g.before[piece]; (q == trace.None || b.g.end(q)+usualEvent < at) &&
-				(w.Call == trace.None || b.g.api.End(int(w.Call))+usualLaunch < at) {
-				event.add(w.Start - at)
+				(w.call == trace.None || b.g.api.End(int(w.call))+usualLaunch < at) {
+				event.add(w.start - at)
 			}
 		}
 	}

@@ -84,10 +84,7 @@ func (b *builder) hosts() {
 	b.pass(own, guesses)
 	maps.DeleteFunc(guesses, func(_ guess, o *odds) bool { return !o.hold() })
 	if len(guesses) > 0 {
-		f := &b.g.Found // counts before this pass, except those of collect
-		f.Recorded, f.ByOrder, f.Unrecorded, f.Contradicted, f.Held = 0, 0, 0, 0, 0
-		f.Handed, f.HandedInferred, f.ByWork, f.ByProcess, f.Locked, f.Outside = 0, 0, 0, 0, 0, 0
-		b.g.kept = b.g.kept[:0]
+		b.g.Found, b.g.kept = Found{}, b.g.kept[:0]
 		b.pass(own, guesses)
 	}
 }

@@ -2,6 +2,7 @@ package stepgraph
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -32,25 +33,19 @@ func (b *builder) collect() {
 	k := &b.g.trace.Kernels
 	var open []*openCollective
 	settle := func(now int64) {
-		kept := open[:0]
-		for _, o := range open {
+		open = slices.DeleteFunc(open, func(o *openCollective) bool {
 			if o.minEnd > now {
-				kept = append(kept, o)
-				continue
+				return false
 			}
 			b.settleCollective(o)
-		}
-		open = kept
-	}
-	number := make(map[*timeline.Device]int, len(devices))
-	for d := range devices {
-		number[devices[d]] = d
+			return true
+		})
 	}
 	b.g.Timeline.ByStart(func(d *timeline.Device, i int) {
 		if d.Class(i) != timeline.Comm {
 			return
 		}
-		w, di := d.Work(i), number[d]
+		w, di := d.Work(i), slices.Index(devices, d)
 		settle(w.Start)
 		name, piece := k.Name(int(w.Row)), b.g.base[di]+int32(i)
 		for _, o := range open {
@@ -82,7 +77,6 @@ func (b *builder) settleCollective(o *openCollective) {
 		b.g.group.set(p, int32(len(b.g.lasts)))
 	}
 	b.g.lasts = append(b.g.lasts, o.pieces[len(o.pieces)-1])
-	b.g.Found.Collectives++
 }
 
 // joinedLast is the piece that joined the collective of a piece last, or the piece itself without a collective.

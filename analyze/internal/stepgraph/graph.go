@@ -214,35 +214,34 @@ func (g *Graph) bind(piece int32) (w begun, best hold) {
 	d := g.Timeline.Devices[device]
 	w = begin(d, i)
 	best = hold{piece: trace.None, call: trace.None, at: minTime, ready: minTime}
+	later := func(by Hold, p, call int32, at, latency int64) {
+		if ready := min(w.start, at+latency); ready > best.ready || ready == best.ready && at > best.at {
+			best = hold{by, p, call, at, ready}
+		}
+	}
 	if w.call != trace.None {
 		if at, still := g.launched(w.call, w.start); at <= w.start {
-			best.by, best.call, best.at = ByLaunch, w.call, at
-			best.ready = min(w.start, at+g.typical.launch[w.kind][still])
+			later(ByLaunch, trace.None, w.call, at, g.typical.launch[w.kind][still])
 		}
 	}
 	if p := g.before[piece]; p != trace.None {
-		at := d.End(int(p - g.base[device]))
-		if ready := min(w.start, at+g.typical.stream[w.kind]); best.isBefore(ready, at) {
-			best.by, best.piece, best.call, best.at, best.ready = ByStream, p, trace.None, at, ready
-		}
+		later(ByStream, p, trace.None, d.End(int(p-g.base[device])), g.typical.stream[w.kind])
 	}
-	if p := g.after.of(piece); p != trace.None {
-		by := ByEvent
-		if p&inferred != 0 {
-			by = BySeeming
-		}
-		p &^= inferred
-		at := g.end(p)
-		if ready := min(w.start, at+g.typical.event); best.isBefore(ready, at) {
-			best.by, best.piece, best.call, best.at, best.ready = by, p, trace.None, at, ready
-		}
+	if p, by := g.other(piece); p != trace.None {
+		later(by, p, trace.None, g.end(p), g.typical.event)
 	}
 	return w, best
 }
 
-// isBefore reports whether something else lets the work start later.
-func (h *hold) isBefore(ready, at int64) bool {
-	return ready > h.ready || ready == h.ready && at > h.at
+// other is the work that a piece waited for beside its stream, by an event or as it seems, or trace.None.
+func (g *Graph) other(piece int32) (p int32, by Hold) {
+	switch p = g.after.of(piece); {
+	case p == trace.None:
+		return p, ByNothing
+	case p&inferred != 0:
+		return p &^ inferred, BySeeming
+	}
+	return p, ByEvent
 }
 
 // launched is the moment from which the launch latency of work counts: the end of the call with 0, or its start with 1

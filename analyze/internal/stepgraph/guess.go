@@ -138,13 +138,13 @@ func (c *crew) note(x turn, start int64) {
 
 // put keeps the two turns that end last, and says whether this one is new.
 func put(list *[2]turn, x turn) bool {
+	for i := range list {
+		if x.call == list[i].call {
+			list[i] = x
+			return false
+		}
+	}
 	switch {
-	case x.call == list[0].call:
-		list[0] = x
-		return false
-	case x.call == list[1].call:
-		list[1] = x
-		return false
 	case x.end >= list[0].end:
 		list[1], list[0] = list[0], x
 	case x.end > list[1].end:

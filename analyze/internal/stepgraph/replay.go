@@ -182,15 +182,14 @@ func (r *replay) mark(u *Units) {
 			}
 		}
 	}
-	for i := range first {
-		for _, m := range []struct {
-			call int32
-			at   []bool
-		}{{first[i], r.opens}, {last[i], r.shuts}} {
-			if c := m.call - r.callLo; m.call != trace.None && int(c) < len(m.at) {
-				m.at[c] = true
-			}
+	set := func(at []bool, call int32) {
+		if c := call - r.callLo; call != trace.None && int(c) < len(at) {
+			at[c] = true
 		}
+	}
+	for i := range first {
+		set(r.opens, first[i])
+		set(r.shuts, last[i])
 	}
 }
 
@@ -256,6 +255,14 @@ func (r *replay) now(piece int32) (start, end int64) {
 	return r.g.start(piece), r.g.end(piece)
 }
 
+// left is the factor on the piece of a slot.
+func (r *replay) left(slot int32) float64 {
+	if r.factor == nil {
+		return 1
+	}
+	return float64(r.factor[slot])
+}
+
 func scaled(ns int64, f float64) int64 { return int64(float64(ns)*f + 0.5) }
 
 // work starts a piece of work.
@@ -264,10 +271,7 @@ func (r *replay) work(device int, i int32) {
 	piece := r.g.base[device] + i
 	w, h := r.g.bind(piece)
 	slot := r.base[device] + i - r.lo[device]
-	factor := 1.0
-	if r.factor != nil {
-		factor = float64(r.factor[slot])
-	}
+	factor := r.left(slot)
 	at, over := int64(minTime), int64(minTime) // its start; the end of all that it waits for
 	after := func(by Hold, was, is, typical, inCall int64) {
 		lag := w.start - was - inCall
@@ -301,13 +305,9 @@ func (r *replay) work(device int, i int32) {
 		after(ByStream, r.g.end(p), end, r.g.typical.stream[w.kind], 0)
 		at = max(at, min(start, end))
 	}
-	if p := r.g.after.of(piece); p != trace.None {
-		by := ByEvent
-		if p&inferred != 0 {
-			by = BySeeming
-		}
-		_, end := r.now(p &^ inferred)
-		after(by, r.g.end(p&^inferred), end, r.g.typical.event, 0)
+	if p, by := r.g.other(piece); p != trace.None {
+		_, end := r.now(p)
+		after(by, r.g.end(p), end, r.g.typical.event, 0)
 	}
 	if at == minTime {
 		at, over = w.start, w.start
@@ -337,15 +337,11 @@ func (r *replay) endCollective(piece int32) {
 	slot := r.slot(piece)
 	c := r.g.group.of(piece)
 	last := r.g.lasts[c]
-	factor := 1.0
-	if r.factor != nil {
-		factor = float64(r.factor[slot])
-	}
 	joined := r.joined[c]
 	if r.slot(last) < 0 {
 		joined = max(joined, r.g.start(last))
 	}
-	r.to[slot] = max(r.from[slot], joined+scaled(r.g.end(piece)-r.g.start(last), factor))
+	r.to[slot] = max(r.from[slot], joined+scaled(r.g.end(piece)-r.g.start(last), r.left(slot)))
 }
 
 // times are the times of the units. A unit begins no earlier than the one before it on its device.
@@ -387,10 +383,7 @@ func (r *replay) communication(u *Units) []int64 {
 			}
 			piece := r.g.base[d] + i
 			ns := device.End(int(i)) - r.g.start(r.g.joinedLast(piece))
-			if r.factor != nil {
-				ns = scaled(ns, float64(r.factor[r.base[d]+i-r.lo[d]]))
-			}
-			sum[id] += ns
+			sum[id] += scaled(ns, r.left(r.slot(piece)))
 		}
 	}
 	return sum

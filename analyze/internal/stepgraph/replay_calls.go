@@ -1,6 +1,8 @@
 package stepgraph
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -102,11 +104,8 @@ func (r *replay) withoutLaunch(t *thread, gap int64) int64 {
 
 func (r *replay) endCall(call, piece int32) {
 	t := &r.threads[r.g.api.Thread(int(call))]
-	for i := len(t.open) - 1; i >= 0; i-- {
-		if t.open[i] == call {
-			t.open = append(t.open[:i], t.open[i+1:]...)
-			break
-		}
+	if i := slices.Index(t.open, call); i >= 0 {
+		t.open = slices.Delete(t.open, i, i+1)
 	}
 	end := r.g.api.End(int(call))
 	spent := end - t.was

@@ -108,11 +108,11 @@ func (w *walker) back(piece int32) {
 // work before it on its stream and of the event that it waited for.
 func (w *walker) ranBefore(piece int32, start int64) int32 {
 	best, at := trace.None, int64(minTime)
-	for _, p := range []int32{w.g.before[piece], w.g.after.of(piece)} {
+	other, _ := w.g.other(piece)
+	for _, p := range []int32{w.g.before[piece], other} {
 		if p == trace.None {
 			continue
 		}
-		p &^= inferred
 		if end := w.g.end(p); end <= start && end > at {
 			best, at = p, end
 		}
