@@ -34,6 +34,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // InputError is the error of an input that cannot be analysed: it says what the file is and what to do.
@@ -187,7 +188,7 @@ func finish(in *kit.Input, others []*workunit.Result, opt *Options) (*Result, er
 	parallel.Do(
 		func() {
 			id := identity(in)
-			r = newReport(in, &id, cutsOf(cuts), opt)
+			r = newReport(in, &id, lists.Map(cuts, unitCut), opt)
 		},
 		func() { outs = kit.Compute(sections, in) })
 	details := outs.Into(r)
@@ -213,15 +214,6 @@ func sectionOptions(opt *Options) kit.Options {
 // narrowed reports whether the window is less than the whole capture.
 func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
-}
-
-// cutsOf describes in the report the units that start elsewhere.
-func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
-	for _, in := range cuts {
-		list = append(list, unitCut(in))
-		in.Units.Free()
-	}
-	return list
 }
 
 // prepare computes the values that sections share, and the units at anchors other than the report's.

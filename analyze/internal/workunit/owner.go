@@ -130,29 +130,14 @@ func (o *opener) around(call int32) int32 {
 	return -1
 }
 
-// Members gives the unit of each piece of a device's work, or trace.None. Consecutive pieces mostly belong to one unit,
-// so it is stored as runs, unless there are many.
+// Members gives the unit of each piece of a device's work, or trace.None, as runs of consecutive pieces of one unit.
 type Members struct {
-	ends, units []int32       // by run: index after its last piece; its unit
-	dense       spill.Indexes // by piece; used instead of runs if there are any
+	ends, units []int32 // by run: index after its last piece; its unit
 }
 
-// runRatio is the mean number of pieces per run from which runs are used.
-const runRatio = 8
-
 // NewMembers takes over a list of units by piece.
-func NewMembers(of spill.Indexes) Members {
-	n, runs := of.Len(), 0
-	for i := range n {
-		if i == 0 || of.At(i) != of.At(i-1) {
-			runs++
-		}
-	}
-	if runs*runRatio > n {
-		return Members{dense: of}
-	}
-	m := Members{ends: make([]int32, 0, runs), units: make([]int32, 0, runs)}
-	for i := range n {
+func NewMembers(of spill.Indexes) (m Members) {
+	for i, n := 0, of.Len(); i < n; i++ {
 		if i+1 == n || of.At(i+1) != of.At(i) {
 			m.ends, m.units = append(m.ends, int32(i+1)), append(m.units, of.At(i))
 		}
@@ -190,21 +175,15 @@ func (w *Walk) Of(i int) int32 {
 	return w.advance(i)
 }
 
-// Run returns the unit of the i-th piece, and the index of the first later piece that may be of another unit, at most
+// Run returns the unit of the i-th piece, and the index of the first later piece of another unit, at most
 // n; i must not decrease.
 func (w *Walk) Run(i, n int) (unit int32, end int) {
-	if unit = w.Of(i); w.members.dense.Len() > 0 {
-		return unit, i + 1
-	}
+	unit = w.Of(i)
 	return unit, min(w.end, n)
 }
 
 func (w *Walk) advance(i int) int32 {
-	m := w.members
-	if m.dense.Len() > 0 {
-		return m.dense.At(i)
-	}
-	for ; w.run < len(m.ends); w.run++ {
+	for m := w.members; w.run < len(m.ends); w.run++ {
 		if int(m.ends[w.run]) > i {
 			w.end, w.unit = int(m.ends[w.run]), m.units[w.run]
 			return w.unit

@@ -199,21 +199,11 @@ func (f *Search) finish(r *Result) *Result {
 	r.Of, r.Between = membersOf(f.of), membersOf(r.between)
 	f.of, r.between = nil, nil
 	if r.Kind == KindNone {
-		r.Free()
+		r.Between = nil
 		r.Of = make([]Members, len(f.Timeline.Devices))
 		r.Units, r.Groups, r.Primary = nil, nil, -1
 	}
 	return r
-}
-
-// Free releases the mapping from work to units; the rest of the result remains.
-func (r *Result) Free() {
-	for _, of := range [][]Members{r.Of, r.Between} {
-		for d := range of {
-			of[d].dense.Free()
-		}
-	}
-	r.Of, r.Between = nil, nil
 }
 
 // Narrow excludes units that do not start in the window from statistics, and recounts the groups.
