@@ -46,11 +46,11 @@ func TestMergedIsOneSample(t *testing.T) {
 				}
 			}
 			all = append(all, list...)
-			c := stat.NewCollector(nil)
+			var c stat.Sample
 			for _, v := range list {
 				c.Add(v)
 			}
-			s := c.Sample()
+			s := c
 			s.Sort(nil)
 			parts = append(parts, s)
 		}

@@ -89,15 +89,8 @@ func (s Sample) Histogram() *report.Histogram {
 	return Histogram(s.narrow)
 }
 
-// Collector gathers a sample number by number.
-type Collector struct{ sample Sample }
-
-// NewCollector gathers into room as long as the numbers fit into 32 bits.
-func NewCollector(room []uint32) *Collector { return &Collector{Narrow(room[:0])} }
-
-// Add adds a number.
-func (c *Collector) Add(v int64) {
-	s := &c.sample
+// Add adds a number, into the room behind the list of a narrow sample as long as the numbers fit into 32 bits.
+func (s *Sample) Add(v int64) {
 	switch {
 	case s.wide != nil:
 		s.wide = append(s.wide, v)
@@ -111,6 +104,3 @@ func (c *Collector) Add(v int64) {
 		s.narrow = append(s.narrow, uint32(v))
 	}
 }
-
-// Sample is the gathered numbers.
-func (c *Collector) Sample() Sample { return c.sample }

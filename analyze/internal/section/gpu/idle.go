@@ -193,7 +193,7 @@ func visitors(looks []*deviceIdle) []*timeline.Visitor {
 func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments, held heldWork) *deviceIdle {
 	x := &deviceIdle{Visitor: timeline.Visitor{Moments: at.all}, device: d}
 	room := spill.Make[uint32](in.Trace.Memory(), d.GapCount)
-	lengths := stat.NewCollector(room)
+	lengths := stat.Narrow(room[:0])
 	x.Gap = func(g *timeline.Gap) {
 		lengths.Add(g.Len())
 		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None &&
@@ -214,9 +214,8 @@ func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *i
 			return x.Times[i].Busy()
 		}
 		x.use, x.strip = chunkUse(at.chunks, busy), chunkUse(at.buckets, busy)
-		sample := lengths.Sample()
-		kit.SortIn(in.Trace.Memory(), sample)
-		x.summary, x.histogram = sample.Summary(), sample.Histogram()
+		kit.SortIn(in.Trace.Memory(), lengths)
+		x.summary, x.histogram = lengths.Summary(), lengths.Histogram()
 		spill.Free(in.Trace.Memory(), room)
 		x.Gap, x.End, x.Times = nil, nil, nil // with many devices they take much memory
 	}
