@@ -91,22 +91,23 @@ func newCallIndex(t *trace.Trace) *callIndex {
 	x := &callIndex{api: api, procs: make([]procCalls, len(t.Procs))}
 	// By thread plus one; unknown first.
 	procs := append([]int32{trace.None}, lists.Map(t.Threads, func(th trace.Thread) int32 { return th.Proc })...)
-	n := api.Len()
-	for i := range n {
-		p, c := procs[api.Thread(i)+1], api.Corr(i)
-		if p == trace.None || c < 0 {
-			continue
-		}
-		e := &x.procs[p]
-		if e.count == 0 {
-			e.low, e.high = c, c
-		}
-		e.low, e.high = min(e.low, c), max(e.high, c)
-		e.count++
-		if c == 0 {
-			e.zeros++
+	each := func(visit func(e *procCalls, i int, id int64)) {
+		for i := range api.Len() {
+			if p, id := procs[api.Thread(i)+1], api.Corr(i); p != trace.None && id >= 0 {
+				visit(&x.procs[p], i, id)
+			}
 		}
 	}
+	each(func(e *procCalls, _ int, id int64) {
+		if e.count == 0 {
+			e.low, e.high = id, id
+		}
+		e.low, e.high = min(e.low, id), max(e.high, id)
+		e.count++
+		if id == 0 {
+			e.zeros++
+		}
+	})
 	for p := range x.procs {
 		e := &x.procs[p]
 		switch span := e.high - e.low; { // ids are never negative, so that it cannot overflow
@@ -120,18 +121,13 @@ func newCallIndex(t *trace.Trace) *callIndex {
 			e.sparse = spill.Make[int32](memory, e.count)[:0]
 		}
 	}
-	for i := range n {
-		p, c := procs[api.Thread(i)+1], api.Corr(i)
-		if p == trace.None || c < 0 {
-			continue
-		}
-		e := &x.procs[p]
+	each(func(e *procCalls, i int, id int64) {
 		if e.dense == nil {
 			e.sparse = append(e.sparse, int32(i))
-		} else if at := &e.dense[c-e.low]; *at == trace.None {
+		} else if at := &e.dense[id-e.low]; *at == trace.None {
 			*at = int32(i)
 		}
-	}
+	})
 	parallel.Each(len(x.procs), func(p int) {
 		byID := func(a, b int32) int {
 			return cmp.Or(cmp.Compare(api.Corr(int(a)), api.Corr(int(b))), cmp.Compare(a, b))

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -93,45 +92,24 @@ func (s *sources) at(r ref) Work {
 		Kind: sortKind[k]}
 }
 
-// devices numbers the devices by id, and tells the number of a row's.
-type devices struct {
-	ids  []int32
-	last int
-}
-
-func (d *devices) of(id int32) int {
-	if d.ids[d.last] != id {
-		d.last, _ = slices.BinarySearch(d.ids, id)
-	}
-	return d.last
-}
-
 // layOut finds the devices and, of each, the work that overlaps the window, by start. A device without work in the
 // window is idle, not absent. Work that starts together is not in order yet.
 func (s *sources) layOut(window interval.Interval) []*Device {
 	tables := []int{computeKernel, wholeGraph, memoryCopy, memorySet}
-	counts := map[int32]*int{} // pieces by device
+	var ids lists.Numbering[int32]
+	var counts []int // by number of the id
 	for _, k := range tables {
-		w := s.work[k]
-		var count *int
-		for i, last := 0, int32(0); i < w.Len(); i++ {
-			if id := w.Device(i); count == nil || id != last {
-				if count, last = counts[id], id; count == nil {
-					count = new(int)
-					counts[id] = count
-				}
-			}
-			*count++
+		for w, i := s.work[k], 0; i < w.Len(); i++ {
+			*lists.At(&counts, ids.Of(w.Device(i)))++
 		}
 	}
-	number := devices{ids: slices.Sorted(maps.Keys(counts))}
-	list := lists.Map(number.ids, func(id int32) *Device {
-		return &Device{ID: id, in: s, window: window, order: order(spill.Make[ref](s.trace.Memory(), *counts[id]))[:0]}
+	list := lists.Map(lists.Indexes[int](len(counts)), func(n int) *Device {
+		return &Device{ID: ids.Keys[n], in: s, window: window, order: order(spill.Make[ref](s.trace.Memory(), counts[n]))[:0]}
 	})
 	byStart(lists.Map(tables, func(k int) *trace.Work { return s.work[k] }), func(table, i int) {
 		k := tables[table]
 		w := s.work[k]
-		d := list[number.of(w.Device(i))]
+		d := list[ids.Of(w.Device(i))]
 		r := ref(k<<rowBits | i)
 		if k == computeKernel && s.isComm[s.trace.Kernels.Name(i)] {
 			r = ref(commKernel<<rowBits | i)
@@ -147,6 +125,7 @@ func (s *sources) layOut(window interval.Interval) []*Device {
 			d.order = append(d.order, r)
 		}
 	})
+	slices.SortFunc(list, func(a, b *Device) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
