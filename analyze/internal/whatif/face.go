@@ -157,21 +157,21 @@ const mostLevels = 16
 // work covers or, for a change of the host, without the idle time that it may explain; -1 for others.
 func (f *facing) times(c *stepgraph.Change) []int64 {
 	gain := make([]int64, len(f.r.Units))
-	overlapped := func(d *timeline.Device, i int) float64 {
-		if d.Class(i) == timeline.Comm {
-			return 0
+	add := func(left func(d *timeline.Device, i int) float64) {
+		for u, ns := range f.exclusive(left) {
+			gain[u] += ns
 		}
-		return 1
 	}
-	if !c.Overlap {
-		overlapped = nil
+	if c.Work != nil {
+		add(c.Work)
 	}
-	for _, left := range []func(d *timeline.Device, i int) float64{c.Work, overlapped} {
-		if left != nil {
-			for u, ns := range f.exclusive(left) {
-				gain[u] += ns
+	if c.Overlap {
+		add(func(d *timeline.Device, i int) float64 {
+			if d.Class(i) == timeline.Comm {
+				return 0
 			}
-		}
+			return 1
+		})
 	}
 	if c.HostFree || c.NoWait != nil || c.Graph || c.Call != nil {
 		f.look()

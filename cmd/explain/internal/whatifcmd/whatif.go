@@ -78,32 +78,23 @@ var formats = []string{"text", "md", "json"}
 // scenarios are all changes together and, of several, each by itself.
 func (f *flags) scenarios() ([][]analyze.Change, error) {
 	var all []analyze.Change
-	add := func(kind string, texts ...string) error {
-		for _, text := range texts {
-			c, err := analyze.ParseChange(kind, text)
-			if err != nil {
-				return err
-			}
-			all = append(all, c)
+	var wrong []error
+	set := map[bool][]string{true: {""}} // the one text of a flag that takes none
+	for _, flag := range []struct {
+		kind  string
+		texts []string
+	}{{"remove", f.remove}, {"speedup", f.speedup}, {"no-sync", f.noSync}, {"overlap", f.overlap},
+		{"host-free", set[f.hostFree]}, {"graph", set[f.graph]}} {
+		for _, text := range flag.texts {
+			c, err := analyze.ParseChange(flag.kind, text)
+			all, wrong = append(all, c), append(wrong, err)
 		}
-		return nil
 	}
-	err := errors.Join(add("remove", f.remove...), add("speedup", f.speedup...), add("no-sync", f.noSync...),
-		add("overlap", f.overlap...))
-	if f.hostFree {
-		err = errors.Join(err, add("host-free", ""))
-	}
-	if f.graph {
-		err = errors.Join(err, add("graph", ""))
-	}
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	list := [][]analyze.Change{all}
+	list := slices.Collect(slices.Chunk(all, 1))
 	if len(all) > 1 {
-		list = slices.AppendSeq(list, slices.Chunk(all, 1))
+		list = slices.Insert(list, 0, all)
 	}
-	return list, nil
+	return list, errors.Join(wrong...)
 }
 
 func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
