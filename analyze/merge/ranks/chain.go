@@ -304,119 +304,106 @@ func (x *chains) common(m int, call int32, d int, other int32) (i, j int32) {
 	return -1, -1
 }
 
-// pair is a rank and one that waits because of it.
-type pair struct{ first, waiter int32 }
-
-// due is how long a rank waits because of another.
-type due struct {
-	kinds   []dueKind
-	causes  []Cause
-	longest float64
-	worst   int32 // index into waits
-}
-
-// dueKind is the same for one kind of call.
+// dueKind is how long a rank waits because of another in calls of one kind.
 type dueKind struct {
 	kind int32 // index into the waiter's Kinds
 	time float64
 	n    float64
 }
 
-// told calls visit for the waits to report, with the number of calls that each represents.
-func (x *chains) told(visit func(i int, w *wait, counts float64)) {
+// counts is how many calls a wait represents.
+func (x *chains) counts(w *wait) float64 {
+	m := &x.m.Members[w.member]
+	if m.synchronises(int(w.call)) {
+		return m.weight(int(w.call)) * float64(x.m.every)
+	}
+	return m.weight(int(w.call))
+}
+
+// sum makes one chain for each rank that others wait for, ending at the member that waits longest. Waits shorter than
+// three times the clock error are left out. Largest first.
+func (x *chains) sum() (list []Chain) {
+	caused := make([][]int32, len(x.m.Members)) // by member: the waits that it causes a part of
 	for i := range x.m.waits {
 		w := &x.m.waits[i]
 		if w.time < surest*x.m.off(int(w.member), int(w.peer)) {
 			continue
 		}
-		counts := x.m.Members[w.member].weight(int(w.call))
-		if x.m.Members[w.member].synchronises(int(w.call)) {
-			counts *= float64(x.m.every)
-		}
-		visit(i, w, counts)
-	}
-}
-
-// sum makes one chain for each rank that others wait for, ending at the member that waits longest. Waits shorter than
-// three times the clock error are left out. Largest first.
-func (x *chains) sum() []Chain {
-	times := map[pair]float64{}
-	x.told(func(_ int, w *wait, counts float64) {
-		x.study.Waited += float64(w.time) * counts
+		x.study.Waited += float64(w.time) * x.counts(w)
 		for _, s := range x.of(w) {
-			times[pair{s.member, w.member}] += s.time * counts
-		}
-	})
-	pairs := slices.SortedFunc(maps.Keys(times), func(a, b pair) int {
-		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(times[b], times[a]), cmp.Compare(a.waiter, b.waiter))
-	})
-	dues := map[pair]*due{}
-	for i, p := range pairs {
-		if i == 0 || p.first != pairs[i-1].first {
-			dues[p] = &due{}
+			if list := &caused[s.member]; len(*list) == 0 || (*list)[len(*list)-1] != int32(i) {
+				*list = append(*list, int32(i))
+			}
 		}
 	}
-	x.told(func(i int, w *wait, counts float64) { x.tell(i, w, counts, dues) })
-	var list []Chain
-	for i, p := range pairs {
-		if u := dues[p]; u != nil {
-			c := x.chain(p, u)
-			c.Time = int64(math.Round(times[p]))
-			list = append(list, c)
-		}
-		c := &list[len(list)-1]
-		if c.Sum += times[p]; i > 0 && p.first == pairs[i-1].first && times[p]*2 >= float64(c.Time) {
-			c.Others = append(c.Others, int(p.waiter))
+	for first, waits := range caused {
+		if len(waits) > 0 {
+			list = append(list, x.chain(int32(first), waits))
 		}
 	}
 	lists.Sort(list, func(a, b Chain) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.First, b.First)) })
 	return list
 }
 
-// tell adds a wait to what is due to the members that caused it.
-func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
-	kind := x.m.Members[w.member].Calls[w.call].Kind
-	shares := x.of(w)
-	for k, s := range shares {
-		p := pair{s.member, w.member}
-		u := dues[p]
-		if u == nil {
-			continue
-		}
-		act := ""
-		if s.act >= 0 {
-			act = x.study.acts.Keys[s.act]
-		}
-		addCause(&u.causes, act, s.time*counts)
-		if slices.ContainsFunc(shares[:k], func(o share) bool { return o.member == s.member }) {
-			continue // counted with the first of them
-		}
-		time := 0.0
-		for _, o := range shares[k:] {
-			if o.member == s.member {
-				time += o.time
+// chain sums up the waits that a member causes a part of.
+func (x *chains) chain(first int32, waits []int32) Chain {
+	times := map[int32]float64{} // by waiter
+	for _, i := range waits {
+		w := &x.m.waits[i]
+		for _, s := range x.of(w) {
+			if s.member == first {
+				times[w.member] += s.time * x.counts(w)
 			}
 		}
-		of := lists.Entry(&u.kinds, func(o dueKind) bool { return o.kind == kind }, dueKind{kind: kind})
-		of.time += time * counts
-		if 2*time >= float64(w.time) {
-			of.n += counts
-		}
-		if time > u.longest {
-			u.longest, u.worst = time, int32(i)
+	}
+	waiters := slices.SortedFunc(maps.Keys(times), func(a, b int32) int {
+		return cmp.Or(cmp.Compare(times[b], times[a]), cmp.Compare(a, b))
+	})
+	c := Chain{First: int(first), Waiter: int(waiters[0]), Time: int64(math.Round(times[waiters[0]]))}
+	for k, m := range waiters {
+		if c.Sum += times[m]; k > 0 && times[m]*2 >= float64(c.Time) {
+			c.Others = append(c.Others, int(m))
 		}
 	}
+	x.explain(&c, lists.Filter(waits, func(i int32) bool { return x.m.waits[i].member == waiters[0] }))
+	return c
 }
 
-func (x *chains) chain(p pair, u *due) Chain {
-	c := Chain{First: int(p.first), Waiter: int(p.waiter), Causes: u.causes}
-	m := &x.m.Members[p.waiter]
-	most := slices.MaxFunc(u.kinds, func(a, b dueKind) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(b.kind, a.kind)) })
-	c.Kind, c.N = m.Kinds[most.kind], int64(math.Round(most.n))
-	w := &x.m.waits[u.worst]
+// explain says in which calls the waiter waits because of the first rank of a chain, and why.
+func (x *chains) explain(c *Chain, waits []int32) {
+	m := &x.m.Members[c.Waiter]
+	var kinds []dueKind
+	var w *wait // the longest
+	longest := 0.0
+	for _, i := range waits {
+		at := &x.m.waits[i]
+		time, counts := 0.0, x.counts(at)
+		for _, s := range x.of(at) {
+			if int(s.member) != c.First {
+				continue
+			}
+			act := ""
+			if s.act >= 0 {
+				act = x.study.acts.Keys[s.act]
+			}
+			addCause(&c.Causes, act, s.time*counts)
+			time += s.time
+		}
+		kind := m.Calls[at.call].Kind
+		of := lists.Entry(&kinds, func(o dueKind) bool { return o.kind == kind }, dueKind{kind: kind})
+		of.time += time * counts
+		if 2*time >= float64(at.time) {
+			of.n += counts
+		}
+		if time > longest {
+			longest, w = time, at
+		}
+	}
+	largestFirst(c.Causes)
+	most := slices.MaxFunc(kinds, func(a, b dueKind) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(b.kind, a.kind)) })
 	of := 0.0
 	for call := range m.Calls {
-		if m.Calls[call].Kind == most.kind && (x.m.op[p.waiter][call] >= 0 || x.at[p.waiter][call] >= 0) {
+		if m.Calls[call].Kind == most.kind && (x.m.op[c.Waiter][call] >= 0 || x.at[c.Waiter][call] >= 0) {
 			of += m.weight(call) // all of them, followed or not
 		}
 		if m.Total == nil && m.Calls[call].Kind == m.Calls[w.call].Kind && call <= int(w.call) {
@@ -424,11 +411,15 @@ func (x *chains) chain(p pair, u *due) Chain {
 		}
 	}
 	c.Of = int64(math.Round(of))
-	c.N, c.In = min(c.N, c.Of), m.kind(w.call)
-	largestFirst(c.Causes)
-	for len(c.Hops) < back { // back to the first wait
+	c.Kind, c.N, c.In = m.Kinds[most.kind], min(int64(math.Round(most.n)), c.Of), m.kind(w.call)
+	x.origin(c, w)
+}
+
+// origin goes from the longest wait of a chain back to the first one.
+func (x *chains) origin(c *Chain, w *wait) {
+	for len(c.Hops) < back {
 		c.At = x.m.Members[w.peer].Calls[w.other].Start
-		at := slices.IndexFunc(x.of(w), func(s share) bool { return s.member == p.first })
+		at := slices.IndexFunc(x.of(w), func(s share) bool { return int(s.member) == c.First })
 		if at < 0 || x.of(w)[at].via < 0 {
 			break
 		}
@@ -438,5 +429,4 @@ func (x *chains) chain(p pair, u *due) Chain {
 		w = &x.m.waits[x.of(w)[at].via] // an earlier one
 	}
 	slices.Reverse(c.Hops)
-	return c
 }
