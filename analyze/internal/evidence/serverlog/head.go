@@ -120,32 +120,16 @@ func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 			}
 			return inner, rest, true
 		}
-		if level, rest, ok := levelSource(msg); ok {
-			h.level, msg = level, rest
+		if n := len(levelSource().Find(msg[:min(len(msg), 160)])); n > 0 {
+			h.level, msg = msg[0], msg[n:]
 		}
 	}
 	return h, msg, true
 }
 
-// levelSource skips the level and the source file that SGLang since 0.5.4 writes after the date, in processes other
-// than a scheduler: INFO engine.py:156: message.
-func levelSource(msg []byte) (level byte, rest []byte, ok bool) {
-	for _, l := range levels {
-		b, has := cutPrefix(msg, l)
-		if !has || len(b) < 2 || b[0] != ' ' {
-			continue
-		}
-		at := bytes.IndexByte(b[1:min(len(b), 160)], ' ') // of the space behind the source
-		if at < 0 || b[at] != ':' {
-			continue
-		}
-		_, line, numbered := bytes.Cut(b[1:at], []byte(".py:"))
-		if _, left, good := digits(line); numbered && good && len(left) == 0 {
-			return l[0], skipSpace(b[at+1:]), true
-		}
-	}
-	return 0, nil, false
-}
+// levelSource is the level and the source file that SGLang since 0.5.4 writes after the date, in processes other than a
+// scheduler: INFO engine.py:156: message.
+var levelSource = pattern.New(`^(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|WARN) [^ ]*\.py:[0-9]+: [ \t]*`)
 
 // timeOfDay reports whether b is a time like 23:37:40.
 func timeOfDay(b []byte) bool {

@@ -12,8 +12,8 @@ import (
 
 // Iteration is one step of an engine, as vLLM's iteration details or TensorRT-LLM's iteration log state it.
 type Iteration struct {
+	clock         int64  // seconds, by the log
 	Index         uint32 // as the log counts
-	clock         uint32 // seconds after Iterations.first, plus firstClock; 0 unknown
 	Line          uint32 // of the file, from 1
 	micros        uint32 // elapsed
 	device        uint32 // microseconds, plus one; 0 unknown
@@ -59,57 +59,29 @@ func (i *Iteration) Type() Type {
 	return Idle
 }
 
-// Iterations are all iterations of the logs, in their order: narrow rows, in blocks, so that growing copies nothing.
+// Iterations are all iterations of the logs, in their order, as narrow rows.
 type Iterations struct {
-	blocks  [][]Iteration
-	n       int
+	list    []Iteration
 	Dropped int64 // beyond maxIterations: read, and not kept
-	first   int64 // clock
-	any     bool
 }
 
-const (
-	// firstClock leaves room before the first iteration: a log that is given second may be the older one.
-	firstClock     = 1 << 31
-	iterationBlock = 1 << 14
-	// maxIterations are kept, at 32 bytes each. A log of 2 GB has ten million.
-	maxIterations = 1 << 24
-)
+// maxIterations are kept, at 40 bytes each. A log of 2 GB has ten million.
+const maxIterations = 1 << 24
 
 // Len is the number that was kept.
-func (it *Iterations) Len() int { return it.n }
+func (it *Iterations) Len() int { return len(it.list) }
 
 // At is the i-th iteration.
-func (it *Iterations) At(i int) *Iteration { return &it.blocks[i/iterationBlock][i%iterationBlock] }
+func (it *Iterations) At(i int) *Iteration { return &it.list[i] }
 
-// Clock is the time at which an iteration ended by the log, in seconds.
-func (it *Iterations) Clock(i int) int64 {
-	c := it.At(i).clock
-	if c == 0 {
-		return NoClock
-	}
-	return it.first + int64(c) - firstClock
-}
+// Clock is the time at which an iteration ended by the log, in seconds; NoClock if it states none.
+func (it *Iterations) Clock(i int) int64 { return it.list[i].clock }
 
 func (it *Iterations) add(row Iteration, clock int64) {
-	if it.n == maxIterations {
+	row.clock = clock
+	if !keep(&it.list, row, maxIterations) {
 		it.Dropped++
-		return
 	}
-	if clock != NoClock {
-		if !it.any {
-			it.first, it.any = clock, true
-		}
-		if d := clock - it.first + firstClock; d > 0 && d <= math.MaxUint32 {
-			row.clock = uint32(d)
-		}
-	}
-	if it.n%iterationBlock == 0 {
-		it.blocks = append(it.blocks, make([]Iteration, 0, iterationBlock))
-	}
-	b := &it.blocks[len(it.blocks)-1]
-	*b = append(*b, row)
-	it.n++
 }
 
 // parseIteration reads the text after "Iteration(":

@@ -1,10 +1,13 @@
 package serverlog
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/pattern"
@@ -45,21 +48,12 @@ type quantity float64
 
 func (q *quantity) UnmarshalJSON(b []byte) error {
 	s := strings.Trim(string(b), `"`)
-	v, rest, ok := decimal([]byte(s))
-	text := strings.TrimSpace(string(rest))
-	switch {
-	case !ok:
-		v = 0
-	case strings.HasPrefix(text, "ms"):
-		v /= 1e3
-	case strings.HasPrefix(text, "e"), strings.HasPrefix(text, "E"):
-		if err := json.Unmarshal([]byte(s), &v); err != nil || math.IsInf(v, 0) {
-			v = 0
-		}
-	case text != "":
-		if times := decimals[text[0]]; times > 0 {
-			v *= times
-		}
+	v, rest, _ := decimal([]byte(s))
+	if unit := strings.TrimSpace(string(rest)); unit != "" {
+		v *= cmp.Or(decimals[unit[0]], 1)
+	}
+	if bare, err := strconv.ParseFloat(s, 64); err == nil && bare >= 0 && bare <= math.MaxFloat64 { // may have an exponent
+		v = bare
 	}
 	*q = quantity(v)
 	return nil
@@ -70,8 +64,7 @@ var decimals = map[byte]float64{'T': 1e12, 'G': 1e9, 'M': 1e6, 'K': 1e3, 'k': 1e
 // mfuLine adds one line of details; b starts at the JSON.
 func (d *Details) mfuLine(b []byte) bool {
 	var x mfuDetails
-	dec := json.NewDecoder(strings.NewReader(string(b)))
-	if err := dec.Decode(&x); err != nil {
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&x); err != nil {
 		return false
 	}
 	d.Lines++
@@ -79,11 +72,9 @@ func (d *Details) mfuLine(b []byte) bool {
 	d.DecodeToks += count(x.Context.Decode)
 	for i, list := range []map[string]quantity{x.Flops, x.Read, x.Write} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
-			p := d.part(name)
-			if p == nil {
-				continue
+			if p := d.part(name); p != nil {
+				*[]*float64{&p.Flops, &p.Read, &p.Write}[i] += float64(list[name])
 			}
-			*[]*float64{&p.Flops, &p.Read, &p.Write}[i] += float64(list[name])
 		}
 	}
 	return true
