@@ -237,7 +237,6 @@ func (p *writer) close() error {
 type Reader struct {
 	name   string
 	source io.Closer // nil if another closes it
-	file   fileOf
 	in     *bufio.Reader
 	heads  []Head // of all captures, if the file lists them
 	n      int    // captures read
@@ -251,8 +250,8 @@ const maxBody = 64 << 20
 
 // NewReader begins to read a partial. name is the file's, for errors.
 func NewReader(name string, r io.Reader) (*Reader, error) {
-	p := &Reader{name: name, file: fileOf{r: r}}
-	packed := bufio.NewReaderSize(&p.file, 1<<14)
+	p := &Reader{name: name}
+	packed := bufio.NewReaderSize(r, 1<<14)
 	var zip io.Reader
 	var err error
 	if magic, _ := packed.Peek(4); string(magic) == "\x28\xb5\x2f\xfd" {
@@ -261,7 +260,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 		zip, err = gzip.NewReader(packed)
 	}
 	if err != nil {
-		return nil, p.bad("it is not packed with gzip: name what explain partial wrote")
+		return nil, p.bad(err, "it is not packed with gzip: name what explain partial wrote")
 	}
 	p.in = bufio.NewReaderSize(zip, 1<<14)
 	line, err := p.line()
@@ -270,7 +269,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	}
 	var head fileHead
 	if err := json.Unmarshal(line, &head); err != nil || !strings.HasPrefix(head.Schema, "explain.partial/") {
-		return nil, p.bad("it holds something else: name what explain partial wrote")
+		return nil, p.bad(nil, "it holds something else: name what explain partial wrote")
 	}
 	if head.Schema != schemaID {
 		return nil, fmt.Errorf("%s has format %q, this version reads %s: make it again from its trace, or use the explain that wrote it",
@@ -280,26 +279,12 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	return p, nil
 }
 
-func (p *Reader) bad(why string) error {
-	if p.file.failed != nil {
-		return p.file.failed
+// bad is the error of a file that is no whole partial, unless err says that it could not be read at all.
+func (p *Reader) bad(err error, why string) error {
+	if errors.As(err, new(*fs.PathError)) {
+		return err
 	}
 	return fmt.Errorf("%s: %w: %s", p.name, errPartial, why)
-}
-
-// fileOf keeps the error of a file that cannot be read, which is not one of what the file holds.
-type fileOf struct {
-	r      io.Reader
-	failed error
-}
-
-func (s *fileOf) Read(b []byte) (int, error) {
-	n, err := s.r.Read(b)
-	var file *fs.PathError
-	if errors.As(err, &file) {
-		s.failed = err
-	}
-	return n, err
 }
 
 // line returns the next line, without its end.
@@ -312,9 +297,9 @@ func (p *Reader) line() ([]byte, error) {
 		case err == nil:
 			return all[:len(all)-1], nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, p.bad("it was cut off or is damaged: make it again from its trace")
+			return nil, p.bad(err, "it was cut off or is damaged: make it again from its trace")
 		case len(all) > maxBody:
-			return nil, p.bad(fmt.Sprintf("a line is longer than %d MB", maxBody>>20))
+			return nil, p.bad(nil, fmt.Sprintf("a line is longer than %d MB", maxBody>>20))
 		}
 	}
 }
@@ -333,17 +318,17 @@ func (p *Reader) Next() (*Head, error) {
 		Captures *int `json:"captures"`
 	}
 	if err := json.Unmarshal(line, &end); err != nil {
-		return nil, p.bad("it is damaged: make it again from its trace")
+		return nil, p.bad(nil, "it is damaged: make it again from its trace")
 	}
 	if end.Captures != nil {
 		if *end.Captures != p.n {
-			return nil, p.bad(fmt.Sprintf("it holds %d captures and says %d", p.n, *end.Captures))
+			return nil, p.bad(nil, fmt.Sprintf("it holds %d captures and says %d", p.n, *end.Captures))
 		}
 		p.next = nil
 		return nil, nil
 	}
 	if end.Key == "" || p.next != nil && end.Key <= p.next.Key {
-		return nil, p.bad("its captures are not in order")
+		return nil, p.bad(nil, "its captures are not in order")
 	}
 	if p.sample = nil; end.Sampled {
 		if p.sample, err = p.line(); err != nil {

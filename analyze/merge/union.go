@@ -155,7 +155,7 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 		for at, h := range r.heads {
 			if h.Sampled, h.Left = false, false; h.Key == "" || at > 0 && h.Key <= r.heads[at-1].Key {
 				r.source.Close()
-				return nil, r.bad("its captures are not in order")
+				return nil, r.bad(nil, "its captures are not in order")
 			}
 			l.entries = append(l.entries, entry{h, i, at})
 		}
@@ -221,7 +221,7 @@ func (l *listing) read(list map[int]*Reader, e *entry) (s *stored, err error) {
 func (p *Reader) ended() error {
 	h, err := p.Next()
 	if h != nil {
-		return p.bad("it holds captures that its first line does not name: make it again from its trace")
+		return p.bad(nil, "it holds captures that its first line does not name: make it again from its trace")
 	}
 	return err
 }
