@@ -238,9 +238,8 @@ type Reader struct {
 	name   string
 	source io.Closer // nil if another closes it
 	in     *bufio.Reader
-	heads  []Head // of all captures, if the file lists them
+	heads  []Head // of all captures
 	n      int    // captures read
-	next   *Head
 	sample []byte
 	unread bool // the body of the current capture was not read yet
 }
@@ -324,11 +323,10 @@ func (p *Reader) Next() (*Head, error) {
 		if *end.Captures != p.n {
 			return nil, p.bad(nil, fmt.Sprintf("it holds %d captures and says %d", p.n, *end.Captures))
 		}
-		p.next = nil
 		return nil, nil
 	}
-	if end.Key == "" || p.next != nil && end.Key <= p.next.Key {
-		return nil, p.bad(nil, "its captures are not in order")
+	if p.n >= len(p.heads) || p.heads[p.n].Key != end.Key {
+		return nil, p.bad(nil, "it holds captures that its first line does not name: make it again from its trace")
 	}
 	if p.sample = nil; end.Sampled {
 		if p.sample, err = p.line(); err != nil {
@@ -336,8 +334,8 @@ func (p *Reader) Next() (*Head, error) {
 		}
 	}
 	p.n++
-	p.next, p.unread = &end.Head, !end.Left
-	return p.next, nil
+	p.unread = !end.Left
+	return &end.Head, nil
 }
 
 // body reads the capture that follows its head; nil if it was left out.

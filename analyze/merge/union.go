@@ -147,19 +147,15 @@ func index(ctx context.Context, sources []Source) (*listing, error) {
 			return nil, err
 		}
 		if len(r.heads) == 0 { // it is empty, or what it holds would be left out unseen
-			if err := r.ended(); err != nil {
-				r.source.Close()
-				return nil, err
-			}
+			_, err = r.Next()
 		}
 		for at, h := range r.heads {
 			if h.Sampled, h.Left = false, false; h.Key == "" || at > 0 && h.Key <= r.heads[at-1].Key {
-				r.source.Close()
-				return nil, r.bad(nil, "its captures are not in order")
+				err = r.bad(nil, "its captures are not in order")
 			}
 			l.entries = append(l.entries, entry{h, i, at})
 		}
-		if err := r.source.Close(); err != nil {
+		if err = cmp.Or(err, r.source.Close()); err != nil {
 			return nil, err
 		}
 	}
@@ -207,21 +203,9 @@ func (l *listing) read(list map[int]*Reader, e *entry) (s *stored, err error) {
 	if r.n == len(r.heads) { // nothing follows
 		delete(list, e.source)
 		if !l.sampled { // else the rest is not read
-			if err := r.ended(); err != nil {
-				r.source.Close()
-				return nil, err
-			}
+			_, err = r.Next()
 		}
-		return s, r.source.Close()
+		return s, cmp.Or(err, r.source.Close())
 	}
 	return s, nil
-}
-
-// ended is an error unless the partial ends here: a capture that follows would be left out unseen.
-func (p *Reader) ended() error {
-	h, err := p.Next()
-	if h != nil {
-		return p.bad(nil, "it holds captures that its first line does not name: make it again from its trace")
-	}
-	return err
 }
