@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unique"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/report/pattern"
@@ -61,7 +62,8 @@ func (l *Launch) both(f, g Field) *float64 {
 	return new(*v + *w)
 }
 
-func newLaunch(h *header, fields []string, id int64, folder string, keep func(string) string) *Launch {
+func newLaunch(h *header, fields []string, id int64, folder string) *Launch {
+	keep := func(s string) string { return unique.Make(s).Value() } // a substring would keep its whole line in memory
 	b := &Launch{ID: id, PID: h.process(fields), Device: -1, folder: folder, name: keep(cell(fields, h.kernel)),
 		page: h, counts: counters{}}
 	if h.id < 0 {

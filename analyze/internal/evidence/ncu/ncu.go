@@ -73,7 +73,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			return nil, err
 		}
 		p := &parser{in: in, style: s, odd: odd, folder: folderOf(in.Path), room: maxLaunches - len(m.launches),
-			gpus: gpus, layout: map[layout]bool{}, kept: map[string]string{}}
+			gpus: gpus, layout: map[layout]bool{}}
 		r := reader{in: in, tally: in.Tally, odd: odd}
 		if err := r.each(ctx, p.row); err != nil {
 			return nil, err

@@ -42,12 +42,8 @@ func (v *votes) style() (s style, against int64) {
 	return point, v[comma]
 }
 
-func other(s style) style {
-	if s == point {
-		return comma
-	}
-	return point
-}
+// other is the sign that groups thousands.
+func other(s style) style { return point + comma - s }
 
 // decimalSign is the decimal sign of a cell that can be read in only one way.
 func decimalSign(cell string) (style, bool) {
@@ -109,57 +105,36 @@ func (s style) parse(cell string, to scale) (number, bool) {
 	if i := strings.Index(cell, " ("); i > 0 {
 		cell = cell[:i]
 	}
-	cell = strings.TrimSuffix(strings.TrimSpace(cell), "%")
-	var b [80]byte
-	text, exp, decimals, ok := s.plain(b[:0], ungrouped(strings.TrimSpace(cell)))
-	if !ok {
+	cell = ungrouped(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(cell), "%")))
+	exp := 0
+	if i := strings.IndexAny(cell, "eE"); i > 0 {
+		var err error
+		if exp, err = strconv.Atoi(cell[i+1:]); err != nil || exp < -400 || exp > 400 {
+			return number{}, false
+		}
+		cell = cell[:i]
+	}
+	group := byte(other(s))
+	head, decimals, _ := strings.Cut(cell, string(rune(s)))
+	digits := strings.TrimLeft(head, "+-")
+	switch {
+	case len(cell) > maxDigits || len(head)-len(digits) > 1 || digits == "" && decimals == "",
+		strings.IndexByte(digits, group) >= 0 && !grouped(digits, group),
+		strings.Trim(digits, "0123456789.,") != "" || strings.Trim(decimals, "0123456789") != "":
 		return number{}, false
 	}
 	exp += to.exp
-	text = strconv.AppendInt(append(text, 'e'), int64(exp), 10)
-	v, err := strconv.ParseFloat(string(text), 64)
+	text := strings.ReplaceAll(head, string(rune(group)), "") + "." + decimals + "e" + strconv.Itoa(exp)
+	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
 		return number{}, false
 	}
-	n := number{v, math.Pow10(exp - decimals)}
+	n := number{v, math.Pow10(exp - len(decimals))}
 	if to.binary != 0 {
 		n.value, n.digit = n.value*to.binary, n.digit*to.binary
 	}
 	return n, true
 }
 
-// plain is the cell without grouping, with a point as its decimal sign, and without its exponent; and how many decimals
-// it has.
-func (s style) plain(b []byte, cell string) (text []byte, exp, decimals int, ok bool) {
-	if len(cell) == 0 || len(cell) > 48 {
-		return nil, 0, 0, false
-	}
-	group := byte(other(s))
-	whole := cell
-	if i := strings.IndexAny(cell, "eE"); i > 0 {
-		var err error
-		if exp, err = strconv.Atoi(cell[i+1:]); err != nil || exp < -400 || exp > 400 {
-			return nil, 0, 0, false
-		}
-		whole = cell[:i]
-	}
-	head, tail, hasTail := strings.Cut(whole, string(rune(s)))
-	digits := strings.TrimLeft(head, "+-")
-	if len(head)-len(digits) > 1 || strings.IndexByte(digits, group) >= 0 && !grouped(digits, group) {
-		return nil, 0, 0, false
-	}
-	for i := range len(head) {
-		if c := head[i]; c != group {
-			b = append(b, c)
-		}
-	}
-	if strings.Trim(digits, "0123456789.,") != "" || digits == "" && tail == "" ||
-		strings.Trim(tail, "0123456789") != "" {
-		return nil, 0, 0, false
-	}
-	if hasTail {
-		b = append(append(b, '.'), tail...)
-		decimals = len(tail)
-	}
-	return b, exp, decimals, true
-}
+// maxDigits is longer than any number that ncu prints.
+const maxDigits = 48

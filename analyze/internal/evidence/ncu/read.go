@@ -215,17 +215,6 @@ type parser struct {
 	at       map[key]*Launch // launches of this page, if it is a details page
 	gpus     map[int]*Device
 	layout   map[layout]bool
-	kept     map[string]string
-}
-
-// keep is one copy of a text that many launches share: a substring would keep its whole line in memory.
-func (p *parser) keep(s string) string {
-	if k, ok := p.kept[s]; ok {
-		return k
-	}
-	s = strings.Clone(s)
-	p.kept[s] = s
-	return s
 }
 
 // row reads a row of the file into p.launches.
@@ -347,7 +336,7 @@ func (p *parser) launch(h *header, fields []string, id int64) *Launch {
 		return nil
 	}
 	p.room--
-	b := newLaunch(h, fields, id, p.folder, p.keep)
+	b := newLaunch(h, fields, id, p.folder)
 	p.launches = append(p.launches, b)
 	return b
 }
