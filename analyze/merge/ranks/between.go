@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Kinds of blocking calls besides those of [Synchronising].
@@ -192,20 +193,6 @@ func spread(n int, calls []int32, later func(i int, call int32) int64) []int32 {
 	return list
 }
 
-// outer returns the two members with the largest values of a function, largest first; -1 if missing.
-func outer(list []int, of func(m int) int64) [2]int {
-	best := [2]int{-1, -1}
-	for _, m := range list {
-		switch {
-		case best[0] < 0 || of(m) > of(best[0]):
-			best = [2]int{m, best[0]}
-		case best[1] < 0 || of(m) > of(best[1]):
-			best[1] = m
-		}
-	}
-	return best
-}
-
 // other is the kind of call on the other side of a transfer.
 var other = map[string]string{Send: Recv, Recv: Send, SendRecv: SendRecv, Wait: Wait}
 
@@ -277,15 +264,13 @@ const leastWaits = 5
 // follows is the share of the variation of a call's duration that may remain once the peer's start is known.
 const follows = 0.25
 
-// deviation is the median absolute deviation of a list, which it overwrites.
+// deviation is how far numbers lie from their median, by the median. It changes the list.
 func deviation(list []float64) float64 {
-	slices.Sort(list)
-	middle := list[len(list)/2]
+	middle := order.Median(list)
 	for i := range list {
-		list[i] = math.Abs(list[i] - middle)
+		list[i] -= middle
 	}
-	slices.Sort(list)
-	return list[len(list)/2]
+	return order.Spread(list)
 }
 
 // candidates is how many members are considered as the peer of a member.

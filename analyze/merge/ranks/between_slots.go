@@ -87,18 +87,20 @@ func (x *epochs) root(s slot, epochs []epoch) int {
 		start := func(m int) int64 { return x.m.Start(m, e.call(m, s)) }
 		end := func(m int) int64 { return x.m.End(m, e.call(m, s)) }
 		list := e.members(s)
-		// The two that begin last, or the two that end first: everybody must begin before a reduce's root leaves, and
-		// a broadcast's root must begin before anybody else leaves.
-		pair := outer(list, start)
-		if rooted[s.kind] {
-			pair = outer(list, func(m int) int64 { return -end(m) })
-		}
+		// Who begins last first, or who ends first: everybody must begin before a reduce's root leaves, and a broadcast's
+		// root must begin before anybody else leaves.
+		lists.Sort(list, func(a, b int) int {
+			if rooted[s.kind] {
+				return cmp.Compare(end(a), end(b))
+			}
+			return cmp.Compare(start(b), start(a))
+		})
 		for _, q := range list {
 			n[q]++
 			spent[q] += end(q) - start(q)
-			other := pair[0]
+			other := list[0]
 			if other == q {
-				other = pair[1]
+				other = list[1]
 			}
 			leaves, begins := q, other
 			if rooted[s.kind] {

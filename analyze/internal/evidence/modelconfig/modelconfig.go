@@ -237,10 +237,9 @@ func (m *Model) KVPerToken() float64 {
 
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
-	if d.others == 0 {
-		return nil
-	}
-	return []report.Warning{{Code: "models_several", Text: "Several models were given: the report describes the first."}}
+	var list report.Warnings
+	list.If(d.others > 0, "models_several", "Several models were given: the report describes the first.")
+	return list
 }
 
 // Environment adds nothing: which model ran is known only from the server.
