@@ -136,45 +136,34 @@ type UnitGroup struct {
 
 // Units sorts the iterations into kinds, those with most time first. other counts those of kinds that occur once.
 func (d *Data) Units() (groups []UnitGroup, other int64) {
-	type key struct {
+	at := func(i int32) *Iteration { return d.Iterations.At(int(i)) }
+	type kind struct {
 		t             Type
 		batch, tokens int64
 	}
-	var kinds lists.Numbering[key]
-	for i := range d.Iterations.Len() {
-		it := d.Iterations.At(i)
-		k := key{it.Type(), -1, -1}
-		switch k.t {
-		case Decode:
-			k.batch = int64(it.Generation)
-		case Prefill, Mixed:
-			k.tokens = powerOfTwo(int64(it.ContextTokens) + int64(it.Tokens))
-		default:
-			continue
+	kindOf := func(i int32) kind {
+		it := at(i)
+		if it.Type() == Decode {
+			return kind{Decode, int64(it.Generation), -1}
 		}
-		g := int(kinds.Of(k))
-		if g == len(groups) {
-			groups = append(groups, UnitGroup{Type: k.t, Batch: k.batch, Tokens: k.tokens})
-		}
-		groups[g].Kept = append(groups[g].Kept, int32(i))
+		return kind{it.Type(), -1, powerOfTwo(int64(it.ContextTokens) + int64(it.Tokens))}
 	}
-	kept := groups[:0]
-	for _, g := range groups {
-		if len(g.Kept) < 2 {
+	working := lists.Where(d.Iterations.Len(), func(i int32) bool { return at(i).Type() != Idle })
+	for _, list := range lists.Groups(working, kindOf) {
+		if len(list) < 2 {
 			other++
 			continue
 		}
-		times := lists.Map(g.Kept, func(i int32) float64 { return float64(d.Iterations.At(int(i)).Elapsed()) })
-		n := stat.Warmup(times)
-		g.Warmup, g.Kept = int64(n), g.Kept[n:]
-		g.Total = lists.Sum(times[n:], func(v float64) int64 { return int64(v) })
-		kept = append(kept, g)
+		times := lists.Map(list, func(i int32) float64 { return float64(at(i).Elapsed()) })
+		k, n := kindOf(list[0]), stat.Warmup(times)
+		groups = append(groups, UnitGroup{Type: k.t, Batch: k.batch, Tokens: k.tokens, Kept: list[n:], Warmup: int64(n),
+			Total: lists.Sum(times[n:], func(v float64) int64 { return int64(v) })})
 	}
-	lists.Sort(kept, func(a, b UnitGroup) int {
+	lists.Sort(groups, func(a, b UnitGroup) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Batch, b.Batch),
 			cmp.Compare(a.Tokens, b.Tokens))
 	})
-	return kept, other
+	return groups, other
 }
 
 // powerOfTwo is the least power of two that is not below v.

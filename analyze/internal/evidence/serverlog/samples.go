@@ -192,30 +192,22 @@ const (
 //	Speculative metrics: Draft acceptance rate: 0.750, System efficiency: 0.600, Number of speculative tokens: 5, Number of
 //	accepted tokens: 100, Number of draft tokens: 200, Number of emitted tokens: 120
 func spec(r *reader, m message) bool {
-	s, counted := Spec{Length: numberOf(m.text, "Mean acceptance length: ")}, false
-	for _, keys := range [][2]string{{" Accepted: ", " Drafted: "}, {"accepted tokens: ", "draft tokens: "}} {
-		a, ok1 := wholeAfter(m.text, keys[0])
-		d, ok2 := wholeAfter(m.text, keys[1])
-		if ok1 && ok2 {
-			s.Accepted, s.Drafted, counted = a, d, true
-			break
-		}
-	}
-	if rest, found := after(m.text, "Per-position acceptance rate: "); found {
-		for len(s.Positions) < maxPositions {
-			v, more, good := decimal(rest)
-			if !good {
-				break
-			}
-			s.Positions = append(s.Positions, v)
-			if rest, good = cutPrefix(more, ","); !good {
-				break
-			}
-			rest = bytes.TrimLeft(rest, " ")
-		}
-	}
-	if !counted && math.IsNaN(s.Length) {
+	none := math.NaN()
+	s, accepted, drafted := Spec{Length: none}, none, none
+	take(m.rest, []stated{{"Mean acceptance length", &s.Length, 1}, {"Accepted", &accepted, 1}, {"Drafted", &drafted, 1},
+		{"Number of accepted tokens", &accepted, 1}, {"Number of draft tokens", &drafted, 1}}, nil)
+	if counted := accepted+drafted >= 0; counted {
+		s.Accepted, s.Drafted = int64(accepted), int64(drafted)
+	} else if math.IsNaN(s.Length) {
 		return r.broken()
+	}
+	if rest, found := after(m.rest, "Per-position acceptance rate: "); found {
+		for part := range bytes.SplitSeq(rest, []byte(",")) {
+			v, _, good := decimal(bytes.TrimLeft(part, " "))
+			if !good || !keep(&s.Positions, v, maxPositions) {
+				break
+			}
+		}
 	}
 	if !keep(&r.d.Specs, s, maxSpecs) {
 		r.d.DroppedSamples++
