@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // ncu prints numbers by its locale: 1,234.5 or 1.234,5. Which of the two a file has is decided once, from the cells
@@ -78,23 +80,15 @@ func grouped(s string, sign byte) bool {
 
 // ungrouped is a cell without the spaces or apostrophes by which French and Swiss locales group thousands.
 func ungrouped(cell string) string {
-	between := func(r rune) bool { return strings.ContainsRune(" '\u2019\u00a0\u202f", r) }
-	if strings.IndexFunc(cell, between) < 0 {
+	if !strings.ContainsAny(cell, groupSigns) || !spaced().MatchString(cell) {
 		return cell
 	}
-	parts := strings.FieldsFunc(cell, between)
-	if len(parts) < 2 || strings.Trim(parts[len(parts)-1], "0123456789.,") != "" {
-		return cell
-	}
-	whole := strings.Join(parts, ",")
-	if i := strings.IndexAny(parts[len(parts)-1], ".,"); i >= 0 {
-		whole = whole[:len(whole)-len(parts[len(parts)-1])+i]
-	}
-	if !grouped(strings.TrimLeft(whole, "+-"), ',') {
-		return cell
-	}
-	return strings.Join(parts, "")
+	return strings.Join(strings.FieldsFunc(cell, func(r rune) bool { return strings.ContainsRune(groupSigns, r) }), "")
 }
+
+const groupSigns = " '\u2019\u00a0\u202f"
+
+var spaced = pattern.New(`^[+-]?[0-9]{1,3}(?:[` + groupSigns + `][0-9]{3})+(?:[.,][0-9.,]*)?$`)
 
 // number is a value, and one unit of its last printed digit, to which the page rounds.
 type number struct{ value, digit float64 }

@@ -2,7 +2,6 @@ package serverlog
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
@@ -100,11 +99,8 @@ func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
 // order records, so such a record has no time.
 func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	clock, year, rest, ok := clockText(b[1:])
-	if !ok && len(b) > 9 && timeOfDay(b[1:9]) {
+	if !ok && len(b) > 3 && b[3] == ':' && undated().Match(b) {
 		clock, rest = NoClock, b[9:]
-		if rest[0] != ']' && rest[0] != ' ' {
-			return header{}, nil, false
-		}
 	} else if !ok || !year {
 		return header{}, nil, false
 	}
@@ -131,14 +127,8 @@ func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 // scheduler: INFO engine.py:156: message.
 var levelSource = pattern.New(`^(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|WARN) [^ ]*\.py:[0-9]+: [ \t]*`)
 
-// timeOfDay reports whether b is a time like 23:37:40.
-func timeOfDay(b []byte) bool {
-	if b[2] != ':' { // parsing is slow
-		return false
-	}
-	_, err := time.Parse(time.TimeOnly, string(b))
-	return err == nil
-}
+// undated is the time of day alone, and what follows it.
+var undated = pattern.New(`^\[(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9][\] ]`)
 
 // sourceFile skips [core.py:348] or metrics.py:349] and reports whether it was there.
 func sourceFile(b []byte) ([]byte, bool) {
@@ -188,17 +178,16 @@ func skipSpace(b []byte) []byte {
 
 // process is the name in the first (NAME pid=N) or (NAME, pid=N) before a message, or nil.
 func process(prefix []byte) []byte {
-	at := bytes.Index(prefix, []byte("pid="))
-	if at < 0 {
+	if !bytes.Contains(prefix, []byte("pid=")) { // searching is slow
 		return nil
 	}
-	open := bytes.LastIndexByte(prefix[:at], '(')
-	end := bytes.IndexByte(prefix[at:], ')')
-	if open < 0 || end < 0 {
-		return nil
+	if m := named().FindSubmatch(prefix); m != nil {
+		return m[1]
 	}
-	return prefix[open+1 : at+end]
+	return nil
 }
+
+var named = pattern.New(`\(([^(]*pid=[^)]*)\)`)
 
 // plain is a message without its control sequences.
 func plain(msg []byte) []byte {
@@ -215,14 +204,10 @@ func progress(line []byte) (rest []byte, ok bool) {
 	if !bytes.Contains(line, []byte("%|")) && !bytes.Contains(line, []byte("% Completed |")) {
 		return nil, false
 	}
-	at := -1
-	for _, end := range []string{"it/s]", "s/it]", "profile]", "profile/s]", "\r"} {
-		if i := bytes.LastIndex(line, []byte(end)); i >= 0 {
-			at = max(at, i+len(end))
-		}
+	if n := len(barEnd().Find(line)); n > 0 {
+		return line[n:], true
 	}
-	if at < 0 {
-		return nil, true
-	}
-	return line[at:], true
+	return nil, true
 }
+
+var barEnd = pattern.New(`(?s)^.*(?:it/s\]|s/it\]|profile\]|profile/s\]|\r)`)

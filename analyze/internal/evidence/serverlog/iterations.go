@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -79,6 +80,9 @@ func (it *Iterations) Clock(i int) int64 { return it.list[i].clock }
 
 func (it *Iterations) add(row Iteration, clock int64) {
 	row.clock = clock
+	if n := len(it.list); n == cap(it.list) {
+		it.list = slices.Grow(it.list, n+1) // twice as many: append grows long lists by less
+	}
 	if !keep(&it.list, row, maxIterations) {
 		it.Dropped++
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Sample is one line of statistics that an engine logs at intervals. Values that the line does not state are NaN.
@@ -302,28 +303,21 @@ func (g *Graphs) Rows() []GraphRow {
 //
 //	| 1               | 1             | 0            | FULL         | 116   |
 func (g *Graphs) graphLine(m []byte) bool {
-	cells := bytes.Split(bytes.TrimRight(m, " \t"), []byte("|"))
-	at := len(cells) - 6
-	if at < 1 || len(cells[at+5]) > 0 {
+	row := graphRow().FindSubmatch(m)
+	if row == nil {
 		return false
 	}
-	var v [5]int64
-	for _, i := range [...]int{0, 1, 2, 4} {
-		n, rest, ok := digits(bytes.TrimSpace(cells[at+i]))
-		if !ok || len(rest) > 0 {
-			return false
-		}
-		v[i] = n
-	}
 	g.Lines++
-	key := GraphRow{v[0], v[1], v[2], cmp.Or(graphMode(string(bytes.TrimSpace(cells[at+3]))), "other"), 0}
+	key := GraphRow{whole(row[1]), whole(row[2]), whole(row[3]), cmp.Or(graphMode(string(bytes.TrimSpace(row[4]))), "other"), 0}
 	if _, ok := g.rows[key]; !ok && len(g.rows) == maxGraphRows {
 		g.Dropped++
 	} else {
-		g.rows[key] += v[4]
+		g.rows[key] += whole(row[5])
 	}
 	return true
 }
+
+var graphRow = pattern.New(`\| *([0-9]+) *\| *([0-9]+) *\| *([0-9]+) *\|([^|]*)\| *([0-9]+) *\|[ \t]*$`)
 
 // SteadyRule says which lines of statistics are steady. It is the same for every log.
 const SteadyRule = "A line is steady if the server was serving during its whole interval: this line and the " +
