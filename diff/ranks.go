@@ -132,8 +132,15 @@ const grownShare = 0.01
 // heldUp compares how long ranks wait for others, and which rank causes it. If the wait grew, it names the rank that
 // waits longer and the rank that causes it; nil if the waits of a side are unknown.
 func heldUp(base, head *side.Side, x *comparison.Ranks) *comparison.HeldUp {
-	h := &comparison.HeldUp{}
-	if !waiting(base, &h.Base, &h.BaseFirst) || !waiting(head, &h.Head, &h.HeadFirst) {
+	known := true
+	share := func(s *side.Side, metric string) float64 {
+		mean, ok := side.MeanOf(s.Captures, func(c *side.Capture) (float64, bool) { return c.Value(metric, nil) })
+		known = known && ok
+		return mean
+	}
+	const all, first = "ranks.held_up_ratio", "ranks.first_ratio"
+	h := &comparison.HeldUp{Base: share(base, all), Head: share(head, all), BaseFirst: share(base, first), HeadFirst: share(head, first)}
+	if !known {
 		return nil
 	}
 	var waits string
@@ -160,39 +167,24 @@ func heldUp(base, head *side.Side, x *comparison.Ranks) *comparison.HeldUp {
 	return h
 }
 
-// waiting sets the shares of time that the ranks of a side wait, each the mean over its captures.
-func waiting(s *side.Side, all, first *float64) bool {
-	for _, c := range s.Captures {
-		a, f := c.Report.Find("ranks.held_up_ratio", nil), c.Report.Find("ranks.first_ratio", nil)
-		if a == nil || a.Value == nil || f == nil || f.Value == nil {
-			return false
-		}
-		*all += *a.Value / float64(len(s.Captures))
-		*first += *f.Value / float64(len(s.Captures))
-	}
-	return true
-}
-
 // firstOf returns, for the first capture of a side, the rank that others wait for longest, who waits, and why.
 func firstOf(s *side.Side) (rank, waits, because string) {
-	t := s.Captures[0].Table("ranks", "rank_chains")
-	if t.Len() == 0 {
-		return "", "", ""
+	if t := s.Captures[0].Table("ranks", "rank_chains"); t.Len() > 0 {
+		return t.Str(0, "rank"), t.Str(0, "waits"), t.Str(0, "because")
 	}
-	return t.Str(0, "rank"), t.Str(0, "waits"), t.Str(0, "because")
+	return "", "", ""
 }
 
-// sameTopology reports whether all runs have the same ranks in the same roles.
+// sameTopology reports whether all runs have the same ranks in the same roles, each rank once.
 func sameTopology(runs [][]rankOf) bool {
-	roles := map[string]string{}
+	first := map[string]string{} // role by rank
 	for i := range runs[0] {
-		roles[runs[0][i].label] = runs[0][i].role
+		first[runs[0][i].label] = runs[0][i].role
 	}
-	return !slices.ContainsFunc(runs, func(list []rankOf) bool {
-		return len(list) != len(runs[0]) || slices.ContainsFunc(list, func(r rankOf) bool {
-			role, ok := roles[r.label]
-			return !ok || role != r.role
-		})
+	return !slices.ContainsFunc(runs, func(run []rankOf) bool {
+		same := lists.Set(run, func(r rankOf) string { return r.label })
+		return len(run) != len(first) || len(same) != len(first) ||
+			slices.ContainsFunc(run, func(r rankOf) bool { role, ok := first[r.label]; return !ok || role != r.role })
 	})
 }
 

@@ -139,6 +139,18 @@ func TestRunsOfOtherSizeAreComparedByRole(t *testing.T) {
 	}
 }
 
+// A report may come from anybody: one that names a rank twice is compared by role.
+func TestRankThatIsThereTwice(t *testing.T) {
+	r := mergedRun(t, tracetest.Fleet{Ranks: 2, Steps: 24}, merge.Options{Rank: regexp.MustCompile(`rank(\d+)`)})
+	table := report.NewIndex(r).Table("ranks", "ranks")
+	at := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.ID == "rank" })
+	table.Rows[1][at] = table.Rows[0][at]
+	c := compareReports(t, []*report.Report{r}, []*report.Report{r}, diff.Options{})
+	if c.Ranks == nil || c.Ranks.By != comparison.ByRole {
+		t.Errorf("%+v", c.Ranks)
+	}
+}
+
 // A comparison of single captures has no ranks.
 func TestSingleCapturesHaveNoRanks(t *testing.T) {
 	r := engineReport(t, engine{})
