@@ -18,8 +18,7 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 	var kept []*side.Capture
 	for _, x := range captures {
 		warn := func(code comparison.Code, text string, other *side.Capture) {
-			c.Warn(code, fmt.Sprintf("%s: %s and %s are %s",
-				name, other.Report.Trace.Name, x.Report.Trace.Name, text))
+			c.Warn(code, fmt.Sprintf("%s: %s and %s are %s", name, other.Report.Trace.Name, x.Report.Trace.Name, text))
 		}
 		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return copied(k, x) }); at >= 0 {
 			warn(comparison.SameCapture, "the same capture, which counts once", kept[at])

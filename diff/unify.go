@@ -76,10 +76,10 @@ func mixed(all []*report.Report) string {
 
 // candidate is an anchor that all captures know.
 type candidate struct {
-	cut   []*report.Report
-	alike bool
-	rank  int // sum over the captures: 0 if it is the first choice of all
-	name  string
+	cut    []*report.Report
+	unlike int // 0 if the units have about as many kernels everywhere, else 1
+	rank   int // sum over the captures: 0 if it is the first choice of all
+	name   string
 }
 
 func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
@@ -87,7 +87,9 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	if c.cut == nil || !ownUnits(all, c.cut) {
 		return nil
 	}
-	c.alike = report.AlikeUnits(report.AlikeKernels, c.cut...)
+	if !report.AlikeUnits(report.AlikeKernels, c.cut...) {
+		c.unlike = 1
+	}
 	for _, r := range all {
 		if !r.Unit.Used().Same(a) {
 			c.rank += 1 + slices.IndexFunc(r.Unit.Anchors, func(b report.UnitAnchor) bool { return b.Same(a) })
@@ -137,13 +139,7 @@ func anywhere(all []*report.Report) (best *candidate) {
 
 // compare returns a number below 0 if c is the better choice.
 func (c *candidate) compare(d *candidate) int {
-	if c.alike != d.alike {
-		if c.alike {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(c.rank-d.rank, strings.Compare(c.name, d.name))
+	return cmp.Or(c.unlike-d.unlike, c.rank-d.rank, strings.Compare(c.name, d.name))
 }
 
 // cutAll cuts all captures at an anchor; nil if one does not know it.
@@ -168,15 +164,11 @@ func missing(a *report.UnitAnchor, all []*report.Report) string {
 		if _, ok := r.CutAt(a); ok {
 			continue
 		}
-		have := map[string]bool{}
-		t := report.NewIndex(r).Table("unit", "unit_kernels")
-		for i := range t.Len() {
-			have[t.Str(i, column)] = true
-		}
 		var lacking []string
+		t := report.NewIndex(r).Table("unit", "unit_kernels")
 		for _, name := range a.Names {
-			if !have[name] && !slices.Contains(lacking, name) {
-				lacking = append(lacking, name)
+			if len(lists.Where(t.Len(), func(i int) bool { return t.Str(i, column) == name })) == 0 {
+				lists.Place[int32](&lacking, name)
 			}
 		}
 		at := "units of " + all[0].Trace.Name + " start at " + strings.Join(a.Names, " → ")

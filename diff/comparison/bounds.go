@@ -1,8 +1,6 @@
 package comparison
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Bounds of the lists of a comparison that somebody else wrote. explain writes a few hundred rows.
 const (
@@ -13,40 +11,23 @@ const (
 
 // plausible reports what no comparison of explain holds.
 func (c *Comparison) plausible() error {
-	for _, l := range []struct {
-		name    string
-		n, most int
-	}{
-		{"reasons", len(c.Reasons), maxFewRows}, {"warnings", len(c.Warnings), maxFewRows},
-		{"names of the base", len(c.Base.Names), maxFewRows},
-		{"names of the head", len(c.Head.Names), maxFewRows},
-		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows},
-		{"kernels", len(c.Kernels), maxManyRows},
-		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows},
-		{"rows of the mix", len(c.Mix), maxManyRows}, {"rows that are not judged", len(c.Unjudged), maxFewRows},
-		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxFewRows},
-		{"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
-		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxFewRows},
-	} {
-		if l.n > l.most {
-			return fmt.Errorf("%d %s, at most %d are read", l.n, l.name, l.most)
-		}
+	few := max(len(c.Reasons), len(c.Warnings), len(c.Base.Names), len(c.Head.Names), len(c.Primary), len(c.Unjudged),
+		len(c.Waivers), len(c.Overrides), len(c.Residue), len(c.Policy.IgnoredKernels))
+	many := max(len(c.Attribution.Rows), len(c.Kernels), len(c.API), len(c.Structure), len(c.Mix), len(c.Gates))
+	if few > maxFewRows || many > maxManyRows {
+		return fmt.Errorf("a list of %d rows, which explain does not write", max(few, many))
 	}
 	for i := range c.Primary {
 		r := &c.Primary[i]
-		if len(r.Labels) > maxRowSize || len(r.BaseValues) > maxFewRows || len(r.HeadValues) > maxFewRows ||
-			r.NBase < 0 ||
-			r.NHead < 0 {
+		if len(r.Labels) > maxRowSize || max(len(r.BaseValues), len(r.HeadValues)) > maxFewRows || min(r.NBase, r.NHead) < 0 {
 			return fmt.Errorf("primary row %d is not one that explain writes", i)
 		}
 	}
 	n := &c.Counts
-	for _, v := range []int64{n.GatesChecked, n.MetricsCompared, n.KernelsCompared, n.KernelsPaired, n.UnitsBase,
-		n.UnitsHead, c.Unit.BaseN, c.Unit.HeadN, int64(c.Base.Captures), int64(c.Head.Captures), c.Policy.Rules,
-		c.Policy.Budgets, c.Policy.MinCaptures} {
-		if v < 0 {
-			return fmt.Errorf("a count is %d", v)
-		}
+	if v := min(n.GatesChecked, n.MetricsCompared, n.KernelsCompared, n.KernelsPaired, n.UnitsBase, n.UnitsHead,
+		c.Unit.BaseN, c.Unit.HeadN, int64(c.Base.Captures), int64(c.Head.Captures), c.Policy.Rules, c.Policy.Budgets,
+		c.Policy.MinCaptures); v < 0 {
+		return fmt.Errorf("a count is %d", v)
 	}
 	for i := range c.Gates {
 		g := &c.Gates[i]

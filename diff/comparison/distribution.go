@@ -1,8 +1,6 @@
 package comparison
 
-import (
-	"errors"
-)
+import "errors"
 
 // Distribution is how the times of single units of both sides are spread, in bins that both share. Bin i holds the
 // times from Edges[i] up to Edges[i+1]; the last one has no upper edge.
