@@ -49,14 +49,7 @@ type user struct{ device, process int64 }
 
 // stepsOfRanks returns the kept units of each process on a device, of the kind that takes most of its time.
 func stepsOfRanks(c *side.Capture) map[user][]rankStep {
-	s := c.Report.Unit.Series
-	if s == nil {
-		return nil
-	}
-	points, err := s.Decode()
-	if err != nil {
-		return nil
-	}
+	points := side.Points(&c.Report.Unit)
 	type kind struct {
 		user
 		group int64

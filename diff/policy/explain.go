@@ -58,30 +58,32 @@ func (p *Policy) Explain(subject string, known []report.MetricDef) (
 					e.Waivers = append(e.Waivers, w)
 				}
 			}
-			for k := range list {
-				list[k].overrule(&v, len(asked.Labels) > 0)
-			}
+			overrule(list, &v, len(asked.Labels) > 0)
 			list = append(list, e)
 		}
 	}
 	return asked.subject(), list, p.Ignores(asked.Labels["kernel"]), nil
 }
 
-// overrule notes that a later rule judges in place of this one, if it surely selects the same number.
-func (e *Explanation) overrule(later *Rule, surely bool) {
-	if e.Rule.Level != comparison.LevelOff && (later.Level == comparison.LevelOff || later.Budgeted() == e.Rule.Budgeted()) &&
-		(surely || later.selectsAll(&e.Rule)) {
-		e.By = later.Name()
+// overrule notes the rules in whose place a later one judges, if it surely selects the same number.
+func overrule(list []Explanation, later *Rule, surely bool) {
+	for i := range list {
+		if e := &list[i]; e.Rule.Level != comparison.LevelOff && later.replaces(&e.Rule) && (surely || later.selectsAll(&e.Rule)) {
+			e.By = later.Name()
+		}
 	}
+}
+
+// replaces reports whether a rule judges in place of another one, where it selects the same number.
+func (r *Rule) replaces(other *Rule) bool {
+	return r.Level == comparison.LevelOff || r.Budgeted() == other.Budgeted()
 }
 
 // ExplainRule finds the rules with an id, in their order, and which later ones judge in their place.
 func (p *Policy) ExplainRule(id string) (list []Explanation) {
 	for i, r := range p.Rules {
 		for _, v := range r.Each() {
-			for k := range list {
-				list[k].overrule(&v, false)
-			}
+			overrule(list, &v, false)
 			if r.ID == id {
 				list = append(list, Explanation{Rule: v, Preset: p.OfPreset(i)})
 			}
@@ -153,17 +155,12 @@ func (r *Rule) selectsAll(other *Rule) bool {
 // Shadowed are rules of the file, not of its preset, that judge nothing, since a later one selects all that they do:
 // pairs of names. They show a team that it ordered rules from the special to the general.
 func (p *Policy) Shadowed() (list [][2]string) {
-	each := make([][]Rule, len(p.Rules))
-	for i := range p.Rules {
-		each[i] = p.Rules[i].Each()
-	}
+	each := lists.Map(p.Rules, func(r Rule) []Rule { return r.Each() })
 	for i := p.presetRules; i < len(p.Rules); i++ {
 		by := i
 		for _, v := range each[i] {
 			for by = len(p.Rules) - 1; by > i; by-- {
-				if slices.ContainsFunc(each[by], func(l Rule) bool {
-					return (l.Level == comparison.LevelOff || l.Budgeted() == v.Budgeted()) && l.selectsAll(&v)
-				}) {
+				if slices.ContainsFunc(each[by], func(l Rule) bool { return l.replaces(&v) && l.selectsAll(&v) }) {
 					break
 				}
 			}
@@ -222,8 +219,8 @@ func limits(r *Rule) string {
 // FloorText says how large a noise floor a change of a duration has to exceed as well, if nobody measured the noise.
 func (p *Policy) FloorText() string {
 	if p.Stats.Floor > 0 {
-		return fmt.Sprintf("noise floor of the unit's time: %.3g %%, of other durations: %.3g %% "+
-			"(assumed unless measured)", 100*p.Stats.Floor, 100*comparison.DefaultFloor)
+		return fmt.Sprintf("noise floor of the unit's time: %.3g %%, of other durations: %.3g %% (assumed unless measured)",
+			100*p.Stats.Floor, 100*comparison.DefaultFloor)
 	}
 	return fmt.Sprintf("noise floor of a duration: %.3g %% (assumed unless measured: explain policy init)",
 		100*comparison.DefaultFloor)

@@ -30,16 +30,12 @@ func (r *Rule) Takes(l report.Labels, also ...string) bool {
 	if len(r.Labels) > 0 && len(r.Labels) != len(l) || len(r.Labels) == 0 && r.Match.Empty() && len(l) > 0 {
 		return false
 	}
-	for key, pattern := range r.Labels {
-		v, ok := l[key]
-		if !ok || !glob(pattern, v) && !(key == kernelLabel && anyOf(also, func(n string) bool { return glob(pattern, n) })) {
-			return false
-		}
-	}
-	if r.Match.Empty() {
+	switch {
+	case !r.labelled(l, also...):
+		return false
+	case r.Match.Empty():
 		return true
-	}
-	if len(r.Labels) == 0 && len(l) != 1 {
+	case len(r.Labels) == 0 && len(l) != 1:
 		return false
 	}
 	m := r.names
@@ -47,6 +43,17 @@ func (r *Rule) Takes(l report.Labels, also ...string) bool {
 		m = new(r.Match.Compile())
 	}
 	return m.Covers(l, also...)
+}
+
+// labelled reports whether these labels, which may be more, are like those of the rule.
+func (r *Rule) labelled(l report.Labels, also ...string) bool {
+	for key, pattern := range r.Labels {
+		v, ok := l[key]
+		if !ok || !glob(pattern, v) && !(key == kernelLabel && anyOf(also, func(n string) bool { return glob(pattern, n) })) {
+			return false
+		}
+	}
+	return true
 }
 
 // kernelLabel names a kernel, which goes by several names: the full one and the one that tables show.
@@ -58,12 +65,7 @@ func anyOf(names []string, ok func(string) bool) bool {
 
 // TakesKind reports whether the rule's labels single out a kind of unit with these labels, which may be more.
 func (r *Rule) TakesKind(l report.Labels) bool {
-	for key, pattern := range r.Labels {
-		if v, ok := l[key]; !ok || !glob(pattern, v) {
-			return false
-		}
-	}
-	return len(r.Labels) > 0 && r.Match.Empty()
+	return len(r.Labels) > 0 && r.Match.Empty() && r.labelled(l)
 }
 
 // TakesExactly reports whether the rule names these labels, all of them and without a pattern.

@@ -76,7 +76,7 @@ func launchMedian(v *side.View) (n float64, ok bool) {
 
 // graphs finds CUDA graphs that are no longer, or newly, launched in every unit.
 func (s *structure) graphs() {
-	b0, h0, ok := means(s.base.Views, s.head.Views, calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") }))
+	b0, h0, ok := s.calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") }, countOf)
 	if !ok || math.Abs(h0-b0) < leastCount {
 		return
 	}
@@ -122,22 +122,21 @@ func (s *structure) launches(depth comparison.Depth) {
 		}
 	}
 	if more > 0 && time/more <= stormKernel {
-		s.add(comparison.FoundStorm,
-			fmt.Sprintf("%s more launches per unit, of kernels that take %s on average", wording.Mean(h-b), pairing.NS(time/more)), b,
-			h)
+		s.add(comparison.FoundStorm, fmt.Sprintf("%s more launches per unit, of kernels that take %s on average",
+			wording.Mean(h-b), pairing.NS(time/more)), b, h)
 	}
 }
 
-// calls returns the number of calls per unit of a capture whose names match; ok is false if it is unknown.
-func calls(match func(name string) bool) func(v *side.View) (n float64, ok bool) {
-	return func(v *side.View) (sum float64, ok bool) {
-		for i := range v.Api {
-			if match(v.Api[i].Name) {
-				sum += v.Api[i].Count
-			}
-		}
-		return sum, len(v.Api) > 0
-	}
+func countOf(c side.Call) float64 { return c.Count }
+
+func timeOf(c side.Call) float64 { return c.Time }
+
+// calls returns the number or the time of the calls per unit whose names match; ok is false if it is unknown.
+func (s *structure) calls(match func(name string) bool, of func(c side.Call) float64) (b, h float64, ok bool) {
+	return means(s.base.Views, s.head.Views, func(v *side.View) (float64, bool) {
+		matching := lists.Filter(v.Api, func(c side.Call) bool { return match(c.Name) })
+		return lists.Sum(matching, of), len(v.Api) > 0
+	})
 }
 
 // callNames returns the names of the API calls of both sides, the base's first, in report order.
@@ -154,7 +153,7 @@ func callNames(base, head *side.Side) []string {
 // blocking finds calls that wait for the device and whose number per unit changed.
 func (s *structure) blocking() {
 	for _, name := range callNames(s.base, s.head) {
-		b, h, ok := means(s.base.Views, s.head.Views, calls(func(n string) bool { return n == name }))
+		b, h, ok := s.calls(func(n string) bool { return n == name }, countOf)
 		if !side.Blocks(name) || !ok || math.Abs(h-b) < leastCount {
 			continue
 		}
@@ -242,43 +241,32 @@ const leastCall = 0.001
 
 // APIRows compares the host's calls, in the order of callNames.
 func APIRows(base, head *side.Side) (list []comparison.API) {
-	type sums struct{ count, time float64 }
-	of := func(s *side.Side, name string) (r sums, ok bool) {
-		for _, v := range s.Views {
-			if len(v.Api) == 0 {
-				return r, false
-			}
-			if c := v.Call(name); c != nil {
-				r.count += c.Count / float64(len(s.Views))
-				r.time += c.Time / float64(len(s.Views))
-			}
-		}
-		return r, true
-	}
+	s := &structure{base: base, head: head}
 	for _, name := range callNames(base, head) {
-		b, ok := of(base, name)
-		h, ok2 := of(head, name)
-		if !ok || !ok2 {
+		own := func(n string) bool { return n == name }
+		b, h, ok := s.calls(own, countOf)
+		time, timeHead, _ := s.calls(own, timeOf)
+		if !ok {
 			continue
 		}
-		a := comparison.API{Name: name, Kind: side.KindOfCall(name), BaseCount: &b.count, HeadCount: &h.count,
-			BaseTime: &b.time, HeadTime: &h.time, Class: comparison.Unsettled}
-		if b.count > 0 {
-			a.BaseMean = new(b.time / b.count)
+		a := comparison.API{Name: name, Kind: side.KindOfCall(name), BaseCount: &b, HeadCount: &h,
+			BaseTime: &time, HeadTime: &timeHead, Class: comparison.Unsettled}
+		if b > 0 {
+			a.BaseMean = new(time / b)
 		}
-		if h.count > 0 {
-			a.HeadMean = new(h.time / h.count)
+		if h > 0 {
+			a.HeadMean = new(timeHead / h)
 		}
 		switch {
-		case b.count == 0:
+		case b == 0:
 			a.Class = comparison.Added
-		case h.count == 0:
+		case h == 0:
 			a.Class = comparison.Removed
 		case comparison.Value(a.BaseMean) > 0 && comparison.Value(a.HeadMean) > 0:
 			ratio := comparison.Value(a.HeadMean) / comparison.Value(a.BaseMean)
 			a.Ratio = &ratio
 			switch l := math.Abs(math.Log(ratio)); {
-			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*pairing.Shorter(base, head):
+			case l <= math.Log1p(comparison.DefaultFloor) || max(time, timeHead) < leastCall*pairing.Shorter(base, head):
 				a.Class = comparison.Same
 			case side.Blocks(name): // lasts as long as the work that it waits for
 			case l > math.Log1p(2*comparison.DefaultFloor):

@@ -143,15 +143,11 @@ func hitsOf(v *significance.PartVerdict, of *significance.Part) *comparison.Part
 func partMeans(views []*side.View) map[partKey][]float64 {
 	out := map[partKey][]float64{}
 	for at, v := range views {
-		p := v.Parts()
-		if p == nil {
+		n := numbersOf(v.Parts())
+		if len(n) == 0 {
 			return nil
 		}
-		n, err := p.Numbers()
-		if err != nil || len(n) == 0 {
-			return nil
-		}
-		for key, times := range timesOf(p, lists.Indexes[int](len(n))) {
+		for key, times := range timesOf(v.Parts(), lists.Indexes[int](len(n))) {
 			if out[key] == nil {
 				out[key] = make([]float64, len(views))
 			}
@@ -163,15 +159,7 @@ func partMeans(views []*side.View) map[partKey][]float64 {
 
 // partUnits returns the indices of the units to compare in the list of each report; if tied, they are pairs.
 func partUnits(onBase, onHead *side.View, tie significance.Tie) (base, head []int, tied bool) {
-	p, q := onBase.Parts(), onHead.Parts()
-	if p == nil || q == nil {
-		return nil, nil, false
-	}
-	b, err := p.Numbers()
-	h, err2 := q.Numbers()
-	if err != nil || err2 != nil {
-		return nil, nil, false
-	}
+	b, h := numbersOf(onBase.Parts()), numbersOf(onHead.Parts())
 	from, to := b, h // places
 	switch tie {
 	case significance.TieNone:
@@ -193,6 +181,14 @@ func partUnits(onBase, onHead *side.View, tie significance.Tie) (base, head []in
 		return base, head, true
 	}
 	return lists.Indexes[int](len(b)), lists.Indexes[int](len(h)), false
+}
+
+// numbersOf returns the number of each unit of which the report lists parts; none if it lists none.
+func numbersOf(p *report.UnitParts) (numbers []int64) {
+	if p != nil {
+		numbers, _ = p.Numbers() // validated
+	}
+	return numbers
 }
 
 // stepsOf returns the marker number of each unit in numbers.
@@ -366,11 +362,8 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 		}
 		g := &v.C.Kinds[row[0]]
 		p := v.C.Report.Unit.PartsOf(g.ID, v.Device())
-		if p == nil {
-			return mixed{}
-		}
-		numbers, err := p.Numbers()
-		if err != nil || len(numbers) == 0 {
+		numbers := numbersOf(p)
+		if len(numbers) == 0 {
 			return mixed{}
 		}
 		list, places, rates = append(list, p), append(places, numbers), append(rates, float64(len(numbers))/float64(g.Count))

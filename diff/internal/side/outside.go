@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // Outside is the time of the analysed window outside units of work, ns: before the first unit, the mean gap between
@@ -50,17 +51,9 @@ func unkept(c *Capture) float64 {
 	if units == nil {
 		return 0
 	}
-	kept, all := 0.0, 0.0
-	for _, u := range units {
-		if report.UnitStates[u.State] == Kept {
-			kept += float64(u.Busy)
-		}
-	}
-	for _, m := range c.Metrics("gpu.busy_time") {
-		if m.Value != nil {
-			all += *m.Value
-		}
-	}
+	are := func(u report.UnitPoint) bool { return report.UnitStates[u.State] == Kept }
+	kept := lists.Sum(lists.Filter(units, are), func(u report.UnitPoint) float64 { return float64(u.Busy) })
+	all := lists.Sum(c.Metrics("gpu.busy_time"), func(m *report.Metric) float64 { return comparison.Value(m.Value) })
 	return max(0, 1-kept/max(all, kept, 1))
 }
 

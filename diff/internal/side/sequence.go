@@ -83,10 +83,7 @@ func (v *View) sequence() *Sequence {
 	if k == nil {
 		return nil
 	}
-	list, err := k.Positions()
-	if err != nil || k.Units < 1 {
-		return nil
-	}
+	list, _ := k.Positions() // validated
 	names := v.C.Report.Unit.Steps
 	n := float64(k.Units)
 	s := &Sequence{Device: k.Device, Units: k.Units, Time: float64(k.Time) / n, Rest: float64(k.Rest) / n}
@@ -121,10 +118,7 @@ func (v *View) kernelsOfStep() bool {
 	if k == nil || k.Folded || k.Aligned != k.Kernels || k.Units != v.Time.N {
 		return false
 	}
-	list, err := k.Positions()
-	if err != nil {
-		return false
-	}
+	list, _ := k.Positions() // validated
 	known, n, names, at := v.known(false), float64(k.Units), v.C.Report.Unit.Steps, map[int]int{}
 	var work []Work
 	for i := range list {
@@ -136,8 +130,7 @@ func (v *View) kernelsOfStep() bool {
 				w = Work{Family: name, Canonical: name, Category: names.Categories[p.Name]}
 			}
 			w.Name, w.Position, w.Spread, w.Units = name, float64(i), -1, k.Units
-			at[p.Name] = len(work)
-			work = append(work, w)
+			at[p.Name], work = len(work), append(work, w)
 		}
 		w := &work[at[p.Name]]
 		w.Count += float64(p.Ran) / n

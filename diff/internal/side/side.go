@@ -73,9 +73,8 @@ func (s *Side) Texts(of func(c *Capture) string) string {
 
 // HoldsWork reports whether GPU work was captured, or evidence has numbers other than 0.
 func (c *Capture) HoldsWork() bool {
-	return c.HasGPUWork() ||
-		c.EvidenceOnly() &&
-			slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool { return m.Value != nil && *m.Value != 0 })
+	return c.HasGPUWork() || c.EvidenceOnly() &&
+		slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool { return comparison.Value(m.Value) != 0 })
 }
 
 // Within reports whether the other capture has every number of c, for the metrics that it has at all.
@@ -195,8 +194,7 @@ func (c *Capture) HasGPUWork() bool {
 	if v, ok := c.Value("kernel.count", nil); ok && v > 0 {
 		return true
 	}
-	return slices.ContainsFunc(c.Metrics("gpu.compute_time"),
-		func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 })
+	return slices.ContainsFunc(c.Metrics("gpu.compute_time"), func(m *report.Metric) bool { return comparison.Value(m.Value) > 0 })
 }
 
 // Labels returns the labels of the group's metrics in the report, the smallest set if there are several; ok is false if

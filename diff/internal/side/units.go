@@ -91,18 +91,13 @@ func readUnits(x *report.Index, kinds []Group) []unit {
 
 // seriesUnits returns the kept units of the series; ok is false if there is no series, or one without kernels.
 func seriesUnits(u *report.Unit, of []Group) (list []unit, ok bool) {
-	s := u.Series
-	if s == nil || len(s.Kernels) == 0 {
+	points := Points(u)
+	if points == nil || len(u.Series.Kernels) == 0 {
 		return nil, false
 	}
-	points, err := s.Decode()
-	if err != nil {
-		return nil, false
-	}
-	kinds := make([]int, len(u.Groups))
-	for i, g := range u.Groups {
-		kinds[i] = slices.IndexFunc(of, func(k Group) bool { return k.ID == g.ID })
-	}
+	kinds := lists.Map(u.Groups, func(g report.UnitGroup) int {
+		return slices.IndexFunc(of, func(k Group) bool { return k.ID == g.ID })
+	})
 	for i := range points {
 		p := &points[i]
 		if p.State != 0 || p.Group < 0 || p.Group >= int64(len(kinds)) || kinds[p.Group] < 0 {
@@ -116,16 +111,21 @@ func seriesUnits(u *report.Unit, of []Group) (list []unit, ok bool) {
 	return list, true
 }
 
+// Points returns the units that a report lists, all or a sample; nil if it lists none.
+func Points(u *report.Unit) []report.UnitPoint {
+	if u.Series == nil {
+		return nil
+	}
+	points, _ := u.Series.Decode() // validated
+	return points
+}
+
 // everyUnit returns the units of a report that lists every one of them, else nil.
 func everyUnit(u *report.Unit) []report.UnitPoint {
 	if u.Series == nil || u.Series.Every != 1 {
 		return nil
 	}
-	points, err := u.Series.Decode()
-	if err != nil {
-		return nil
-	}
-	return points
+	return Points(u)
 }
 
 // KindsByPlace returns the index in kinds of each unit that ran, in the order of the devices and of the units on each;

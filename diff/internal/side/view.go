@@ -46,7 +46,7 @@ type View struct {
 	HasWork, Hidden       bool              // hidden: CUDA graphs traced as a whole hide kernels
 	Foreign               bool              // the report has kernels of another device alone: Work is of that one
 	categories            []Work
-	Api                   []call   // of the host; none if the report does not list them
+	Api                   []Call   // of the host; none if the report does not list them
 	Copies                []Copies // likewise
 	slowest               bool
 	Units                 []UnitRow // kept units in run order, or a sample of them
@@ -71,8 +71,8 @@ func (w *Work) Unnamed() bool {
 	return w.Category == Uncategorised || w.Category == triton
 }
 
-// call is one API call in one unit, means over units.
-type call struct {
+// Call is one API call in one unit, means over units.
+type Call struct {
 	Name        string
 	Count, Time float64
 }
@@ -310,11 +310,9 @@ func (v *View) byCategory() {
 // hostCalls reads what the host did during the units.
 func (v *View) hostCalls(l report.Labels) {
 	for _, m := range summaries(v.C, "api.time_per_unit", l, "api") {
-		v.Api = append(v.Api, call{Name: m.Labels["api"], Time: m.Summary.Mean,
-			Count: v.mean("api.count_per_unit", m.Labels)})
+		v.Api = append(v.Api, Call{m.Labels["api"], v.mean("api.count_per_unit", m.Labels), m.Summary.Mean})
 	}
-	lists.Sort(v.Api,
-		func(a, b call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
+	lists.Sort(v.Api, func(a, b Call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
 }
 
 // copyCounts reads the copies of the units.
@@ -323,11 +321,6 @@ func (v *View) copyCounts(l report.Labels) {
 		v.Copies = append(v.Copies, Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"],
 			Count: m.Summary.Mean, Bytes: v.mean("memcpy.bytes_per_unit", m.Labels)})
 	}
-}
-
-// Call returns the calls of an API function by name, or nil.
-func (v *View) Call(name string) *call {
-	return lists.Find(v.Api, func(c *call) bool { return c.Name == name })
 }
 
 // KindOfCall classifies API names: launch, sync, copy or other. Memsets count as copies.
