@@ -137,7 +137,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	if len(opt.Study) > 0 {
 		x.unjudge()
 	}
-	parts := &breakdown.Parts{C: c, Base: x.Base, Head: x.Head, Chosen: sides.Chosen(),
+	parts := &breakdown.Parts{C: c, Base: x.Base, Head: x.Head, Chosen: sides.Chosen,
 		Limits: breakdown.Limits{MinShare: opt.MinShare, Top: opt.Top}, Floor: decider.Known.UnitFloor()}
 	c.Answer, c.Attribution = parts.Answer()
 	c.Fill()
@@ -167,7 +167,7 @@ func (x *comparer) found() {
 
 // rows decides the rows and the parts of the units.
 func (x *comparer) rows() {
-	c, found := x.C, x.noise.Rows(x.sides.Chosen(), x.C.Depth, x.C.Comparable)
+	c, found := x.C, x.noise.Rows(x.sides.Chosen, x.C.Depth, x.C.Comparable)
 	c.Primary, c.Parts = found.Primary, found.Parts
 	c.Reasons = append(c.Reasons, found.Reasons...)
 }

@@ -31,42 +31,47 @@ func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits)
 	a.Base, a.Head = both(func(v *side.View) *report.Summary { return v.Time })
 	a.TotalDelta = a.Head - a.Base
 	fine := 0.0
-	add := func(id, kind, category string, b, h float64, count, perCall *float64) {
-		a.Rows = append(a.Rows, comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b, Head: h,
-			Delta: h - b, CountEffect: count, PerCallEffect: perCall})
+	add := func(id, kind, category string, b, h float64) *comparison.AttributionRow {
+		a.Rows = append(a.Rows, comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b, Head: h, Delta: h - b})
 		if kind == comparison.KindKernel || kind == comparison.KindOthers || kind == comparison.KindCause ||
 			id == comparison.ClassCopy {
 			fine += h - b
 		}
+		a.Residual = a.TotalDelta - fine
+		return &a.Rows[len(a.Rows)-1]
 	}
-	compute0, compute1 := both(func(v *side.View) *report.Summary { return v.Compute })
-	comm0, comm1 := both(func(v *side.View) *report.Summary { return v.Comm })
-	copy0, copy1 := both(func(v *side.View) *report.Summary { return v.Copied })
-	idle0, idle1 := both(func(v *side.View) *report.Summary { return v.Idle })
-	add(comparison.ClassCompute, comparison.KindClass, "", compute0, compute1, nil, nil)
-	add(comparison.ClassComm, comparison.KindClass, "", comm0, comm1, nil, nil)
-	add(comparison.ClassCopy, comparison.KindClass, "", copy0, copy1, nil, nil)
-	add(comparison.ClassIdle, comparison.KindClass, "", idle0, idle1, nil, nil)
+	for _, class := range []struct {
+		id string
+		of func(v *side.View) *report.Summary
+	}{
+		{comparison.ClassCompute, func(v *side.View) *report.Summary { return v.Compute }},
+		{comparison.ClassComm, func(v *side.View) *report.Summary { return v.Comm }},
+		{comparison.ClassCopy, func(v *side.View) *report.Summary { return v.Copied }},
+		{comparison.ClassIdle, func(v *side.View) *report.Summary { return v.Idle }},
+	} {
+		b, h := both(class.of)
+		add(class.id, comparison.KindClass, "", b, h)
+	}
 	for i, cause := range report.StepCauses {
 		b, h := both(func(v *side.View) *report.Summary { return v.Causes[i] })
-		add(cause, comparison.KindCause, "", b, h, nil, nil)
+		add(cause, comparison.KindCause, "", b, h)
 	}
 	hostRows(onBase, onHead, split(a.Rows).part("host"), add)
 	if depth != comparison.DepthKernel {
-		add("kernels", comparison.KindOthers, "", compute0+comm0, compute1+comm1, nil, nil)
-		a.Residual = a.TotalDelta - fine
+		compute, comm := split(a.Rows).part(comparison.ClassCompute), split(a.Rows).part(comparison.ClassComm)
+		add("kernels", comparison.KindOthers, "", compute.Base+comm.Base, compute.Head+comm.Head)
 		return a
 	}
-	categoryRows(onBase.MergedCategories(), onHead.MergedCategories(), add)
+	worked := func(id, kind, category string, b, h side.Work) {
+		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
+		r := add(id, kind, category, b.Alone, h.Alone)
+		r.CountEffect, r.PerCallEffect = &count, &perCall
+	}
+	categoryRows(onBase.MergedCategories(), onHead.MergedCategories(), worked)
 	rows, rest := pairing.KernelRows(onBase, onHead, limits.MinShare, limits.Top)
 	for _, p := range rows {
 		b, h := p.Works()
-		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
-		category := b.Category
-		if p.Base == nil {
-			category = h.Category
-		}
-		add(p.Name(), comparison.KindKernel, category, b.Alone, h.Alone, &count, &perCall)
+		worked(p.Name(), comparison.KindKernel, cmp.Or(b.Category, h.Category), b, h)
 	}
 	_, others := onBase.Merged()
 	_, headOthers := onHead.Merged()
@@ -75,12 +80,11 @@ func Attribute(onBase, onHead *side.Side, depth comparison.Depth, limits Limits)
 		others.Alone += b.Alone
 		headOthers.Alone += h.Alone
 	}
-	add("others", comparison.KindOthers, "", others.Alone, headOthers.Alone, nil, nil)
-	a.Residual = a.TotalDelta - fine
+	add("others", comparison.KindOthers, "", others.Alone, headOthers.Alone)
 	return a
 }
 
-type adder func(id, kind, category string, b, h float64, count, perCall *float64)
+type adder func(id, kind, category string, b, h float64) *comparison.AttributionRow
 
 // hostRows splits the change of idle time caused by the host by what the launching thread did, and names the calls that
 // changed most. It adds nothing if the host's times do not sum to the cause, as on a device whose units the report does
@@ -104,7 +108,7 @@ func hostRows(onBase, onHead *side.Side, host *comparison.AttributionRow, add ad
 	}
 	for i, cause := range side.HostCauses() {
 		if base[i] != 0 || head[i] != 0 {
-			add(cause, comparison.KindHost, "host", base[i], head[i], nil, nil)
+			add(cause, comparison.KindHost, "host", base[i], head[i])
 		}
 	}
 	type call struct{ cause, name string }
@@ -125,7 +129,7 @@ func hostRows(onBase, onHead *side.Side, host *comparison.AttributionRow, add ad
 		return cmp.Or(cmp.Compare(moved(b), moved(a)), strings.Compare(a.name, b.name), strings.Compare(a.cause, b.cause))
 	})
 	for _, k := range names[:min(len(names), maxCalls)] {
-		add(k.name, comparison.KindCall, k.cause, calls[k][0], calls[k][1], nil, nil)
+		add(k.name, comparison.KindCall, k.cause, calls[k][0], calls[k][1])
 	}
 }
 
@@ -137,17 +141,13 @@ func sumsTo(parts []float64, total float64) bool {
 	return math.Abs(lists.Total(parts)-total) <= 1
 }
 
-func categoryRows(base, head []side.Work, add adder) {
-	row := func(name string, b, h side.Work) {
-		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
-		add(name, comparison.KindCategory, name, b.Alone, h.Alone, &count, &perCall)
+func categoryRows(base, head []side.Work, add func(id, kind, category string, b, h side.Work)) {
+	var names []string
+	for _, w := range slices.Concat(base, head) {
+		lists.Place[int32](&names, w.Name)
 	}
-	for _, b := range base {
-		row(b.Name, b, comparison.Value(lists.Find(head, func(h *side.Work) bool { return h.Name == b.Name })))
-	}
-	for _, h := range head {
-		if !slices.ContainsFunc(base, func(b side.Work) bool { return b.Name == h.Name }) {
-			row(h.Name, side.Work{}, h)
-		}
+	for _, name := range names {
+		named := func(w *side.Work) bool { return w.Name == name }
+		add(name, comparison.KindCategory, name, comparison.Value(lists.Find(base, named)), comparison.Value(lists.Find(head, named)))
 	}
 }

@@ -19,11 +19,8 @@ import (
 type Sides struct {
 	Opt        Options
 	Base, Head *side.Side
-	Kinds      []*Kind   // of unit, on either side: the base's first
-	Main       *Kind     // kind whose change is attributed; nil if there is none
-	Kind       side.Kind // name of Main
-	Device     int64     // device that is compared, if there are several
-	Moved      string    // says that another device is the slowest on the head; else empty
+	Chosen
+	Main *Kind // kind whose change is attributed; nil if there is none
 
 	found   Found
 	refused []string // fields that a study would have to name
@@ -109,10 +106,11 @@ func (x *Sides) Found() Found {
 // New pairs the captures of both sides.
 func New(base, head []*side.Capture, opt Options) *Sides {
 	x := &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}}
-	if EvidenceOnly(x.Base, x.Head) {
+	evidence := EvidenceOnly(x.Base, x.Head)
+	if evidence {
 		x.Opt.Policy = opt.Policy.ForEvidence()
 	}
-	x.Kinds = matchKinds(x.Base, x.Head, opt.Study)
+	x.Kinds, x.Whole = matchKinds(x.Base, x.Head, opt.Study), opt.Phase == "" && opt.Batch == nil && !evidence
 	x.found = Found{Depth: comparison.DepthNone, Residue: residue(x.Base, x.Head, opt.Policy.Environment)}
 	return x
 }
@@ -233,24 +231,19 @@ func (x *Sides) environment() {
 		if key := field + a + b; !seen[key] {
 			seen[key] = true
 			a, b = differing(a, b)
-			code, text := comparison.EnvironmentMismatch, fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
+			r := comparison.Reason{Code: comparison.EnvironmentMismatch, Field: field, Base: a, Head: b,
+				Text: fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)}
 			if name == "graph_trace" {
-				code, text = comparison.GraphCaptureMismatch, fmt.Sprintf(
-					"CUDA graphs were traced per %s on one side and per %s on the other: capture both with the same --cuda-graph-trace",
-					a,
-					b,
-				)
+				r.Code, r.Text = comparison.GraphCaptureMismatch, fmt.Sprintf("CUDA graphs were traced per %s on one side and "+
+					"per %s on the other: capture both with the same --cuda-graph-trace", a, b)
 			}
-			x.found.refuse(code, text)
-			r := &x.found.Reasons[len(x.found.Reasons)-1]
-			r.Field, r.Base, r.Head = field, a, b
+			x.found.Comparable, x.found.Reasons = false, append(x.found.Reasons, r)
 			x.found.Residue = slices.DeleteFunc(x.found.Residue, func(r comparison.Residue) bool {
 				return r.Field == name || name == gpuCount && r.Field == "gpu"
 			})
-			if code == comparison.GraphCaptureMismatch { // no study needs that
-				return
+			if name != "graph_trace" { // no study needs that
+				x.refuse(name)
 			}
-			x.refuse(name)
 		}
 	}
 	for _, c := range slices.Concat(x.Base.Captures, x.Head.Captures) {
@@ -319,28 +312,23 @@ func lackUnits(base, head *side.Side) string {
 		text += " (" + policy.CutTo(why, mostWhy) + ")"
 	}
 	if having != nil {
+		unit, option := unitText(&having.Unit)
 		return text + fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
-			having.Trace.Name, unitText(&having.Unit), unitOption(&having.Unit))
+			having.Trace.Name, unit, option)
 	}
 	return text + ": totals grow with the length of a capture, so nothing can be compared; capture more steps, or name the unit with --unit nvtx:REGEX or kernel:REGEX"
 }
 
-func unitText(u *report.Unit) string {
+// unitText names a unit of work, and the option that asks for one like it.
+func unitText(u *report.Unit) (name, option string) {
+	name, option = "kernel "+strconv.Quote(wording.Shorten(u.Name, 60)), "--unit "+u.Kind+":REGEX with an expression that matches it"
 	switch u.Kind {
 	case "graph":
-		return "CUDA graph launches"
+		return "CUDA graph launches", "--unit graph"
 	case "nvtx":
-		return "markers " + strconv.Quote(u.Name)
+		name = "markers " + strconv.Quote(u.Name)
 	}
-	return "kernel " + strconv.Quote(wording.Shorten(u.Name, 60))
-}
-
-// unitOption returns the --unit option that asks for a unit like u.
-func unitOption(u *report.Unit) string {
-	if u.Kind == "graph" {
-		return "--unit graph"
-	}
-	return "--unit " + u.Kind + ":REGEX with an expression that matches it"
+	return name, option
 }
 
 // mostWhy limits, in characters, how much of a report's own reason is repeated: it may hold long kernel names.
@@ -379,7 +367,11 @@ func (x *Sides) choose() bool {
 		return false
 	}
 	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews
-	return x.oneDevice()
+	if !x.oneDevice() {
+		return false
+	}
+	x.Judged, x.Devices = x.judged(), devices(x.Base, x.Head)
+	return true
 }
 
 // HeadKind returns the head's name for Main: another than Kind in a study of another batch size.

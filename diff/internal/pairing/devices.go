@@ -194,15 +194,14 @@ func unequalCoverage(base, head *side.Side) string {
 	}
 	const halfAsMany, moreKernels = 0.7, 4.0 / 3
 	if ratio := few.kernels / many.kernels; few.units <= halfAsMany*many.units && ratio >= moreKernels && ratio < 1.9 {
-		return fmt.Sprintf(
-			"a unit of %s holds %.3g times the kernels of one of %s, and there are %.0f instead of %.0f: half of the steps are of another kind, or several were taken as one; name the unit on both sides with --unit",
+		return fmt.Sprintf("a unit of %s holds %.3g times the kernels of one of %s, and there are %.0f instead of %.0f: half of "+
+			"the steps are of another kind, or several were taken as one; name the unit on both sides with --unit",
 			name, ratio, of2, few.units, many.units)
 	}
 	const fewUnits = 8 // below this, warm-up and cut units are too large a part
 	if few.units >= fewUnits && (b.share > 2*h.share || h.share > 2*b.share) {
-		return fmt.Sprintf(
-			"units of work hold %.0f %% of the GPU's compute time on base and %.0f %% on head: what lies outside them differs too much to compare the rest",
-			100*b.share, 100*h.share)
+		return fmt.Sprintf("units of work hold %.0f %% of the GPU's compute time on base and %.0f %% on head: "+
+			"what lies outside them differs too much to compare the rest", 100*b.share, 100*h.share)
 	}
 	return ""
 }

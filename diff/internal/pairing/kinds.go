@@ -143,16 +143,14 @@ func (m *kindMatcher) view(r kindRef) *side.View {
 
 // all returns the views of a kind on a side, or nil if a capture lacks it.
 func (m *kindMatcher) all(s *side.Side, row []int) []*side.View {
-	list := make([]*side.View, 0, len(row))
+	list := make([]*side.View, len(row))
 	for i, at := range row {
-		if at < 0 {
-			return nil
+		if at >= 0 {
+			list[i] = m.view(kindRef{s.Captures[i], at})
 		}
-		v := m.view(kindRef{s.Captures[i], at})
-		if v == nil {
-			return nil
-		}
-		list = append(list, v)
+	}
+	if slices.Contains(list, nil) {
+		return nil
 	}
 	return list
 }
@@ -334,14 +332,12 @@ func (k *Kind) Variant(base, head *side.Side) *Kind {
 	}
 	views := func(s *side.Side, row []int) (list []*side.View) {
 		for i, at := range row {
-			if at < 0 {
-				continue
+			if at >= 0 {
+				list = append(list, side.NewView(s.Captures[i], at))
 			}
-			view := side.NewView(s.Captures[i], at)
-			if view == nil {
-				return nil
-			}
-			list = append(list, view)
+		}
+		if slices.Contains(list, nil) {
+			return nil
 		}
 		return list
 	}
@@ -375,16 +371,6 @@ type Chosen struct {
 	Device  int64     // device that is compared for the attributed kind, if there are several
 	Devices []int64   // devices of the attributed kind, if there are several
 	Moved   string    // says that another device is the slowest on the head; else empty
-}
-
-// Chosen returns what the comparison uses.
-func (x *Sides) Chosen() Chosen {
-	c := Chosen{Kind: x.Kind, Kinds: x.Kinds, Device: x.Device, Moved: x.Moved}
-	c.Whole = x.Opt.Phase == "" && x.Opt.Batch == nil && !EvidenceOnly(x.Base, x.Head)
-	if x.Main != nil {
-		c.Judged, c.Devices = x.judged(), devices(x.Base, x.Head)
-	}
-	return c
 }
 
 // judged returns the kinds of unit with rows of their own, the attributed one first: those that every capture has, that

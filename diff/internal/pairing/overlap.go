@@ -141,15 +141,9 @@ func (x *Sides) Work() {
 		if slices.ContainsFunc(x.Base.Views, hides) {
 			on = "base"
 		}
-		x.found.reason(
-			comparison.GraphCaptureMismatch,
-			fmt.Sprintf(
-				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are "+
-					"compared, and only their length shows that both sides do the same work; capture with --cuda-graph-trace=node "+
-					"to see kernels",
-				on,
-			),
-		)
+		x.found.reason(comparison.GraphCaptureMismatch, "on "+on+" CUDA graphs were traced as a whole, which hides the "+
+			"kernels inside: only times of the whole unit are compared, and only their length shows that both sides do the "+
+			"same work; capture with --cuda-graph-trace=node to see kernels")
 		if r := h.Time.P50 / b.Time.P50; !(r <= hiddenRange && r >= 1/hiddenRange) {
 			x.differentWork(fmt.Sprintf("a unit takes %.3g times as long, and its kernels cannot be compared: this may be different work", r))
 		}
@@ -181,26 +175,20 @@ func (x *Sides) Work() {
 		x.differentWork(graphs)
 	case least >= OverlapNeeded:
 	case x.found.Comparable && tied(x.Base, x.Head) && !moreOfTheSame(b.Work, h.Work):
-		text := func(list []side.Work) string {
-			return fmt.Sprintf("%.4g a unit (%s)", total(list), topCategories(list))
+		text := func(v *side.View) string {
+			return fmt.Sprintf("%.4g a unit (%s)", total(v.Work), topCategories(v.Work))
 		}
 		x.found.Residue = append(x.found.Residue, comparison.Residue{
-			Field: fmt.Sprintf("kernels, %.0f %% of the compute time in common", 100*least), Base: text(b.Work), Head: text(h.Work)})
+			Field: fmt.Sprintf("kernels, %.0f %% of the compute time in common", 100*least), Base: text(b), Head: text(h)})
 	default:
 		if !x.Opt.studied(comparison.StudyWork) {
 			x.found.Depth = comparison.DepthUnit
 		}
-		x.differentWork(
-			fmt.Sprintf(
-				"only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed): different work; base runs %s (%s), head %s (%s)",
-				100*least,
-				100*OverlapNeeded,
-				wording.Means("kernels a unit", total(b.Work)),
-				topCategories(b.Work),
-				wording.Means("kernels a unit", total(h.Work)),
-				topCategories(h.Work),
-			),
-		)
+		text := func(v *side.View) string {
+			return fmt.Sprintf("%s (%s)", wording.Means("kernels a unit", total(v.Work)), topCategories(v.Work))
+		}
+		x.differentWork(fmt.Sprintf("only %.0f %% of a unit's compute time is in kernels common to both sides, by family or "+
+			"category (%.0f %% needed): different work; base runs %s, head %s", 100*least, 100*OverlapNeeded, text(b), text(h)))
 	}
 }
 

@@ -263,8 +263,7 @@ func (j *judge) unasked(last map[string]*policy.Rule) []comparison.Gate {
 // gate knows it.
 func resolution(gates []comparison.Gate) *float64 {
 	var least *float64
-	for i := range gates {
-		g := &gates[i]
+	for _, g := range gates {
 		if g.Verdict == comparison.Pass && g.Level == comparison.LevelError && ofTime(g.Metric) && g.Resolution != nil &&
 			(least == nil || *g.Resolution < *least) {
 			least = g.Resolution

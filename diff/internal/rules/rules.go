@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,9 +80,7 @@ func All(c *comparison.Comparison, x *noise.Decider, onlyNames func() bool, toda
 }
 
 // Budgets judges the budgets of a comparison that has no base.
-func Budgets(
-	c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase,
-) comparison.Judgement {
+func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase) comparison.Judgement {
 	j := &judge{c: c, p: p, of: &reports{base: &side.Side{}, head: head}, onlyNames: func() bool { return false },
 		today: today, first: true, noBase: why}
 	return j.judge()
@@ -225,15 +224,8 @@ func asked(r *policy.Rule, head *side.Side) bool {
 
 // unmatched returns the gate of a rule that selects nothing.
 func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
-	g := comparison.Gate{
-		Rule:      r.Name(),
-		Metric:    r.Metric,
-		Labels:    r.Labels.Clone(),
-		Level:     r.Level,
-		Threshold: r.Threshold(),
-		Class:     comparison.Unsettled,
-		Verdict:   comparison.Inconclusive,
-	}
+	g := comparison.Gate{Rule: r.Name(), Metric: r.Metric, Labels: r.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(),
+		Class: comparison.Unsettled}
 	perUnit := r.PerUnit()
 	switch {
 	case j.first: // a budget needs no base
@@ -262,18 +254,13 @@ func nothing(r *policy.Rule, kernels []comparison.Kernel, of *reports, none stri
 	var names []string
 	add := func(name string) {
 		all := of.names(name)
-		if shown := all[len(all)-1]; !slices.Contains(names, shown) {
-			names = append(names, shown)
-		}
+		lists.Place[int32](&names, all[len(all)-1])
 	}
 	if policy.OnKernels(r) {
 		text = "no kernel matches " + r.Selects()
 		for i := range kernels {
-			for _, n := range []*string{kernels[i].HeadName, kernels[i].BaseName} {
-				if n != nil {
-					add(*n)
-				}
-			}
+			add(comparison.Value(cmp.Or(kernels[i].HeadName, kernels[i].BaseName)))
+			add(comparison.Value(cmp.Or(kernels[i].BaseName, kernels[i].HeadName)))
 		}
 	}
 	for _, m := range of.metrics(id) {
@@ -345,25 +332,18 @@ func replicated(g *comparison.Gate, n, least int) {
 		return
 	}
 	g.Class = comparison.Unsettled
-	g.Open(
-		comparison.WideInterval,
-		fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason,
-			wording.Count(n, "capture"), least),
-	)
+	g.Open(comparison.WideInterval, fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d "+
+		"(min_captures)", g.Reason, wording.Count(n, "capture"), least))
 }
 
 // bounds compares the head with the rule's bounds; it needs no base.
 func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
-	if !r.FitsLimits(s.unit) {
-		g.Open(comparison.MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
-		return
-	}
-	if g.Head == nil {
-		g.Open(comparison.MissingMetric, "the head's value is not known")
-		return
-	}
 	text := unit.Format(comparison.Value(g.Head), s.unit)
 	switch {
+	case !r.FitsLimits(s.unit):
+		g.Open(comparison.MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
+	case g.Head == nil:
+		g.Open(comparison.MissingMetric, "the head's value is not known")
 	case r.Max != nil && comparison.Value(g.Head) > *r.Max:
 		g.Verdict, g.Reason = verdictOf(r.Level), text+" is above the budget of "+unit.Format(*r.Max, s.unit)
 	case r.Min != nil && comparison.Value(g.Head) < *r.Min:
@@ -377,15 +357,15 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 // change that adds nothing does not fail a budget that others used up.
 func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 	spent, asked := r.SpentOn(s.row.Labels)
-	switch {
-	case !asked:
-		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and no history says what was spent: name it with --history")
-		return
-	case spent.Ratio <= 0:
-		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+": "+spent.Why)
-		return
-	case g.Ratio == nil:
-		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and there is no base that this change is compared with")
+	if spent.Ratio <= 0 || g.Ratio == nil {
+		open := ", and there is no base that this change is compared with"
+		switch {
+		case !asked:
+			open = ", and no history says what was spent: name it with --history"
+		case spent.Ratio <= 0:
+			open = ": " + spent.Why
+		}
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+open)
 		return
 	}
 	own := comparison.Value(g.Ratio)

@@ -59,13 +59,10 @@ func (j *judge) selects(r *policy.Rule) []subject {
 	case id == comparison.MetricToken || id == comparison.MetricTokenRate:
 		return j.tokens(r, id, stat)
 	}
-	if list := j.held(r, id, stat); len(list) > 0 {
+	list := j.rows(r, id, stat)
+	if len(list) > 0 {
 		return list
 	}
-	if list := j.compared(r, id, stat); len(list) > 0 {
-		return list
-	}
-	var list []subject
 	for _, m := range j.of.metrics(id) {
 		if r.Optional && j.of.lacksTail(m, stat) {
 			continue
@@ -83,16 +80,20 @@ func (j *judge) selects(r *policy.Rule) []subject {
 	return list
 }
 
+// rows finds the numbers of kinds of unit that a rule names, else rows of the comparison.
+func (j *judge) rows(r *policy.Rule, id, stat string) []subject {
+	if list := j.held(r, id, stat); len(list) > 0 {
+		return list
+	}
+	return j.compared(r, id, stat)
+}
+
 // tokens selects the decode steps of each kind of known batch size, per output token.
 func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
-	of := *r
-	of.Metric = "unit.time." + cmp.Or(stat, "mean")
+	of, stat := *r, cmp.Or(stat, "mean")
+	of.Metric = "unit.time." + stat
 	var list []subject
-	numbers := j.held(&of, "unit.time", cmp.Or(stat, "mean"))
-	if len(numbers) == 0 {
-		numbers = j.compared(&of, "unit.time", cmp.Or(stat, "mean"))
-	}
-	for _, s := range numbers {
+	for _, s := range j.rows(&of, "unit.time", stat) {
 		batch, err := strconv.ParseFloat(s.kind["batch"], 64)
 		if _, device := s.kind["device"]; err != nil || batch <= 0 || s.kind["phase"] != "decode" || device {
 			continue
@@ -147,11 +148,8 @@ func structures(r *policy.Rule, found []comparison.Structural) []subject {
 		if (len(r.Labels) > 0 || !r.Match.Empty()) && !r.Takes(labels) {
 			continue
 		}
-		list = append(list, subject{
-			metric: comparison.MetricStructure,
-			row: comparison.Row{Metric: comparison.MetricStructure, Labels: labels, Base: s.Base, Head: s.Head,
-				Class: s.Class, Why: s.Text},
-		})
+		list = append(list, subject{metric: comparison.MetricStructure, row: comparison.Row{Metric: comparison.MetricStructure,
+			Labels: labels, Base: s.Base, Head: s.Head, Class: s.Class, Why: s.Text}})
 	}
 	return list
 }
@@ -296,8 +294,7 @@ func (o *reports) metrics(id string) []*report.Metric {
 			}
 		}
 	}
-	lists.Sort(list,
-		func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+	lists.Sort(list, func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
 	if o.byID == nil {
 		o.byID = map[string][]*report.Metric{}
 	}
