@@ -8,36 +8,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
-// ncuSummary is the shape of profilemate's ncu_summary.json. Values that were not measured are null.
-type ncuSummary struct {
-	TotalKernels int            `json:"total_kernels"`
-	Top          []ncuBandwidth `json:"top_kernels_by_bandwidth"`
-	Roofline     struct {
-		Compute int `json:"compute_bound"`
-		Memory  int `json:"memory_bound"`
-	} `json:"roofline_summary"`
-	MoE ncuExperts `json:"moe_analysis"`
-}
-
-type ncuBandwidth struct {
-	KernelName string       `json:"kernel_name"`
-	ReadBytes  *json.Number `json:"dram_read_bytes"`  // of a launch, on average
-	WriteBytes *json.Number `json:"dram_write_bytes"` // of a launch, on average
-	DRAM       *json.Number `json:"dram_throughput_pct"`
-	SM         *json.Number `json:"sm_throughput_pct"`
-	DurationNs *json.Number `json:"duration_ns"` // of a launch, on average
-	Bandwidth  *json.Number `json:"bandwidth_gbps"`
-}
-
-// ncuExperts sums over all launches; the bandwidth is bytes over time, where profilemate averaged the ratios.
-type ncuExperts struct {
-	Found     bool           `json:"moe_kernels_found"`
-	Kernels   int            `json:"num_moe_kernels"`
-	TotalMs   *json.Number   `json:"total_time_ms"`
-	Bandwidth *json.Number   `json:"avg_bandwidth_gbps"`
-	List      []ncuBandwidth `json:"kernels"`
-}
-
 // Rows that profilemate lists.
 const (
 	ncuTop     = 20
@@ -45,48 +15,47 @@ const (
 )
 
 // NCUSummaryJSON is profilemate's ncu_summary.json, made of the tables that the section on Nsight Compute writes as
-// files.
+// files. Values that were not measured are null.
 func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	find := func(id string) *report.Table {
 		named := func(t *report.Table) bool { return t.ID == id }
 		return cmp.Or(lists.Find(details, named), &report.Table{})
 	}
-	t := find("kernel_bandwidth_metrics")
-	s := ncuSummary{TotalKernels: len(t.Rows), Top: []ncuBandwidth{}, MoE: ncuExperts{List: []ncuBandwidth{}}}
-	order, at := lists.Indexes[int](len(t.Rows)), map[string]int{}
-	for i := range order {
-		at[t.Str(i, "kernel_name")] = i
-	}
-	bandwidth := func(i int) float64 {
-		v, ok := t.Num(i, "bandwidth_gbps")
-		if !ok {
-			return -1
+	t, roofline := find("kernel_bandwidth_metrics"), find("roofline_data")
+	rows := lists.Indexes[int](len(t.Rows))
+	lists.Falling(rows, func(i int) float64 {
+		if rate, ok := t.Num(i, "bandwidth_gbps"); ok {
+			return rate
 		}
-		return v
+		return -1
+	})
+	top := []object{}
+	for _, i := range rows[:min(ncuTop, len(rows))] {
+		top = append(top, bandwidthRow(t, i))
 	}
-	lists.Sort(order, func(a, b int) int { return cmp.Compare(bandwidth(b), bandwidth(a)) })
-	for _, i := range order[:min(ncuTop, len(order))] {
-		s.Top = append(s.Top, bandwidthRow(t, i))
+	bound := func(by string) int {
+		return lists.Count(lists.Indexes[int](len(roofline.Rows)), func(i int) bool { return roofline.Str(i, "bottleneck") == by })
 	}
-	r := find("roofline_data")
-	for i := range r.Rows {
-		switch r.Str(i, "bottleneck") {
-		case "compute":
-			s.Roofline.Compute++
-		case "memory":
-			s.Roofline.Memory++
-		}
-	}
-	s.experts(find("ncu_moe"), t, at)
-	return report.JSON(s, "  ")
+	return report.JSON(object{
+		{"total_kernels", len(t.Rows)},
+		{"top_kernels_by_bandwidth", top},
+		{"roofline_summary", object{{"compute_bound", bound("compute")}, {"memory_bound", bound("memory")}}},
+		{"moe_analysis", experts(find("ncu_moe"), t)},
+	}, "  ")
 }
 
-func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {
-	s.MoE.Found, s.MoE.Kernels = len(moe.Rows) > 0, len(moe.Rows)
+// experts sums over all launches of the kernels of experts; the bandwidth is bytes over time, where profilemate averaged
+// the ratios.
+func experts(moe, bandwidth *report.Table) object {
+	at := map[string]int{}
+	for i := range bandwidth.Rows {
+		at[bandwidth.Str(i, "kernel_name")] = i
+	}
+	list := []object{}
 	var ns, timed, bytes float64
 	for i := range moe.Rows {
-		if row, ok := at[moe.Str(i, "kernel_name")]; ok && len(s.MoE.List) < ncuExpertN {
-			s.MoE.List = append(s.MoE.List, bandwidthRow(bandwidth, row))
+		if row, ok := at[moe.Str(i, "kernel_name")]; ok && len(list) < ncuExpertN {
+			list = append(list, bandwidthRow(bandwidth, row))
 		}
 		t, ok := moe.Num(i, "total")
 		ns += t
@@ -95,17 +64,23 @@ func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {
 			bytes += rate * t
 		}
 	}
+	var total, rate *json.Number
 	if ns > 0 {
-		s.MoE.TotalMs = shifted(report.F(ns), -6)
+		total = shifted(report.F(ns), -6)
 	}
 	if timed > 0 {
-		s.MoE.Bandwidth = shifted(report.F(bytes/timed), -9)
+		rate = shifted(report.F(bytes/timed), -9)
 	}
+	return object{{"moe_kernels_found", len(moe.Rows) > 0}, {"num_moe_kernels", len(moe.Rows)}, {"total_time_ms", total},
+		{"avg_bandwidth_gbps", rate}, {"kernels", list}}
 }
 
-func bandwidthRow(t *report.Table, i int) ncuBandwidth {
-	name := t.Str(i, "kernel_name")
-	get := func(id string, exp int) *json.Number { return shifted(t.Cell(i, id), exp) }
-	return ncuBandwidth{name, get("dram_read_bytes", 0), get("dram_write_bytes", 0), get("dram_throughput_pct", 2),
-		get("sm_throughput_pct", 2), get("duration_ns", 0), get("bandwidth_gbps", -9)}
+// bandwidthRow is a kernel with the means of its launches.
+func bandwidthRow(t *report.Table, i int) object {
+	row := object{{"kernel_name", t.Str(i, "kernel_name")}}
+	for _, c := range []report.CSVCol{{Name: "dram_read_bytes"}, {Name: "dram_write_bytes"}, {Name: "dram_throughput_pct", Exp10: 2},
+		{Name: "sm_throughput_pct", Exp10: 2}, {Name: "duration_ns"}, {Name: "bandwidth_gbps", Exp10: -9}} {
+		row = append(row, field{c.Name, shifted(t.Cell(i, c.Name), c.Exp10)})
+	}
+	return row
 }

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -10,87 +9,43 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// regionReport is the shape of llm-perf-opt's ncu/regions/report.json. llm-perf-opt took the values from Nsight
-// Compute; here they come from the capture's NVTX ranges. Times are GPU time in milliseconds. The time of writing is
-// left out, so that the same input gives the same file.
-type regionReport struct {
-	Scope       string        `json:"scope"`
-	Regions     []regionEntry `json:"regions"`
-	GeneratedAt *string       `json:"generated_at"`
-	Totals      struct {
-		Regions int64        `json:"regions"`
-		TotalMs *json.Number `json:"total_ms"` // kernel time of the capture; regions nest, so that theirs does not add up
-	} `json:"totals"`
-	Fingerprint string `json:"config_fingerprint"`
-	Selection   struct {
-		Include [0]string `json:"include"` // nothing was selected
-		Exclude [0]string `json:"exclude"`
-	} `json:"selection"`
-}
-
-type regionEntry struct {
-	Name     string       `json:"name"`
-	Parent   *string      `json:"parent"`
-	Depth    int64        `json:"depth"`
-	Process  *string      `json:"process"`
-	Device   *string      `json:"device"`
-	TotalMs  *json.Number `json:"total_ms"`
-	Kernels  int64        `json:"kernel_count"`
-	Sections *string      `json:"sections_path"`
-	CSV      *string      `json:"csv_path"`
-	Markdown *string      `json:"markdown_path"`
-	JSON     *string      `json:"json_path"`
-	Metrics  struct {
-		SharePct *json.Number `json:"pct_of_kernel_time"`
-	} `json:"metrics"`
-	Top []regionKernel `json:"kernels"`
-}
-
-type regionKernel struct {
-	Name    string       `json:"kernel_name"`
-	TotalMs *json.Number `json:"total_ms"`
-	Calls   int64        `json:"calls"`
-}
-
 // HasRegions reports whether there are regions to report.
 func HasRegions(r *report.Report) bool {
 	return present.NewView(r).Table("regions", "regions").Entries() > 0
 }
 
-// RegionsJSON is llm-perf-opt's region report, made of the capture's NVTX ranges.
+// RegionsJSON is llm-perf-opt's ncu/regions/report.json. llm-perf-opt took the values from Nsight Compute; here they come
+// from the capture's NVTX ranges. Times are GPU time in milliseconds. The total is the kernel time of the capture: regions
+// nest, so that theirs does not add up. The time of writing is left out, so that the same input gives the same file.
 func RegionsJSON(r *report.Report) ([]byte, error) {
 	v := present.NewView(r)
 	t, k := v.Table("regions", "regions"), v.Table("regions", "region_kernels")
-	top := map[string][]regionKernel{}
+	top := map[string][]object{}
 	for i := range k.Entries() {
 		region := k.Str(i, "region")
-		kernel := regionKernel{k.Str(i, "kernel"), shifted(k.Cell(i, "total"), -6), max(k.Whole(i, "count"), 0)}
-		top[region] = append(top[region], kernel)
+		top[region] = append(top[region], object{{"kernel_name", k.Str(i, "kernel")}, {"total_ms", shifted(k.Cell(i, "total"), -6)},
+			{"calls", max(k.Whole(i, "count"), 0)}})
 	}
-	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}}
+	regions := []object{}
 	for i := range t.Entries() {
-		e := regionEntry{Name: t.Str(i, "region"), TotalMs: shifted(t.Cell(i, "total"), -6),
-			Depth: max(t.Whole(i, "depth"), 0), Kernels: max(t.Whole(i, "kernels"), 0)}
-		e.Metrics.SharePct = shifted(t.Cell(i, "share"), 2)
-		if s, ok := t.Cell(i, "parent").Str(); ok {
-			e.Parent = &s
+		name := t.Str(i, "region")
+		id := func(column, before string) *string {
+			return report.Of(report.Optional(t.Whole(i, column)), func(n int64) *string { return new(before + strconv.FormatInt(n, 10)) }, nil)
 		}
-		if n, ok := t.Int(i, "pid"); ok {
-			e.Process = new(strconv.FormatInt(n, 10))
-		}
-		if n, ok := t.Int(i, "device_id"); ok {
-			e.Device = new("cuda:" + strconv.FormatInt(n, 10))
-		}
-		e.Top = append([]regionKernel{}, top[e.Name]...)
-		out.Regions = append(out.Regions, e)
+		regions = append(regions, object{{"name", name}, {"parent", t.Cell(i, "parent")}, {"depth", max(t.Whole(i, "depth"), 0)},
+			{"process", id("pid", "")}, {"device", id("device_id", "cuda:")}, {"total_ms", shifted(t.Cell(i, "total"), -6)},
+			{"kernel_count", max(t.Whole(i, "kernels"), 0)}, {"sections_path", nil}, {"csv_path", nil}, {"markdown_path", nil},
+			{"json_path", nil}, {"metrics", object{{"pct_of_kernel_time", shifted(t.Cell(i, "share"), 2)}}},
+			{"kernels", append([]object{}, top[name]...)}})
 	}
-	if t != nil {
-		out.Totals.Regions = t.TotalRows
+	all := report.Null
+	if total, ok := v.Num("kernel.total_time"); ok {
+		all = report.F(total)
 	}
-	if total := v.Metric("kernel.total_time"); total != nil && total.Value != nil {
-		out.Totals.TotalMs = shifted(report.F(*total.Value), -6)
-	}
-	return report.JSON(out, "  ")
+	nothing := object{{"include", []string{}}, {"exclude", []string{}}}
+	return report.JSON(object{{"scope", "aggregate"}, {"regions", regions}, {"generated_at", nil},
+		{"totals", object{{"regions", report.Of(t, func(t report.Table) int64 { return t.TotalRows }, 0)}, {"total_ms", shifted(all, -6)}}},
+		{"config_fingerprint", ""}, {"selection", nothing}}, "  ")
 }
 
 // RegionsMD is the same report as a page.

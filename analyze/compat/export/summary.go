@@ -1,91 +1,68 @@
 package export
 
 import (
-	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// summary is the shape of profilemate's summary.json. Numbers are exact decimals; values that the capture lacks are
-// null.
-type summary struct {
-	PrefillDecode map[string]*phaseSummary     `json:"prefill_decode"`
-	Components    map[string]*componentSummary `json:"components"`
-	TopKernels    []kernelSummary              `json:"top_kernels"`
-	CUDAGraphs    graphSummary                 `json:"cuda_graphs"`
+// object is a JSON object whose fields stand in the order of the file that it is made for.
+type object []field
+
+type field struct {
+	name  string
+	value any
 }
 
-// phaseSummary is the wall time of the NVTX ranges of a phase.
-type phaseSummary struct {
-	Count   *int64       `json:"count"`
-	TotalMs *json.Number `json:"total_ms"`
-	AvgMs   *float64     `json:"avg_ms"`
-	total   int64
-}
-
-// componentSummary is the GPU time of a component.
-type componentSummary struct {
-	Count   int64       `json:"count"`
-	TotalMs json.Number `json:"total_ms"`
-	Percent *float64    `json:"percent"` // of the GPU time of all components
-	total   float64
-}
-
-type kernelSummary struct {
-	KernelName   string       `json:"kernel_name"`
-	Invocations  *int64       `json:"invocations"`
-	TotalTimeMs  *json.Number `json:"total_time_ms"`
-	AvgTimeUs    *json.Number `json:"avg_time_us"`
-	MinTimeUs    *json.Number `json:"min_time_us"`
-	MaxTimeUs    *json.Number `json:"max_time_us"`
-	AvgGridSize  *json.Number `json:"avg_grid_size"`  // blocks
-	AvgBlockSize *json.Number `json:"avg_block_size"` // threads
-}
-
-// graphSummary counts kernels that really ran inside CUDA graphs; profilemate guessed, and counted every kernel whose
-// launch configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null if graphs
-// traced as a whole hide their kernels; coverage by time stands beside it.
-type graphSummary struct {
-	TotalKernelLaunches  *int64       `json:"total_kernel_launches"`
-	GraphKernelLaunches  *int64       `json:"graph_kernel_launches"`
-	GraphCoveragePct     *json.Number `json:"graph_coverage_pct"`
-	GraphTimeCoveragePct *json.Number `json:"graph_time_coverage_pct"`
-	NumUniqueGraphs      *int64       `json:"num_unique_graphs"`
+// MarshalJSON writes the fields.
+func (o object) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, f := range o {
+		value, err := report.JSON(f.value, "")
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(strconv.AppendQuote(b, f.name), ':'), value...)
+	}
+	return append(b, '}'), nil
 }
 
 const summaryKernels = 20
 
-// SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always
-// present, and so are prefill and decode, with null for unknown values; components is empty if there are none.
+// SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Numbers are exact decimals. Top
+// level keys are always present, and so are prefill and decode, with null for unknown values; components is empty if there
+// are none.
 func SummaryJSON(r *report.Report) ([]byte, error) {
 	v := present.NewView(r)
-	s := summary{
-		PrefillDecode: prefillDecode(v),
-		Components:    componentsOf(v),
-		TopKernels:    kernelSummaries(v),
-		CUDAGraphs: graphSummary{
-			TotalKernelLaunches: wholeTrace(v, "kernel.count"),
-			GraphKernelLaunches: wholeTrace(v, "graph.kernels"),
-			NumUniqueGraphs:     wholeTrace(v, "graph.unique"),
-		},
-	}
-	g := &s.CUDAGraphs
+	return report.JSON(object{{"prefill_decode", prefillDecode(v)}, {"components", componentsOf(v)},
+		{"top_kernels", kernelSummaries(v)}, {"cuda_graphs", graphsOf(v)}}, "  ")
+}
+
+// graphsOf counts kernels that really ran inside CUDA graphs; profilemate guessed, and counted every kernel whose launch
+// configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null if graphs traced
+// as a whole hide their kernels; coverage by time stands beside it.
+func graphsOf(v *present.View) object {
+	all, inside := wholeTrace(v, "kernel.count"), wholeTrace(v, "graph.kernels")
+	var coverage, byTime *json.Number
 	if c, ok := v.Num("graph.coverage"); ok {
-		g.GraphTimeCoveragePct = shifted(report.F(c), 2)
+		byTime = shifted(report.F(c), 2)
 		if c == 0 {
-			g.GraphCoveragePct = g.GraphTimeCoveragePct
+			coverage = byTime
 		}
 	}
-	if e := r.Environment.GraphTrace; g.GraphKernelLaunches != nil && g.TotalKernelLaunches != nil &&
-		*g.TotalKernelLaunches > 0 && (e == nil || *e != "graph") {
-		g.GraphCoveragePct = shifted(report.F(float64(*g.GraphKernelLaunches)/float64(*g.TotalKernelLaunches)*100), 0)
+	if inside != nil && all != nil && *all > 0 && report.ValueOr(v.Environment.GraphTrace, "") != "graph" {
+		coverage = shifted(report.F(float64(*inside)/float64(*all)*100), 0)
 	}
-	return report.JSON(s, "  ")
+	return object{{"total_kernel_launches", all}, {"graph_kernel_launches", inside}, {"graph_coverage_pct", coverage},
+		{"graph_time_coverage_pct", byTime}, {"num_unique_graphs", wholeTrace(v, "graph.unique")}}
 }
 
 // wholeTrace is an integer metric, nil if it is absent or unknown.
@@ -124,9 +101,10 @@ func phasesOf(v *present.View) []phaseWall {
 	return list
 }
 
-// prefillDecode folds the phases into prefill, decode and other, as profilemate names them.
-func prefillDecode(v *present.View) map[string]*phaseSummary {
-	out := map[string]*phaseSummary{"prefill": {}, "decode": {}}
+// prefillDecode folds the phases into prefill, decode and other, as profilemate names them: the wall time of their NVTX
+// ranges.
+func prefillDecode(v *present.View) map[string]object {
+	count, wall := map[string]int64{}, map[string]int64{}
 	for _, w := range phasesOf(v) {
 		name := "other"
 		switch p := strings.ToLower(w.phase); {
@@ -135,60 +113,48 @@ func prefillDecode(v *present.View) map[string]*phaseSummary {
 		case strings.Contains(p, "decode"), strings.Contains(p, "generation"):
 			name = "decode"
 		}
-		s := cmp.Or(out[name], &phaseSummary{})
-		s.Count = new(report.ValueOr(s.Count, 0) + w.count)
-		s.total += w.wall
-		out[name] = s
+		count[name] += w.count
+		wall[name] += w.wall
 	}
-	for _, s := range out {
-		if s.Count == nil {
-			continue
+	none := object{{"count", nil}, {"total_ms", nil}, {"avg_ms", nil}}
+	out := map[string]object{"prefill": none, "decode": none}
+	for name, n := range count {
+		var mean *float64
+		if n > 0 {
+			mean = new(float64(wall[name]) / float64(n) / 1e6)
 		}
-		s.TotalMs = shifted(report.I(s.total), -6)
-		if *s.Count > 0 {
-			s.AvgMs = new(float64(s.total) / float64(*s.Count) / 1e6)
-		}
+		out[name] = object{{"count", n}, {"total_ms", shifted(report.I(wall[name]), -6)}, {"avg_ms", mean}}
 	}
 	return out
 }
 
-// componentsOf are those found by kernel name, which covers every kernel.
-func componentsOf(v *present.View) map[string]*componentSummary {
-	out, sum := map[string]*componentSummary{}, 0.0
-	for _, m := range v.All("component.gpu_time") {
-		name, ok := m.Labels["component"]
-		if !ok || len(m.Labels) != 1 || m.Value == nil {
-			continue
-		}
-		out[name] = &componentSummary{Count: m.N, TotalMs: *shifted(report.F(*m.Value), -6), total: *m.Value}
-		sum += *m.Value
-	}
-	for _, c := range out {
+// componentsOf are those found by kernel name, which covers every kernel: their GPU time, and its share of that of all.
+func componentsOf(v *present.View) map[string]object {
+	list := lists.Filter(v.All("component.gpu_time"), func(m *report.Metric) bool {
+		return len(m.Labels) == 1 && m.Labels["component"] != "" && m.Value != nil
+	})
+	sum := lists.Sum(list, func(m *report.Metric) float64 { return *m.Value })
+	out := map[string]object{}
+	for _, m := range list {
+		var percent *float64
 		if sum > 0 {
-			c.Percent = new(c.total / sum * 100)
+			percent = new(*m.Value / sum * 100)
 		}
+		out[m.Labels["component"]] = object{{"count", m.N}, {"total_ms", shifted(report.F(*m.Value), -6)}, {"percent", percent}}
 	}
 	return out
 }
 
-func kernelSummaries(v *present.View) []kernelSummary {
-	out := []kernelSummary{}
+// kernelSummaries have the means of blocks and of threads a launch as sizes of grid and block.
+func kernelSummaries(v *present.View) []object {
+	out := []object{}
 	t := v.Table("kernels", "kernels")
 	for i := range min(t.Entries(), summaryKernels) {
-		k := kernelSummary{
-			KernelName:  t.Str(i, "kernel_name"),
-			TotalTimeMs: shifted(t.Cell(i, "total"), -6),
-			AvgTimeUs:   shifted(t.Cell(i, "mean"), -3),
-			MinTimeUs:   shifted(t.Cell(i, "min"), -3),
-			MaxTimeUs:   shifted(t.Cell(i, "max"), -3),
-
-			AvgGridSize:  shifted(t.Cell(i, "avg_grid_size"), 0),
-			AvgBlockSize: shifted(t.Cell(i, "avg_block_size"), 0),
-		}
-		if n, ok := t.Int(i, "count"); ok {
-			k.Invocations = &n
-		}
-		out = append(out, k)
+		get := func(id string, exp10 int) *json.Number { return shifted(t.Cell(i, id), exp10) }
+		out = append(out, object{{"kernel_name", t.Str(i, "kernel_name")}, {"invocations", t.Cell(i, "count")},
+			{"total_time_ms", get("total", -6)}, {"avg_time_us", get("mean", -3)}, {"min_time_us", get("min", -3)},
+			{"max_time_us", get("max", -3)}, {"avg_grid_size", get("avg_grid_size", 0)},
+			{"avg_block_size", get("avg_block_size", 0)}})
 	}
 	return out
 }
