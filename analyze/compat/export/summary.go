@@ -80,22 +80,12 @@ type phaseWall struct {
 	count, wall int64
 }
 
-// phasesOf reads the phases table, or the metrics if that table is absent.
-func phasesOf(v *present.View) []phaseWall {
-	var list []phaseWall
+func phasesOf(v *present.View) (list []phaseWall) {
 	t := v.Table("phases", "phases")
 	for i := range t.Entries() {
 		n, _ := t.Int(i, "ranges")
 		if wall, ok := t.Int(i, "wall"); ok {
 			list = append(list, phaseWall{t.Str(i, "phase"), n, wall})
-		}
-	}
-	if len(list) > 0 {
-		return list
-	}
-	for _, m := range v.All("phase.wall_time") {
-		if phase, ok := m.Labels["phase"]; ok && len(m.Labels) == 1 && m.Value != nil {
-			list = append(list, phaseWall{phase, m.N, int64(*m.Value)})
 		}
 	}
 	return list

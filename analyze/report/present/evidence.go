@@ -15,14 +15,6 @@ func (v *View) EvidenceOnly() bool {
 	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-") && v.Trace.Source == ""
 }
 
-// analysed describes what the report covers, in one line.
-func analysed(v *View) []doc.Span {
-	if !v.EvidenceOnly() {
-		return windowOn(v)
-	}
-	return doc.Spans(wording.Count(len(v.Evidence), "file")+" of evidence, no trace", engine(v))
-}
-
 // evidenceFiles lists the files that were read besides the trace, and how much of each was understood.
 func evidenceFiles(v *View) doc.Table {
 	t := doc.Table{ID: "evidence", Columns: doc.Cols("Evidence", "Kind", "Version", ">Size", ">Records", ">Understood",

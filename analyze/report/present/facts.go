@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -21,20 +22,10 @@ type fact struct {
 	tabled bool       // the terminal summary leaves it out: a table has it, or there is nothing to report
 }
 
-// The key numbers in the order in which a reader asks for them. If there are steps, idle time is that of a step and is
-// shown with it.
-var (
-	captureFacts = []func(*View) fact{kernelTimeFact, launchFact, syncFact, copiesFact, graphsFact, nvtxFact, steadyFact, loadFact}
-	stepless     = slices.Concat([]func(*View) fact{idleFact}, captureFacts, []func(*View) fact{stepFact})
-)
-
-// factsOf returns the key numbers that a capture has.
+// factsOf returns the key numbers that a capture has, in the order in which a reader asks for them.
 func factsOf(v *View) (list []fact) {
-	ask := captureFacts
-	if len(stepAnswer(v)) == 0 {
-		ask = stepless
-	}
-	for _, of := range ask {
+	for _, of := range []func(*View) fact{idleFact, kernelTimeFact, launchFact, syncFact, copiesFact, graphsFact, nvtxFact,
+		steadyFact, loadFact, stepFact} {
 		if f := of(v); f.value != "" {
 			list = append(list, f)
 		}
@@ -51,9 +42,10 @@ func onDevice(v *View, device string) []doc.Span {
 	return spans
 }
 
+// idleFact is left out if there are steps: then idle time is that of a step and is shown with it.
 func idleFact(v *View) fact {
 	device, m := v.worst("gpu.idle_ratio")
-	if m == nil || warned(v, "no_kernels") {
+	if m == nil || warned(v, "no_kernels") || len(stepAnswer(v)) > 0 {
 		return fact{}
 	}
 	spans := onDevice(v, device)
@@ -208,18 +200,10 @@ func loadFact(v *View) fact {
 // loadShare is the smallest share of the window, 0 to 1, for which copies before the first kernel are reported.
 const loadShare = 0.01
 
-// mainGroup returns the group that the metrics without labels describe or, in reports that do not say which, the one
-// with the most units; an empty one if there is none.
-func (v *View) mainGroup() (best report.UnitGroup) {
-	for i, g := range v.Unit.Groups {
-		if g.Main {
-			return g
-		}
-		if i == 0 || g.Count > best.Count {
-			best = g
-		}
-	}
-	return best
+// mainGroup returns the group that the metrics without labels describe; an empty one if there is none.
+func (v *View) mainGroup() report.UnitGroup {
+	main := lists.Find(v.Unit.Groups, func(g *report.UnitGroup) bool { return g.Main })
+	return report.ValueOr(main, report.UnitGroup{})
 }
 
 // group formats a group of units: "120 × decode (batch 8, 742 kernels each)".

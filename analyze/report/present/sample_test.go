@@ -125,7 +125,7 @@ func serve() *builder {
 	r.Window = report.Window{Start: 1200345678, End: 1752347902, Length: 552002224, Mode: "capture", Why: "whole capture: first start to last end of GPU work"}
 	r.Unit = report.Unit{Kind: "nvtx", Name: "execute_context_#(#)_generation_#(#)", Why: "vLLM step markers on both workers",
 		Groups: []report.UnitGroup{
-			{Phase: "decode", Batch: ptr(int64(8)), Signature: "a1", Kernels: 742, Count: 112},
+			{Main: true, Phase: "decode", Batch: ptr(int64(8)), Signature: "a1", Kernels: 742, Count: 112},
 			{Phase: "prefill", Batch: ptr(int64(1)), Tokens: ptr(int64(512)), Signature: "b2", Kernels: 806, Count: 8},
 		}, Trimmed: report.UnitTrim{Rule: "first and last unit, and units slower than twice the median at the start", Cut: 2, Warmup: 1}}
 

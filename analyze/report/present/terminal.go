@@ -31,11 +31,13 @@ const (
 // Terminal returns the summary that a command prints: under 40 lines.
 func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	v := NewView(r)
+	analysed := windowOn(v)
+	if v.EvidenceOnly() {
+		analysed = doc.Spans(wording.Count(len(v.Evidence), "file")+" of evidence, no trace", engine(v))
+	}
 	var d doc.Document
-	d.Add(
-		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
-		doc.P(append(analysed(v), doc.Text(windowModes[r.Window.Mode]+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))),
-	)
+	d.Add(doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
+		doc.P(append(analysed, doc.Text(windowModes[r.Window.Mode]+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))))
 	if r.Window.Length == 0 && !v.EvidenceOnly() {
 		d.Add(doc.P(Prose(clip(r.Window.Why))))
 	}

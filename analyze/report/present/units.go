@@ -86,23 +86,17 @@ func unitPoints(v *View) []unitPoint {
 	g := v.mainGroup()
 	var list []unitPoint
 	for i := range t.Rows {
-		device, ok := t.Int(i, "device_id")
-		phase := t.Str(i, "phase")
-		state := t.Str(i, "state")
-		batch, batched := t.Int(i, "batch")
-		if !ok || g.Device != nil && device != *g.Device || g.Device == nil && len(list) > 0 && device != list[0].device ||
-			phase != g.Phase || !strings.HasPrefix(state, "kept") || g.Batch != nil && (!batched || batch != *g.Batch) {
+		device, batch := t.Whole(i, "device_id"), t.Whole(i, "batch")
+		if device != report.ValueOr(g.Device, -1) || t.Str(i, "phase") != g.Phase || !strings.HasPrefix(t.Str(i, "state"), "kept") ||
+			g.Batch != nil && batch != *g.Batch {
 			continue
 		}
-		p := unitPoint{device: device, cause: usual}
-		p.start, _ = t.Int(i, "start")
-		p.time, ok = t.Num(i, "duration")
+		p := unitPoint{device: device, start: t.Whole(i, "start"), cause: usual}
+		p.time, _ = t.Num(i, "duration")
 		for k, part := range unitParts {
 			p.parts[k], _ = t.Num(i, part.column)
 		}
-		if ok {
-			list = append(list, p)
-		}
+		list = append(list, p)
 	}
 	lists.Sort(list, func(a, b unitPoint) int { return cmp.Compare(a.start, b.start) })
 	for i := range list {

@@ -27,7 +27,7 @@ func TestSlowUnitsSayWhy(t *testing.T) {
 	}
 	r := valid(t, serve())
 	device := int64(0)
-	r.Unit = report.Unit{Kind: "kernel", Groups: []report.UnitGroup{{Phase: "step", Count: 5, Kernels: 3, Device: &device}}}
+	r.Unit = report.Unit{Kind: "kernel", Groups: []report.UnitGroup{{Main: true, Phase: "step", Count: 5, Kernels: 3, Device: &device}}}
 	r.Sections = []report.Section{{ID: "unit", Title: "Unit of work", Group: report.GroupStep, Status: report.OK, Tables: []report.Table{units}}}
 	var chart doc.Chart
 	var text string
