@@ -126,15 +126,7 @@ func (p *perfetto) complete(name, category string, start, duration int64, more m
 	from, length := float64(start)/1e3, float64(duration)/1e3
 	args := map[string]any{"ns": duration}
 	maps.Copy(args, more)
-	p.event(traceEvent{
-		Name:     name,
-		Phase:    "X",
-		Thread:   p.thread,
-		Start:    &from,
-		Duration: &length,
-		Category: category,
-		Args:     args,
-	})
+	p.event(traceEvent{Name: name, Phase: "X", Thread: p.thread, Start: &from, Duration: &length, Category: category, Args: args})
 }
 
 // flow leads from the start of one event to that of another.

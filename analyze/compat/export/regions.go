@@ -38,13 +38,10 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 			{"json_path", nil}, {"metrics", object{{"pct_of_kernel_time", shifted(t.Cell(i, "share"), 2)}}},
 			{"kernels", append([]object{}, top[name]...)}})
 	}
-	all := report.Null
-	if total, ok := v.Num("kernel.total_time"); ok {
-		all = report.F(total)
-	}
 	nothing := object{{"include", []string{}}, {"exclude", []string{}}}
 	return report.JSON(object{{"scope", "aggregate"}, {"regions", regions}, {"generated_at", nil},
-		{"totals", object{{"regions", report.Of(t, func(t report.Table) int64 { return t.TotalRows }, 0)}, {"total_ms", shifted(all, -6)}}},
+		{"totals", object{{"regions", report.Of(t, func(t report.Table) int64 { return t.TotalRows }, 0)},
+			{"total_ms", metric(v, "kernel.total_time", -6)}}},
 		{"config_fingerprint", ""}, {"selection", nothing}}, "  ")
 }
 

@@ -89,10 +89,6 @@ func statRow(label doc.Span, m *report.Metric) []doc.Cell {
 	return doc.Row(label, cmp.Or(mean, present.Unknown), cmp.Or(std, present.Unknown))
 }
 
-func meanStd(id, first string) doc.Table {
-	return doc.Table{ID: id, Columns: doc.Cols(first, ">Mean", ">Std")}
-}
-
 // cellRow is a Mean, Std row of table cells in a base unit.
 func cellRow(label string, mean, std report.Cell, u string) []doc.Cell {
 	show := func(c report.Cell) string {
@@ -105,7 +101,7 @@ func cellRow(label string, mean, std report.Cell, u string) []doc.Cell {
 }
 
 func aggregates(v *present.View) doc.Table {
-	t := meanStd("aggregates", "Metric")
+	t := doc.Table{ID: "aggregates", Columns: doc.Cols("Metric", ">Mean", ">Std")}
 	stages := v.Table("mfu", "stages")
 	for i := range stages.Entries() {
 		switch name := stages.Str(i, "stage"); name {
@@ -140,7 +136,7 @@ func aggregates(v *present.View) doc.Table {
 // stageTimings are the times of the stages, each from the first that has it: the stages of llm-perf-opt, units of work
 // with their phase, a profiler session's forward passes, the ranges of the phase on the host.
 func stageTimings(v *present.View) []doc.Block {
-	t := meanStd("stages", "Stage")
+	t := doc.Table{ID: "stages", Columns: doc.Cols("Stage", ">Mean", ">Std")}
 	vision := false
 	measured := v.Table("mfu", "stages")
 	for _, s := range stages {
@@ -283,15 +279,11 @@ func legacyTopKernels(v *present.View, whole []report.Table) doc.Block {
 func recommendations(v *present.View) doc.Block {
 	var l doc.List
 	for _, f := range v.Findings {
-		item := doc.Item{Spans: present.Prose(f.Title)}
 		var sub doc.List
 		for _, a := range f.Advice {
 			sub.Add(present.Prose(a))
 		}
-		if len(sub.Items) > 0 {
-			item.Blocks = []doc.Block{sub}
-		}
-		l.Items = append(l.Items, item)
+		l.Items = append(l.Items, doc.Item{Spans: present.Prose(f.Title), Blocks: doc.Some(sub)})
 	}
 	if len(l.Items) == 0 {
 		return doc.P("No rule found anything to recommend.")

@@ -50,28 +50,24 @@ func SummaryJSON(r *report.Report) ([]byte, error) {
 // configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null if graphs traced
 // as a whole hide their kernels; coverage by time stands beside it.
 func graphsOf(v *present.View) object {
-	all, inside := wholeTrace(v, "kernel.count"), wholeTrace(v, "graph.kernels")
-	var coverage, byTime *json.Number
-	if c, ok := v.Num("graph.coverage"); ok {
-		byTime = shifted(report.F(c), 2)
-		if c == 0 {
-			coverage = byTime
-		}
+	var coverage *json.Number
+	all, _ := v.Num("kernel.count")
+	if inside, ok := v.Num("graph.kernels"); ok && all > 0 && report.ValueOr(v.Environment.GraphTrace, "") != "graph" {
+		coverage = shifted(report.F(inside/all*100), 0)
+	} else if share, ok := v.Num("graph.coverage"); ok && share == 0 {
+		coverage = shifted(report.F(0), 0)
 	}
-	if inside != nil && all != nil && *all > 0 && report.ValueOr(v.Environment.GraphTrace, "") != "graph" {
-		coverage = shifted(report.F(float64(*inside)/float64(*all)*100), 0)
-	}
-	return object{{"total_kernel_launches", all}, {"graph_kernel_launches", inside}, {"graph_coverage_pct", coverage},
-		{"graph_time_coverage_pct", byTime}, {"num_unique_graphs", wholeTrace(v, "graph.unique")}}
+	return object{{"total_kernel_launches", metric(v, "kernel.count", 0)}, {"graph_kernel_launches", metric(v, "graph.kernels", 0)},
+		{"graph_coverage_pct", coverage}, {"graph_time_coverage_pct", metric(v, "graph.coverage", 2)},
+		{"num_unique_graphs", metric(v, "graph.unique", 0)}}
 }
 
-// wholeTrace is an integer metric, nil if it is absent or unknown.
-func wholeTrace(v *present.View, id string) *int64 {
-	x, ok := v.Num(id)
-	if !ok {
-		return nil
+// metric is a metric's value times 10^exp10, nil if it is absent or unknown.
+func metric(v *present.View, id string, exp10 int) *json.Number {
+	if x, ok := v.Num(id); ok {
+		return shifted(report.F(x), exp10)
 	}
-	return new(int64(x))
+	return nil
 }
 
 // phaseWall holds what the report says about one phase: the number of ranges, and the host time inside them in ns.

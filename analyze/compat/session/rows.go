@@ -282,16 +282,6 @@ func enumWord(list []string, s string) string {
 	return word(list, s[strings.LastIndexByte(s, '.')+1:])
 }
 
-// contextPhase finds the phase in the context of an operation: "phase=decode".
-func contextPhase(s string) string {
-	if p, ok := strings.CutPrefix(s, "phase="); ok {
-		if w := word(Phases, p); w != other {
-			return w
-		}
-	}
-	return ""
-}
-
 // Batch describes the batch that a CUDA graph was captured for.
 type Batch struct {
 	Mode    string // of modes, or other

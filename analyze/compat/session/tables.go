@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"hash/maphash"
+	"strings"
 )
 
 // The tables of a session: what each is taken for. The engine's work step by step, the KV cache, CUDA graphs, requests.
@@ -46,8 +47,9 @@ func takeForward(d *Data, r *row) {
 func takeOperation(d *Data, r *row) {
 	name, ns := word(operations, r.text(1)), r.values[2]
 	entry(&d.Operations, Operation{Name: name}).add(ns)
-	if p := contextPhase(r.text(3)); p != "" {
-		entry(&d.Operations, Operation{name, p}).add(ns)
+	context, ok := strings.CutPrefix(r.text(3), "phase=") // of some: phase=decode
+	if phase := word(Phases, context); ok && phase != other {
+		entry(&d.Operations, Operation{name, phase}).add(ns)
 	}
 }
 
