@@ -95,7 +95,7 @@ func (h *head) answer() {
 			for _, s := range a.Spans {
 				text += s.Text
 				if s.Kind == doc.KindName && full == "" {
-					full = s.Full()
+					full = s.Behind()
 				}
 			}
 		}

@@ -108,7 +108,7 @@ func sure(c *comparison.Comparison) []doc.Block {
 // reportsOf links to the reports of both sides.
 func reportsOf(l Links) []doc.Span {
 	links := []doc.Span{doc.Link("report of the base", l.Base), doc.Link("report of the head", l.Head)}
-	known := lists.Filter(links, func(s doc.Span) bool { return s.Dest() != "" })
+	known := lists.Filter(links, func(s doc.Span) bool { return s.Behind() != "" })
 	return doc.Joined(" · ", known, func(s doc.Span) any { return s })
 }
 

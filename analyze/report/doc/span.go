@@ -19,20 +19,13 @@ type Span struct {
 	Kind   Kind
 	Tone   Tone
 	Text   string
-	behind *string // Dest of a link, Full of a name; nil if there is none
+	behind *string // see Behind; nil if there is none
 }
 
-// Dest is where a link leads: a relative path or an http(s) address.
-func (s Span) Dest() string {
-	if s.Kind != KindLink || s.behind == nil {
-		return ""
-	}
-	return *s.behind
-}
-
-// Full is, of a name that stands for a longer one, the whole of it, for renderers that can show it on demand.
-func (s Span) Full() string {
-	if s.Kind != KindName || s.behind == nil {
+// Behind is where a link leads, a relative path or an http(s) address, or the whole of a name that stands for a longer
+// one, for renderers that can show it on demand; empty if there is none.
+func (s Span) Behind() string {
+	if s.behind == nil {
 		return ""
 	}
 	return *s.behind

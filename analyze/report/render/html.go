@@ -234,13 +234,13 @@ func (p *page) span(s doc.Span) {
 	}
 	switch s.Kind {
 	case doc.KindName:
-		p.name(s.Text, s.Full())
+		p.name(s.Text, s.Behind())
 	case doc.KindCode:
 		p.put("<code>" + text(s.Text) + "</code>")
 	case doc.KindStrong:
 		p.put("<strong>" + text(s.Text) + "</strong>")
 	case doc.KindLink:
-		dest, ok := safeDest(s.Dest())
+		dest, ok := safeDest(s.Behind())
 		if !ok {
 			p.put(text(s.Text))
 			return
@@ -253,7 +253,7 @@ func (p *page) span(s doc.Span) {
 
 // unfolds reports whether a span is a name that is shown shortened and unfolds to the full one.
 func (p *page) unfolds(s doc.Span) bool {
-	shown, full := shortened(s.Text, s.Full())
+	shown, full := shortened(s.Text, s.Behind())
 	return s.Kind == doc.KindName && shown != full && !p.whole[full]
 }
 

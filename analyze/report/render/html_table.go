@@ -122,11 +122,10 @@ func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id strin
 	p.put("\n") // the next row or cell ends this one
 }
 
-// cellBar is a thin bar below a number: from the left, or to both sides of the middle if the column has negative
-// values.
+// cellBar is a thin bar below a number, -1 to 1: from the left, or to both sides of the middle if the column has
+// negative values.
 func cellBar(v float64, column []float64) markup {
 	at, way := markup(""), markup("")
-	v = math.Max(-1, math.Min(v, 1))
 	if slices.ContainsFunc(column, func(b float64) bool { return b < 0 }) {
 		from := 0.5 + min(v, 0)/2
 		at, way = percent(from, 1), "bad"

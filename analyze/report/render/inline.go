@@ -33,7 +33,7 @@ func inline(spans []doc.Span, p place) string {
 			}
 		case doc.KindLink:
 			part = textMD(s.Text, place{cell: p.cell})
-			if dest, ok := safeDest(s.Dest()); ok && part != "" {
+			if dest, ok := safeDest(s.Behind()); ok && part != "" {
 				part = "[" + part + "](" + dest + ")"
 			}
 		default:

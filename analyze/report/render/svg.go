@@ -35,9 +35,6 @@ type figure struct {
 // chart draws one chart with its legend and its numbers.
 func chart(p *page, c doc.Chart) {
 	f := figure{p, c}
-	if !slices.ContainsFunc(c.Series, func(s doc.Series) bool { return len(s.Values) > 0 }) {
-		return
-	}
 	p.put("<figure class=\"chart\" id=\"" + p.unique("chart-"+anchor(c.ID)) + "\" data-kind=\"" + text(c.Kind) +
 		"\"><figcaption>" + text(c.Title) + "</figcaption>\n")
 	if draw := drawings[c.Kind]; draw != nil {
@@ -163,9 +160,6 @@ func (f figure) muted(sentences ...string) {
 		f.p.put("<p class=\"muted\">" + text(words) + "</p>\n")
 	}
 }
-
-// openRows opens the rows of a chart, which the caller closes as a div.
-func (f figure) openRows(class markup) { f.p.put("<div class=\"bars" + class + "\">\n") }
 
 // barHeight is the height of a bar, in pixels.
 const barHeight = 16

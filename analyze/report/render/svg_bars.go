@@ -22,7 +22,7 @@ func labelsOf(list []doc.Series) (labels []string) {
 // bars draws a bar for each label of each series. A series may lack labels.
 func bars(f figure) {
 	most := largest(everyValue(f.Series))
-	f.openRows("")
+	f.p.put("<div class=\"bars\">\n")
 	for _, l := range labelsOf(f.Series) {
 		for k, s := range f.Series {
 			label, name := f.rowName(l), shortName(l)
@@ -58,11 +58,11 @@ func stacked(f figure) {
 	parts := labelsOf(f.Series)
 	var small []string // those that a legend names
 	colourOf := func(_ int, name string) markup { return partColour(slices.Index(parts, name), name) }
-	class := markup("")
+	open := markup("<div class=\"bars\">\n")
 	if alone {
-		class = " alone"
+		open = "<div class=\"bars alone\">\n"
 	}
-	f.openRows(class)
+	f.p.put(open)
 	for k, s := range f.Series {
 		whole, at := sum(s.Values), 0.0
 		var words []string

@@ -15,7 +15,7 @@ const dotsHeight = 56
 func dots(f figure) {
 	x := newAxis(false, everyValue(f.Series))
 	x = between(x.low, x.high, edge)
-	f.openRows("")
+	f.p.put("<div class=\"bars\">\n")
 	for k, s := range f.Series {
 		if len(s.Values) == 0 {
 			continue

@@ -25,7 +25,7 @@ func forest(f figure) {
 	end := math.Asinh(most * 1.05 / forestBend)
 	share := func(v float64) float64 { return (math.Asinh(v/forestBend) + end) / 2 / end }
 	place := func(v float64) markup { return percent(share(v), 1) }
-	f.openRows(" forest")
+	f.p.put("<div class=\"bars forest\">\n")
 	for i, v := range points.Values[:min(len(points.Values), len(points.Labels))] {
 		label, value := points.Labels[i], unit.Change(v)
 		low, high := lists.Nth(of["low"].Values, i, unknown), lists.Nth(of["high"].Values, i, unknown)

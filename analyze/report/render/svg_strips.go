@@ -24,7 +24,7 @@ func strip(f figure) {
 		values := append(everyValue(strips), 0)
 		least, most = slices.Min(values), slices.Max(values)
 	}
-	f.openRows("")
+	f.p.put("<div class=\"bars\">\n")
 	for k, s := range f.Series {
 		if s.Style == "marks" {
 			marks(f, k)
