@@ -80,11 +80,8 @@ func (l *Lean) metrics(list []Metric) []Metric {
 	for i := range list {
 		m := &list[i]
 		m.Histogram = nil
-		l.text(&m.ID)
-		l.text(&m.Unit)
-		l.text(&m.Group)
-		for _, s := range []*string{(*string)(&m.Better), (*string)(&m.Assume), (*string)(&m.Scale),
-			(*string)(&m.Lifecycle)} {
+		for _, s := range []*string{&m.ID, &m.Unit, &m.Group, (*string)(&m.Better), (*string)(&m.Assume),
+			(*string)(&m.Scale), (*string)(&m.Lifecycle)} {
 			l.text(s)
 		}
 		key := m.Labels.String()

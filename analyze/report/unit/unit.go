@@ -131,26 +131,20 @@ func Percent(ratio float64) string {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return "unknown"
 	}
-	sign, a := "", math.Abs(ratio)
+	sign, above, a := "", ">", math.Abs(ratio)
 	if ratio < 0 {
-		sign = "-"
+		sign, above = "-", "<-"
 	}
 	p := a * 100
 	switch {
-	case a == 0:
+	case a == 0, p < 0.005 && ratio < 0:
 		return "0 %"
+	case p < 0.005:
+		return "<0.01 %"
 	case a >= 1 && a < 1.0005:
 		return sign + "100 %"
-	case p < 0.005:
-		if sign != "" {
-			return "0 %"
-		}
-		return "<0.01 %"
 	case a < 1 && p >= 99.995:
-		if sign != "" {
-			return "<-99.99 %"
-		}
-		return ">99.99 %"
+		return above + "99.99 %"
 	case p < 0.995 || a < 1 && p >= 99.05:
 		return sign + strconv.FormatFloat(p, 'f', 2, 64) + " %"
 	case p > 1e15:
