@@ -1,13 +1,13 @@
 package unit
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Quantity is a value in a base unit.
@@ -51,6 +51,8 @@ var symbols = func() map[string]symbol {
 
 const maxQuantity = 64 // bytes of text that can be a quantity
 
+var decimalNumber = pattern.New(`^[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?$`)
+
 // Parse reads a number with a unit: "200us", "2 ms", "1.5s", "3%", "512MiB", "27.7 GB/s", "1,234". The number is
 // decimal, with an optional sign and optional commas between thousands; there may be spaces before the unit. A number
 // without a unit is a count. The value is the nearest float64 to what was written.
@@ -59,52 +61,21 @@ func Parse(s string) (Quantity, error) {
 	if len(text) > maxQuantity {
 		return Quantity{}, fmt.Errorf("%d characters are too long for a quantity such as 200us or 3%%", len(text))
 	}
-	i := 0
-	for i < len(text) && strings.IndexByte("+-0123456789.,", text[i]) >= 0 {
-		i++
+	name := strings.TrimLeft(text, "+-0123456789.,")
+	number := text[:len(text)-len(name)]
+	if !decimalNumber().MatchString(number) {
+		return Quantity{}, fmt.Errorf("%q does not begin with a decimal number (commas stand between groups of three digits), "+
+			"expected a quantity such as 200us, 1.5 s, 3%% or 512MiB", text)
 	}
-	number, err := plainNumber(text[:i])
-	if err != nil {
-		return Quantity{}, fmt.Errorf("%q: %w, expected a quantity such as 200us, 1.5 s, 3%% or 512MiB", text, err)
-	}
-	name := strings.TrimLeft(text[i:], " ")
+	name = strings.TrimLeft(name, " ")
 	sym, ok := symbols[name]
 	if !ok {
 		return Quantity{},
 			fmt.Errorf("%q: unknown unit %q, expected one of ns, us, ms, s, min, h, B, kB, MB, GB, KiB, MiB, GiB, %%, /s, GB/s", text, name)
 	}
-	v, err := strconv.ParseFloat(number+"e"+strconv.Itoa(sym.exp), 64)
+	v, err := strconv.ParseFloat(strings.ReplaceAll(number, ",", "")+"e"+strconv.Itoa(sym.exp), 64)
 	if err != nil || math.IsInf(v*sym.factor, 0) {
 		return Quantity{}, fmt.Errorf("%q is out of range", text)
 	}
 	return Quantity{Value: v * sym.factor, Unit: sym.base}, nil
 }
-
-// plainNumber checks [+-]digits[.digits], with commas only between groups of three, and returns it without commas.
-func plainNumber(s string) (string, error) {
-	sign := ""
-	if s != "" && (s[0] == '+' || s[0] == '-') {
-		sign, s = s[:1], s[1:]
-	}
-	whole, fraction, point := strings.Cut(s, ".")
-	if whole == "" || point && fraction == "" {
-		return "", errors.New("no number")
-	}
-	if groups := strings.Split(whole, ","); len(groups) > 1 {
-		for i, g := range groups {
-			if len(g) != 3 && (i > 0 || len(g) == 0 || len(g) > 3) {
-				return "", errors.New("commas stand between groups of three digits")
-			}
-		}
-		whole = strings.Join(groups, "")
-	}
-	if !allDigits(whole) || point && !allDigits(fraction) {
-		return "", errors.New("not a decimal number")
-	}
-	if !point {
-		return sign + whole, nil
-	}
-	return sign + whole + "." + fraction, nil
-}
-
-func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -37,19 +37,18 @@ func Common(u string, values ...float64) Scale {
 		}
 		return s
 	}
-	at := 0
+	top := 0
 	for i, step := range list {
 		if most >= math.Pow10(step.exp) {
-			at = i
+			top = i
 		}
 	}
-	top := at
-	for at > 0 {
+	at := top
+	for ; at > 0; at-- {
 		here, lower := math.Pow10(list[at].exp), math.Pow10(list[at-1].exp)
 		if least >= 0.1*here || most >= 1e5*lower || least >= 0.01*here && most >= 1e4*lower {
 			break
 		}
-		at--
 	}
 	if least < 0.001*math.Pow10(list[at].exp) {
 		at = top

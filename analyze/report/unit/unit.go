@@ -110,18 +110,10 @@ func Int[T int | int64](n T) string { return thousands(strconv.FormatInt(int64(n
 
 // thousands puts commas into the digits before the decimal point.
 func thousands(number string) string {
-	digits := strings.TrimPrefix(number, "-")
-	whole, _, _ := strings.Cut(digits, ".")
-	var b strings.Builder
-	b.WriteString(number[:len(number)-len(digits)]) // its sign
-	for i, d := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
+	for at := strings.IndexByte(number+".", '.') - 3; at > 0 && number[at-1] != '-'; at -= 3 {
+		number = number[:at] + "," + number[at:]
 	}
-	b.WriteString(digits[len(whole):])
-	return b.String()
+	return number
 }
 
 // Percent writes a ratio as percent with one decimal, two where it is within a percent of 0 or of 100: "13.8 %",
@@ -188,28 +180,17 @@ func signed(s string, v float64) string {
 // Shift multiplies a decimal number, written without exponent, by 10^exp10 by moving its point: exact for any number of
 // digits. Trailing zeros behind the point go.
 func Shift(number string, exp10 int) string {
-	sign := ""
-	if strings.HasPrefix(number, "-") {
-		sign, number = "-", number[1:]
-	}
-	whole, fraction, _ := strings.Cut(number, ".")
-	digits := whole + fraction
+	digits, negative := strings.CutPrefix(number, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
 	point := len(whole) + exp10
-	if point < 0 {
-		digits = strings.Repeat("0", -point) + digits
-		point = 0
-	}
-	if point > len(digits) {
-		digits += strings.Repeat("0", point-len(digits))
-	}
-	whole = strings.TrimLeft(digits[:point], "0")
-	fraction = strings.TrimRight(digits[point:], "0")
-	whole = cmp.Or(whole, "0")
+	digits = strings.Repeat("0", max(-point, 0)) + whole + fraction + strings.Repeat("0", max(exp10-len(fraction), 0))
+	point = max(point, 0)
+	whole, fraction = cmp.Or(strings.TrimLeft(digits[:point], "0"), "0"), strings.TrimRight(digits[point:], "0")
 	if fraction != "" {
-		return sign + whole + "." + fraction
+		whole += "." + fraction
 	}
-	if whole == "0" {
-		return whole // never -0
+	if negative && whole != "0" { // never -0
+		return "-" + whole
 	}
-	return sign + whole
+	return whole
 }
