@@ -73,11 +73,6 @@ func TestComment(t *testing.T) {
 			w.Stamp.RunID++
 			s.upsert(w)
 		}},
-		"never_asks_nothing": {act: func(s *stage) {
-			w := failing(s.run, "text")
-			w.Mode = Never
-			s.upsert(w)
-		}},
 		"forbidden":           {scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}}},
 		"forbidden_to_read":   {scenario: gatetest.Scenario{Denied: []string{"pull-requests: read"}}},
 		"forbidden_to_a_fork": {run: forkRun, scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}}},
@@ -164,14 +159,6 @@ func TestTwoJobs(t *testing.T) {
 		if len(got) != 1 || !strings.HasPrefix(got[0].Body, want) {
 			t.Errorf("first run %d: %d comments stand, %+v", firstRun, len(got), got)
 		}
-	}
-}
-
-// TestNoPullRequest: without a number nothing is asked.
-func TestNoPullRequest(t *testing.T) {
-	s := open(t, pullRun(), gatetest.Scenario{})
-	if p := s.client.upsert(context.Background(), 0, failing(s.run, "text")); p.Action != commentSilent || len(s.srv.Requests()) != 0 {
-		t.Errorf("%+v after %d requests", p, len(s.srv.Requests()))
 	}
 }
 

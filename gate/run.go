@@ -227,18 +227,16 @@ func (s stamp) newer(o stamp) bool {
 	return s.RunID > o.RunID || s.RunID == o.RunID && s.Attempt > o.Attempt
 }
 
-// inWorkspace is the path of a file in a folder, relative to the workspace, for later steps; empty without a folder.
+// inWorkspace is the path of a file in a folder, relative to the workspace if it lies there, for later steps; empty
+// without a folder.
 func (r *Run) inWorkspace(folder, name string) string {
 	if folder == "" {
 		return ""
 	}
 	path := filepath.Join(folder, name)
-	if full, err := filepath.Abs(path); err == nil {
-		path = full
-		rel, err := filepath.Rel(r.Workspace, full)
-		if err == nil && r.Workspace != "" && !strings.HasPrefix(rel, "..") {
-			path = rel
-		}
+	if rel, err := r.inCheckout(path); err == nil {
+		return rel
 	}
-	return filepath.ToSlash(path)
+	full, _ := filepath.Abs(path) // fails only without a working directory
+	return filepath.ToSlash(cmp.Or(full, path))
 }

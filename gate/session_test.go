@@ -105,6 +105,21 @@ func TestSessionTells(t *testing.T) {
 	}
 }
 
+// TestSessionAsksNothing where no comment is wanted, or the event is not about a pull request.
+func TestSessionAsksNothing(t *testing.T) {
+	for _, mode := range []Mode{Never, Always} {
+		srv := gatetest.New(gatetest.Scenario{})
+		s, said, _ := sessionOf(t, srv, SessionOptions{Mode: mode})
+		if mode == Always {
+			s.Of.Number = 0
+		}
+		s.TellError(context.Background(), comparison.Error, func(int) string { return "no verdict" })
+		if asked := srv.Requests(); len(asked) != 0 || strings.Contains(said.String(), "comment") {
+			t.Errorf("%s: %+v, said %q", mode, asked, said)
+		}
+	}
+}
+
 // TestSessionSaysWhyItDoesNotComment: a permission that is missing stands in the log and the summary.
 func TestSessionSaysWhyItDoesNotComment(t *testing.T) {
 	denied := gatetest.New(gatetest.Scenario{Denied: []string{"pull-requests: write"}})

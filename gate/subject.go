@@ -56,9 +56,8 @@ func (s *Subject) BaseBranch() string {
 		return s.Run.Push.Ref
 	case s.Number != 0 || s.Run.Trigger != nil:
 		return ""
-	}
-	if branch, ok := strings.CutPrefix(s.Run.Ref, "refs/heads/"); ok {
-		return branch
+	case strings.HasPrefix(s.Run.Ref, "refs/heads/"):
+		return strings.TrimPrefix(s.Run.Ref, "refs/heads/")
 	}
 	return ""
 }

@@ -42,12 +42,6 @@ type upsert struct {
 // A comment that already says the same stays as it is if this run wrote it. A newer run signs it again, or a late run
 // between the two could still overwrite it with older numbers.
 func (c *client) upsert(ctx context.Context, number int, w comment) posted {
-	if w.Mode == Never {
-		return posted{Action: commentSilent, Reason: "no comment: the mode is never"}
-	}
-	if number < 1 {
-		return posted{Action: commentSilent, Reason: "no comment: the event is not about a pull request"}
-	}
 	u := &upsert{c: c, number: number, want: w, limit: CommentLimit, marker: marker{CleanKey(w.Key), w.Stamp}}
 	// If somebody deletes the comment between the list and the edit, search once more.
 	for try := 1; ; try++ {
