@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,7 +14,7 @@ import (
 // ratio of the two cancels the effect of the machine.
 type Pinned struct {
 	Commit  string
-	Reports []*report.Report
+	Reports []*report.Report // at least one
 }
 
 // Added is the result of an Add.
@@ -25,13 +24,10 @@ type Added struct {
 	Near   bool // the time is the clock's, and the newest run of another commit is of the same minute
 }
 
-// Add stores captures of one commit, all of one workload. Existing runs stay as they are: adding twice changes nothing.
+// Add stores captures of one commit, at least one, all of one workload. Existing runs stay as they are: adding twice changes nothing.
 // Add stores all of them or none.
 func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinned *Pinned, now time.Time) (
 	*Added, error) {
-	if len(reports) == 0 {
-		return nil, errors.New("there is no report to add")
-	}
 	clock := p.Time.IsZero()
 	if clock {
 		p.Time = now
@@ -114,9 +110,6 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	}
 	if !commitText().MatchString(p.Commit) {
 		return nil, fmt.Errorf("reference commit %q is not a full id, which has 40 hexadecimal digits", p.Commit)
-	}
-	if len(p.Reports) == 0 {
-		return nil, errors.New("there is no report of the reference commit")
 	}
 	var all []point
 	for _, r := range p.Reports {

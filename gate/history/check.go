@@ -296,12 +296,11 @@ func (s *Checked) found(k int) *Found {
 
 // before returns the last night before a place that can be compared with it.
 func (s *Series) before(at int) int {
-	for i := at - 1; i >= 0; i-- {
-		if s.comparable(i, at) {
-			return i
-		}
+	i := at - 1
+	for i > 0 && !s.comparable(i, at) {
+		i--
 	}
-	return max(0, at-1)
+	return i
 }
 
 // acknowledge sets the acknowledgement of a change: the one that expires last.

@@ -143,7 +143,6 @@ func TestBadInput(t *testing.T) {
 			"future":            {with(night(8), func(p *history.Place) { p.Time = now.AddDate(1, 0, 0) }), []*report.Report{other}, nil, "still to come"},
 			"long ago":          {with(night(8), func(p *history.Place) { p.Time = time.Unix(7, 0) }), []*report.Report{other}, nil, "before 2000"},
 			"one capture twice": {night(8), []*report.Report{a}, nil, "cannot be of " + historytest.Commit(8) + " as well"},
-			"nothing":           {night(8), nil, nil, "no report"},
 			"no numbers":        {night(8), []*report.Report{&empty}, nil, "no number"},
 			"reference elsewhere": {night(8), []*report.Report{other}, &history.Pinned{Commit: historytest.Commit(0), Reports: []*report.Report{a}},
 				"another workload than the runs"},

@@ -217,7 +217,7 @@ policy. "explain history check" names it and does not fail for it until the day 
 		Example: `  explain history ack 3f2a91c --store history.db --reason 'fp8 rollout, #412' --expires 2026-12-31`,
 		Args:    cmdenv.Args(1, 1, "name one commit: explain history ack COMMIT, or the beginning of it, or a tag"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if reason == "" || expires == "" {
+			if strings.TrimSpace(reason) == "" || expires == "" {
 				return usage.Errorf("say why and until when: --reason 'fp8 rollout' --expires 2026-12-31")
 			}
 			today, err := e.Today()
