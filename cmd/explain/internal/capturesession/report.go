@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,13 +23,14 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
-// besideTrace lists where a capture leaves evidence: patterns of files and their kind. Server.evidence has their flags.
-var besideTrace = []struct{ pattern, kind string }{
-	{"ncu/raw.csv", analyze.EvidenceNCU},
-	{"logs/server.log", analyze.EvidenceServerLog},
-	{"evidence/*.prom", analyze.EvidencePrometheus},
-	{"evidence/*.json", ""},
-	{"evidence/session", ""},
+// besideTrace lists where a capture leaves evidence, its kind, and the flag of explain report for it.
+var besideTrace = []struct{ name, kind, flag string }{
+	{"ncu/raw.csv", analyze.EvidenceNCU, "--ncu"},
+	{"logs/server.log", analyze.EvidenceServerLog, "--server-log"},
+	{"evidence/metrics_after.prom", analyze.EvidencePrometheus, "--prometheus"},
+	{"evidence/metrics_before.prom", analyze.EvidencePrometheus, "--prometheus"},
+	{"evidence/load.json", "", "--evidence"},
+	{"evidence/session", "", "--evidence"},
 }
 
 // reportCommand returns the explain report command that does what analyse does, with these flags for the evidence.
@@ -55,12 +55,9 @@ func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Resul
 	opt := r.Analysis
 	opt.Overhead = cmdenv.OverheadBeside(run.SQLite())
 	for _, e := range besideTrace {
-		found, _ := fs.Glob(os.DirFS(run.Dir), e.pattern)
-		for _, name := range found {
-			path := filepath.Join(run.Dir, filepath.FromSlash(name))
-			if analyze.IsEvidence(path) { // logs of other servers are no evidence
-				opt.Evidence = append(opt.Evidence, analyze.Evidence{Path: path, Kind: e.kind})
-			}
+		path := filepath.Join(run.Dir, filepath.FromSlash(e.name))
+		if analyze.IsEvidence(path) { // logs of other servers are no evidence
+			opt.Evidence = append(opt.Evidence, analyze.Evidence{Path: path, Kind: e.kind})
 		}
 	}
 	bar := progress.New(r.Env.Err, r.Want.Analysis.Quiet, r.Want.Analysis.Verbose)

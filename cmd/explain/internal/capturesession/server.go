@@ -46,17 +46,12 @@ func (s *Server) plan(dir string) (lines []string) {
 
 // evidence returns the flags of explain report for the files that the server leaves beside the trace.
 func (s *Server) evidence(dir string, client bool) (flags []string) {
-	add := func(is bool, flag, sub, name string) {
-		if is {
-			flags = append(flags, flag, filepath.Join(dir, sub, name))
+	missing := map[string]bool{"ncu/raw.csv": !s.Measure, "evidence/load.json": client, "evidence/session": s.Profiler == ""}
+	for _, e := range besideTrace {
+		if !missing[e.name] {
+			flags = append(flags, e.flag, filepath.Join(dir, filepath.FromSlash(e.name)))
 		}
 	}
-	add(s.Measure, "--ncu", "ncu", "raw.csv")
-	add(true, "--server-log", "logs", "server.log")
-	add(true, "--prometheus", "evidence", "metrics_after.prom")
-	add(true, "--prometheus", "evidence", "metrics_before.prom")
-	add(!client, "--evidence", "evidence", "load.json")
-	add(s.Profiler != "", "--evidence", "evidence", "session")
 	return flags
 }
 

@@ -143,8 +143,8 @@ func absolute(path string) string {
 // nsysNamed returns the requested nsys, with an absolute path if it has one; empty: the one on PATH.
 func (r *Session) nsysNamed() string {
 	name := cmp.Or(r.Want.NsysName, r.Env.Getenv("NSYS"))
-	if full, err := filepath.Abs(name); err == nil && strings.ContainsRune(name, filepath.Separator) {
-		return full
+	if strings.ContainsRune(name, filepath.Separator) {
+		return absolute(name)
 	}
 	return name
 }

@@ -140,11 +140,8 @@ func TraceIn(path string) (trace string, beside []analyze.Evidence) {
 		return found, nil
 	}
 	measured, _ := fs.Glob(os.DirFS(path), "ncu/*.csv")
-	// without measurements, ncu has explain's ncu/regions alone
-	written := map[string]bool{"tables": true, stepFile: true, "ncu": len(measured) == 0}
-	for _, f := range Report(&analyze.Result{Report: &report.Report{}}) {
-		written[f.Name] = true
-	}
+	written := lists.Set(reportFiles, func(name string) string { return name })
+	written["tables"], written["ncu"] = true, len(measured) == 0 // without measurements, ncu has explain's ncu/regions alone
 	for _, e := range entries {
 		at := filepath.Join(path, e.Name())
 		if written[e.Name()] || e.Name() == input.CapturedTrace {
