@@ -74,7 +74,7 @@ func Linked(text string) string { return links.Replace(text) }
 
 // ByName is the page of a name, in which spaces, signs and case do not matter.
 func ByName(name string) (Page, bool) {
-	p := lists.Find(Pages(), func(p *Page) bool { return p.Name == name || squeezed(p.Name) == squeezed(name) })
+	p := lists.Find(Pages(), func(p *Page) bool { return squeezed(p.Name) == squeezed(name) })
 	if p == nil {
 		return Page{}, false
 	}

@@ -68,13 +68,8 @@ func Find(name string) []Entry {
 	if code, ok := strings.CutPrefix(strings.ToLower(name), "exit "); ok && len(list) == 0 {
 		return Find(strings.TrimPrefix(code, "code "))
 	}
-	if len(list) == 0 {
-		list = index()[loosely()[squeezed(name)]]
-	}
-	for _, id := range analyze.FindingIDs() {
-		if len(list) == 0 && id != name && squeezed(id) == squeezed(name) { // read-backs
-			return Find(id)
-		}
+	if known := loosely()[squeezed(name)]; len(list) == 0 && known != name && known != "" { // idle_sync, read-backs
+		return Find(known)
 	}
 	if one, ok := strings.CutSuffix(name, "s"); ok && len(list) == 0 && len(one) > 3 { // waivers
 		return Find(one)
@@ -227,10 +222,10 @@ var index = sync.OnceValue(func() map[string][]Entry {
 	return rows
 })
 
-// loosely are the names of the index by their letters and digits.
+// loosely are the names of findings and of the index by their letters and digits.
 var loosely = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(index())) {
+	for _, name := range append(analyze.FindingIDs(), slices.Sorted(maps.Keys(index()))...) {
 		names[squeezed(name)] = name
 	}
 	delete(names, "")
