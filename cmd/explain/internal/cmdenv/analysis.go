@@ -158,8 +158,10 @@ func (f *AnalysisFlags) Results(
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Fits(inputs); err != nil {
-		return nil, err
+	if in := lists.Find(inputs, func(in *input.File) bool { return in.Kind == input.Report }); in != nil {
+		if err := f.Refuse(in.Path, "report", "explain TRACE"); err != nil {
+			return nil, err
+		}
 	}
 	paths := lists.Map(inputs, func(in input.File) string { return in.Path })
 	HoldMemory(paths...)
@@ -198,15 +200,6 @@ func (f *AnalysisFlags) Results(
 		return nil, err
 	}
 	return list, nil
-}
-
-// Fits returns a usage error if flags about traces were given and an input is a report already.
-func (f *AnalysisFlags) Fits(inputs []input.File) error {
-	in := lists.Find(inputs, func(in *input.File) bool { return in.Kind == input.Report })
-	if in == nil {
-		return nil
-	}
-	return f.Refuse(in.Path, "report", "explain TRACE")
 }
 
 // Refuse returns a usage error if flags about traces were given: a file is what a command made of a trace already.

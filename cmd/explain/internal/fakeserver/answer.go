@@ -32,14 +32,6 @@ func (a *answer) text() string {
 	return " token"
 }
 
-// event is the text of one event.
-func (a *answer) event(last bool) string {
-	if last {
-		return a.ended(`"length"`)
-	}
-	return a.ended("null")
-}
-
 // ended is the text of an event that says why the answer ended.
 func (a *answer) ended(finish string) string {
 	if a.chat {
@@ -80,7 +72,7 @@ func (a *answer) stream() {
 		if k == n/2 && a.half() {
 			return
 		}
-		a.write(a.event(k == n-1))
+		a.write(a.ended(map[bool]string{true: `"length"`, false: "null"}[k == n-1]))
 		_ = rc.Flush()
 	}
 	if usage := a.count(); usage != "" && a.asked.Options.IncludeUsage {

@@ -68,17 +68,15 @@ func (c captures) Report(ctx context.Context, path string) (*report.Report, erro
 }
 
 func (c captures) History(ctx context.Context, path string) (changes []mcp.LevelChange, said string, err error) {
-	store, err := history.Open(ctx, path, history.Read)
-	if err != nil {
-		return nil, "", err
-	}
-	defer store.Close()
 	day, err := c.e.Today()
 	if err != nil {
 		return nil, "", err
 	}
-	checks, err := store.Check(ctx, history.CheckOptions{Today: day})
-	if err != nil {
+	var checks *history.Checks
+	if err = history.With(ctx, path, history.Read, func(s *history.Store) error {
+		checks, err = s.Check(ctx, history.CheckOptions{Today: day})
+		return err
+	}); err != nil {
 		return nil, "", err
 	}
 	changes = lists.Map(checks.Changes, func(f *history.Found) mcp.LevelChange {

@@ -83,7 +83,7 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	o.input, o.output = -1, -1
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	var conn *arrival
+	var conn *arrival // every connection is one, see timed
 	ctx = httptrace.WithClientTrace(ctx,
 		&httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = arrivalOf(info.Conn) }})
 	res, err := c.send(ctx, http.MethodPost, c.path, bytes.NewReader(body))
@@ -118,9 +118,6 @@ var errTimeout = errors.New("timeout")
 func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arrival) outcome {
 	in := newEvents(r, make([]byte, 8<<10), func() time.Time {
 		c.sign()
-		if conn == nil {
-			return time.Now()
-		}
 		return conn.last()
 	})
 	finished := false
@@ -269,16 +266,11 @@ func (dial dialer) timed(ctx context.Context, network, address string) (net.Conn
 
 // arrivalOf finds the arrival under a connection that may be encrypted; nil if there is none.
 func arrivalOf(c net.Conn) *arrival {
-	for {
-		switch v := c.(type) {
-		case *arrival:
-			return v
-		case interface{ NetConn() net.Conn }:
-			c = v.NetConn()
-		default:
-			return nil
-		}
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
 	}
+	a, _ := c.(*arrival)
+	return a
 }
 
 // Intervals and limits for health requests.
