@@ -181,13 +181,11 @@ func findImporter(nsys string, getenv func(string) string) string {
 
 // captured returns what nsys left: the report, or a raw stream; both are empty if it left nothing.
 func captured(dir string) (report, stream string) {
-	for _, ext := range []string{".nsys-rep", ".qdrep"} {
-		if filled(base(dir) + ext) {
-			return base(dir) + ext, ""
-		}
+	if report = base(dir) + ".nsys-rep"; filled(report) {
+		return report, ""
 	}
-	if filled(base(dir) + ".qdstrm") {
-		return "", base(dir) + ".qdstrm"
+	if stream = base(dir) + ".qdstrm"; filled(stream) {
+		return "", stream
 	}
 	// With several ranges or processes, nsys numbers the reports: trace.1.nsys-rep.
 	entries, _ := os.ReadDir(dir) // what can be read of it: a recording must not be overlooked

@@ -344,13 +344,14 @@ const exportName = "nsys-export"
 
 // export turns what nsys recorded into trace.nsys-rep and trace.sqlite.
 func (r *Run) export(n *Nsys) error {
+	want := base(r.Dir) + ".nsys-rep"
 	report, stream := captured(r.Dir)
 	if report == "" {
 		importer := findImporter(n.Path, r.getenv)
 		if importer == "" {
 			return fmt.Errorf("nsys left a raw stream (.qdstrm) and no report, and its %s is not installed here: install all of Nsight Systems, or name it with $QDSTRM_IMPORTER", importerName)
 		}
-		report = base(r.Dir) + ".nsys-rep"
+		report = want
 		r.say("Importing the raw stream")
 		argv := []string{importer, "--input-file", stream, "--output-file", report, "--force-overwrite"}
 		if err := r.step(r.hard, "importer", "the raw stream to be imported", argv, importLimit); err != nil {
@@ -367,7 +368,6 @@ func (r *Run) export(n *Nsys) error {
 			return err
 		}
 	}
-	want := base(r.Dir) + filepath.Ext(report)
 	if report != want {
 		r.Note("nsys left several reports, and the first one is analysed: " + filepath.Base(report))
 		if err := os.Rename(report, want); err != nil {
