@@ -66,7 +66,7 @@ func Attribute(t *trace.Trace, calls *Calls, contexts *Contexts, window interval
 	s := &rangeSums{trace: t}
 	s.nested(contexts, self)
 	if slices.ContainsFunc(byCall, func(w launchedWork) bool { return w.count > 0 }) {
-		s.crossed(t, byCall)
+		s.crossed(t, contexts, byCall)
 	}
 	x.Ranges = s.list
 	slices.SortFunc(x.Ranges, func(a, b RangeTime) int {
@@ -119,31 +119,50 @@ func (s *rangeSums) nested(c *Contexts, self []launchedWork) {
 // threadCalls are the calls of one thread that launched work inside a range, by start, with running sums of that work:
 // sums[i] is the work of the calls before i.
 type threadCalls struct {
-	calls []int32
-	sums  []launchedWork
+	calls   []int32
+	sums    []launchedWork
+	overlap bool // a call ends before one that started earlier, which real calls of a thread never do
 }
 
 // crossed adds the inclusive time of ranges on threads on which they do not nest. The calls inside a range are
-// consecutive in the order of the thread, which runs one at a time, so that a difference of running sums is enough, however many ranges are open
+// consecutive in the order of the thread, so that a difference of running sums is enough, however many ranges are open
 // at once.
-func (s *rangeSums) crossed(t *trace.Trace, launched []launchedWork) {
+func (s *rangeSums) crossed(t *trace.Trace, c *Contexts, launched []launchedWork) {
 	threads := make([]threadCalls, len(t.Threads))
 	for i := range launched {
 		if launched[i].count == 0 {
 			continue
 		}
 		th := &threads[t.API.Thread(i)]
-		if len(th.calls) == 0 {
+		if n := len(th.calls); n == 0 {
 			th.sums = append(th.sums, launchedWork{})
+		} else if t.API.End(i) < t.API.End(int(th.calls[n-1])) {
+			th.overlap = true
 		}
 		sum := th.sums[len(th.calls)]
 		sum.add(launched[i])
 		th.calls, th.sums = append(th.calls, int32(i)), append(th.sums, sum)
 	}
+	include := func(name, thread int32, w launchedWork) {
+		e := s.of(name, thread)
+		e.Inclusive += w.dur
+		e.Pairs += w.count
+	}
+	for i := range threads {
+		if !threads[i].overlap {
+			continue
+		}
+		for _, call := range threads[i].calls {
+			c.Walk(call, func(name int32) bool {
+				include(name, int32(i), launched[call])
+				return true
+			})
+		}
+	}
 	next := make([]int, len(threads)) // by thread: the first call that does not start before the ranges seen so far
 	for r := range t.Ranges.Len() {
 		at := t.Ranges.Thread(r)
-		if at == trace.None || len(threads[at].calls) == 0 {
+		if at == trace.None || len(threads[at].calls) == 0 || threads[at].overlap {
 			continue
 		}
 		th, start, end := &threads[at], t.Ranges.Start(r), t.Ranges.End(r)
@@ -157,8 +176,7 @@ func (s *rangeSums) crossed(t *trace.Trace, launched []launchedWork) {
 			continue
 		}
 		hi := lists.Near(len(th.calls), lo, func(i int) bool { return !inside(i) }) // most ranges hold few calls
-		e := s.of(t.Ranges.Name(r), at)
-		e.Inclusive += th.sums[hi].dur - th.sums[lo].dur
-		e.Pairs += th.sums[hi].count - th.sums[lo].count
+		include(t.Ranges.Name(r), at,
+			launchedWork{th.sums[hi].dur - th.sums[lo].dur, th.sums[hi].count - th.sums[lo].count})
 	}
 }
