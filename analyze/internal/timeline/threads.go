@@ -36,9 +36,10 @@ func NewThreads(t *trace.Trace) *Threads {
 	x.api = NewRows(t.Memory(), n, t.API.Len(), t.API.Thread)
 	x.os, x.switches = x.Observed(&t.OS), x.Observed(&t.Sched)
 	lists := make([][]interval.Interval, n)
-	for _, o := range t.Overhead {
-		if x.Calls(o.Thread) {
-			lists[o.Thread] = append(lists[o.Thread], interval.Interval{Start: o.Start, End: o.End})
+	o := &t.Overhead
+	for i := range o.Len() {
+		if th := o.Subjects[o.Subject(i)].Thread; x.Calls(th) {
+			lists[th] = append(lists[th], interval.Interval{Start: o.Start(i), End: o.End(i)})
 		}
 	}
 	for th, list := range lists {

@@ -87,11 +87,6 @@ func (l *loader) settleIdents(tables []*eventTable, short *shortTables) {
 			mention(v, e.tids)
 		}
 	}
-	for _, o := range short.overheadOf {
-		if o.known {
-			mention(o.id, true)
-		}
-	}
 	for _, o := range short.eventOf {
 		if o.known {
 			mention(o.id, false)
@@ -119,8 +114,5 @@ func (l *loader) settleIdents(tables []*eventTable, short *shortTables) {
 	}
 	for i, o := range short.eventOf {
 		t.Events[i].Proc = ids.number(&o, false)
-	}
-	for i, o := range short.overheadOf {
-		t.Overhead[i].Thread = ids.number(&o, true)
 	}
 }

@@ -145,7 +145,7 @@ func (l *loader) run() error {
 	}
 	short := &shortTables{common: l.common}
 	for _, load := range []func() error{
-		short.loadOverhead, short.loadAllocs, short.loadEvents, short.loadPower, short.loadGraphsMade, short.loadHostCalls} {
+		short.loadAllocs, short.loadEvents, short.loadPower, short.loadGraphsMade, short.loadHostCalls} {
 		if err := load(); err != nil {
 			return err
 		}

@@ -70,9 +70,9 @@ type Trace struct {
 	MPIComms []MPIComm
 	Ranks    map[int64]Rank // by global pid
 
-	Events      Events // CUDA events recorded
-	Overhead    []Overhead
-	Allocs      []Alloc // by start; of captures with --cuda-memory-usage
+	Events      Events   // CUDA events recorded
+	Overhead    Observed // time that the profiler spent on itself (PROFILER_OVERHEAD)
+	Allocs      []Alloc  // by start; of captures with --cuda-memory-usage
 	Diagnostics []Diagnostic
 
 	// GraphNodes counts kernels that ran as a node of a CUDA graph (node tracing).
@@ -200,12 +200,6 @@ type Alloc struct {
 	// Pool is the address of the memory pool that served it, with its size and the part of that in use, in bytes; 0 and
 	// -1 if there is none.
 	Pool, PoolSize, PoolUsed int64
-}
-
-// Overhead is a stretch of time the profiler spent on itself.
-type Overhead struct {
-	Start, End int64
-	Thread     int32
 }
 
 // Diagnostic is a message nsys recorded about the capture, reduced to its severity: its text may hold anything.

@@ -10,7 +10,8 @@ import (
 )
 
 // Observed are the rows of one table of observations of threads or of a GPU, other than CUDA's: calls of the operating
-// system, switches of the scheduler, samples of CPUs, values of counters. Rows of a moment have no length.
+// system, switches of the scheduler, samples of CPUs, values of counters, overhead of the profiler. Rows of a moment
+// have no length.
 type Observed struct {
 	Span
 	Subjects []Subject // of which there are few
@@ -23,7 +24,7 @@ type Subject struct {
 	Thread int32 // indexes Trace.Threads, or None if no CUDA call, range or overhead names the thread
 	Global int64 // globalTid, or 0; for a counter the typeId
 	// What is, for a call, the id of the function, see [Trace.OSName]; for a switch the CPU times two, plus one if the
-	// thread comes onto it; for a sample the CPU, or -1; for a counter the metricId.
+	// thread comes onto it; for a sample the CPU, or -1; for a counter the metricId; for overhead 0.
 	What int64
 }
 
@@ -105,6 +106,21 @@ func newObserved(l *loader, out *Observed, what func(own []cell) (int64, bool), 
 			th, ok := ids.threads[x.Global]
 			if x.Thread = None; ok {
 				x.Thread = th
+			}
+		}
+	}
+	return t
+}
+
+// newOverheadTable reads PROFILER_OVERHEAD, whose threads are of the capture even if they did nothing else.
+func newOverheadTable(l *loader) *eventTable {
+	nothing := func([]cell) (int64, bool) { return 0, true }
+	t := newObserved(l, &l.trace.Overhead, nothing, "start", "end", "globalTid", "")
+	t.tids = true
+	t.settled = func() {
+		for _, x := range l.trace.Overhead.Subjects {
+			if x.Global != 0 {
+				t.ids = append(t.ids, x.Global)
 			}
 		}
 	}

@@ -13,8 +13,7 @@ import (
 // shortTables reads them.
 type shortTables struct {
 	common
-	overheadOf []owner // by row of Trace.Overhead: its thread
-	eventOf    []owner // by row of Trace.Events: its process
+	eventOf []owner // by row of Trace.Events: its process
 }
 
 // count is scanRole, and counts the rows, those that take does not want as skipped.
@@ -33,24 +32,6 @@ func (l *shortTables) count(role Role, columns []string, take func(row []cell) b
 	})
 	l.trace.Tables = append(l.trace.Tables, stat)
 	return err
-}
-
-// loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
-func (l *shortTables) loadOverhead() error {
-	var total int64
-	return l.count(RoleOverhead, []string{"start", "end", "globalTid"}, func(row []cell) bool {
-		start, ok1 := row[0].Whole()
-		end, ok2 := row[1].Whole()
-		if !ok1 || !ok2 || !sound(start, end) || end-start > maxTotal-total {
-			return false
-		}
-		total += end - start
-		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None})
-		var thread owner
-		thread.id, thread.known = row[2].Whole()
-		l.overheadOf = append(l.overheadOf, thread)
-		return true
-	})
 }
 
 // loadAllocs reads the events of memory. Operations other than allocating and freeing are skipped.

@@ -279,6 +279,7 @@ func newEvents(l *loader) map[Role]*eventTable {
 		RoleAPI:      newAPITable(l),
 		RoleNVTX:     newRangeTable(l),
 
+		RoleOverhead:    newOverheadTable(l),
 		RoleOS:          newOSTable(l),
 		RoleOSStack:     newFrameTable(l, &t.OSStacks),
 		RoleSched:       newObserved(l, &t.Sched, switched, "start", "", "globalTid", "", "cpu", "isSchedIn"),

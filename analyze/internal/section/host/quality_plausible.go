@@ -129,15 +129,15 @@ func sharedTime(d *timeline.Device, window interval.Interval) int64 {
 
 // checkOverhead reports the cost that the profiler states.
 func checkOverhead(in *kit.Input, out *kit.Output) *checked {
-	list := in.Trace.Overhead
-	if len(list) == 0 {
+	o := &in.Trace.Overhead
+	if o.Len() == 0 {
 		return unchecked("the export does not say")
 	}
 	var total int64
 	rows := 0
-	for i := range list {
-		if in.Host.Holds(list[i].Start) {
-			total += list[i].End - list[i].Start
+	for i := range o.Len() {
+		if in.Host.Holds(o.Start(i)) {
+			total += o.Dur(i)
 			rows++
 		}
 	}

@@ -243,9 +243,11 @@ func (s *callStats) InCapture(chosen func(n *trace.APIName) bool) (count int64) 
 
 // Overhead is when the profiler was busy with itself.
 func Overhead(t *trace.Trace) interval.Set {
-	return interval.Of(lists.Map(t.Overhead, func(o trace.Overhead) interval.Interval {
-		return interval.Interval{Start: o.Start, End: o.End}
-	}))
+	var set interval.Set
+	for i := range t.Overhead.Len() {
+		set.Add(t.Overhead.Start(i), t.Overhead.End(i))
+	}
+	return set
 }
 
 // OpenRanges is how many ranges of the window were still open when the capture stopped.
