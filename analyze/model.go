@@ -82,7 +82,7 @@ func environment(in *kit.Input) report.Environment {
 	switch {
 	case t.Graphs.Len() > 0:
 		e.GraphTrace = new("graph")
-	case t.GraphNodes > 0:
+	case t.Kernels.InGraphs():
 		e.GraphTrace = new("node")
 	case slices.ContainsFunc(t.API.Names, func(n trace.APIName) bool { return n.GraphLaunch }):
 		e.GraphTrace = report.Stated(t.Meta.GraphTrace)

@@ -48,7 +48,7 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 	tb.Helper()
 	all := map[string]any{
 		"tables": t.Tables, "procs": t.Procs, "threads": t.Threads, "gpus": t.GPUs, "meta": t.Meta, "overhead": t.Overhead,
-		"diagnostics": t.Diagnostics, "nodes": t.GraphNodes, "has": t.Has, "kernel names": t.Kernels.Names, "configs": t.Kernels.Configs,
+		"diagnostics": t.Diagnostics, "nodes": t.Kernels.InGraphs(), "has": t.Has, "kernel names": t.Kernels.Names, "configs": t.Kernels.Configs,
 		"api names": t.API.Names, "range names": t.Ranges.Names, "api places": t.API.places, "range places": t.Ranges.places,
 	}
 	column := func(name string, n int, get func(i int) []int64) {

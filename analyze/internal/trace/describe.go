@@ -8,14 +8,8 @@ import (
 
 // Description is the schema of a capture: names and numbers, no content.
 type Description struct {
-	Used   []UsedTable // by role, in a fixed order
+	Used   []TableStat // which table plays a role, in a fixed order of these; nothing is counted
 	Tables []source.TableShape
-}
-
-// UsedTable says which table plays a role.
-type UsedTable struct {
-	Role Role
-	Name string
 }
 
 // Describe opens a file like Open and describes what it holds.
@@ -38,7 +32,7 @@ func Describe(ctx context.Context, path string, opt FileOptions) (*Description, 
 	found := probe(tables)
 	for _, spec := range roles {
 		if t, ok := found[spec.role]; ok {
-			d.Used = append(d.Used, UsedTable{spec.role, t.Name})
+			d.Used = append(d.Used, TableStat{Role: spec.role, Name: t.Name})
 		}
 	}
 	for _, t := range tables {

@@ -84,7 +84,8 @@ func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Opt
 		return nil, err
 	}
 	scan := &scanner{ctx: ctx, src: src, opt: opt, tables: probe(tables), maxRows: max(in.Size, 1)}
-	l := &loader{common: common{scan, texts{}, &Trace{File: in.File, arena: arena}}}
+	names := texts{}
+	l := &loader{common: common{scan, names, &Trace{File: in.File, arena: arena, texts: names}}, rangeRanks: map[int64]int64{}}
 	l.trace.Meta.Source, l.trace.Has = "nsys", columnsIn(l.tables)
 	if in.File.Kind == source.PyTorch { // which knows some of the driver's launches
 		l.trace.Meta.Source, l.trace.Has.EveryLaunch = "pytorch", false
@@ -157,7 +158,6 @@ func (l *loader) run() error {
 	}
 	l.settleIdents(tables, short)
 	l.closeRanges(tables)
-	l.countNodes()
 	d := &descriptions{l.common, l.rangeRanks}
 	return errors.Join(d.loadMeta(), short.loadCounters(), d.loadNames(), d.loadGPUs(), d.separateDevices(), d.loadRanks(short))
 }
@@ -328,19 +328,6 @@ func (l *loader) closeRanges(tables []*eventTable) {
 		}
 	}
 	span.CloseOpen(&l.trace.Ranges.Span, last)
-}
-
-// countNodes counts the kernels that ran as a node of a graph.
-func (l *loader) countNodes() {
-	k := &l.trace.Kernels
-	if !slices.ContainsFunc(k.places, func(p workPlace) bool { return p.node }) {
-		return
-	}
-	for i := range k.Len() {
-		if k.InGraph(i) {
-			l.trace.GraphNodes++
-		}
-	}
 }
 
 const (

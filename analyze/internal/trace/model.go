@@ -75,8 +75,6 @@ type Trace struct {
 	Allocs      []Alloc  // by start; of captures with --cuda-memory-usage
 	Diagnostics []Diagnostic
 
-	// GraphNodes counts kernels that ran as a node of a CUDA graph (node tracing).
-	GraphNodes int64
 	// Has says which optional columns this export has.
 	Has Columns
 
@@ -84,7 +82,6 @@ type Trace struct {
 	temp   string
 	ranges source.Table // of ranges, where the few raw names that are shown are read again
 	texts  texts
-	names  map[int64]string // of functions of the operating system, by id
 	arena  *spill.Arena
 }
 
@@ -268,6 +265,11 @@ func (k *Kernels) Config(i int) int32 { return k.config.at(i) }
 
 // InGraph reports whether the kernel ran as a node of a CUDA graph.
 func (k *Kernels) InGraph(i int) bool { return k.places[k.place.at(i)].node }
+
+// InGraphs reports whether any kernel did, as in captures that trace the nodes of graphs.
+func (k *Kernels) InGraphs() bool {
+	return slices.ContainsFunc(k.places, func(p workPlace) bool { return p.node })
+}
 
 // Graph is the id of the CUDA graph that the kernel ran in, or -1: outside of graphs, or not known.
 func (k *Kernels) Graph(i int) int64 { return k.places[k.place.at(i)].graph }

@@ -46,7 +46,7 @@ type Counter struct {
 }
 
 // OSName is the name of a function of the operating system.
-func (t *Trace) OSName(what int64) string { return t.names[what] }
+func (t *Trace) OSName(what int64) string { return t.texts.label(what) }
 
 // loadCounters reads which counters there are.
 func (l *shortTables) loadCounters() error {
@@ -132,14 +132,7 @@ func newOSTable(l *loader) *eventTable {
 	if _, ok := l.tables[RoleOSStack]; !ok {
 		stack = ""
 	}
-	t := newObserved(l, &l.trace.OS, firstNumber, "start", "end", "globalTid", stack, "nameId")
-	t.settled = func() {
-		l.trace.names = make(map[int64]string)
-		for _, x := range l.trace.OS.Subjects {
-			l.trace.names[x.What] = l.label(x.What)
-		}
-	}
-	return t
+	return newObserved(l, &l.trace.OS, firstNumber, "start", "end", "globalTid", stack, "nameId")
 }
 
 // What rows of these tables are about, see [Subject].

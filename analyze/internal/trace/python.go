@@ -51,9 +51,6 @@ func (s *rangeSink) pythonMark(row, own []cell, id int64) {
 		s.python = append(s.python, m)
 		return
 	}
-	if s.unread == nil {
-		s.unread = map[[2]int64]int64{}
-	}
 	s.unread[m.domain]++
 }
 

@@ -66,7 +66,8 @@ func newRangeTable(l *loader) *eventTable {
 	t.tids = true
 	t.names, t.settled = t.asks, t.after
 	t.sinkOf = func(s *sink) pages.Sink {
-		own := &rangeSink{t: t, sink: s, name: newRangeNames(l.opt, &l.tagging), next: minTime}
+		own := &rangeSink{t: t, sink: s, name: newRangeNames(l.opt, &l.tagging), next: minTime,
+			unread: map[[2]int64]int64{}}
 		own.name.dict = t.name.dicts[s.index]
 		t.sinks = append(t.sinks, own)
 		return own
@@ -75,7 +76,7 @@ func newRangeTable(l *loader) *eventTable {
 }
 
 func (t *rangeTable) asks(info source.Table) []string {
-	t.l.trace.ranges, t.l.trace.texts = info, t.l.texts
+	t.l.trace.ranges = info
 	rowid := "rowid"
 	if info.Rowless {
 		rowid = ""
@@ -96,9 +97,6 @@ func (s *rangeSink) nameThread(row []cell) {
 	if rank, ok := namedRank(textOfRange(s.t.l.texts, row)); ok && known {
 		s.t.l.tagging.Lock()
 		defer s.t.l.tagging.Unlock()
-		if s.t.l.rangeRanks == nil {
-			s.t.l.rangeRanks = map[int64]int64{}
-		}
 		s.t.l.rangeRanks[thread&^tidBits] = rank
 	}
 }

@@ -117,7 +117,7 @@ func anchors(list []launch, graphs int) []cut {
 
 // byGraph finds units by the launches of CUDA graphs; nil if graphs have less than minShare of the compute time.
 func (f *Search) byGraph(minShare float64) *Result {
-	if f.Trace.Graphs.Len() == 0 && f.Trace.GraphNodes == 0 {
+	if f.Trace.Graphs.Len() == 0 && !f.Trace.Kernels.InGraphs() {
 		return nil
 	}
 	s := f.slicer(&f.names)

@@ -118,7 +118,7 @@ func graphTrace(in *kit.Input) string {
 	switch {
 	case in.Trace.Graphs.Len() > 0:
 		return "as a whole (graph): the kernels inside are hidden"
-	case in.Trace.GraphNodes > 0:
+	case in.Trace.Kernels.InGraphs():
 		return "kernel by kernel (node)"
 	}
 	if launchesGraph(in.Trace) {

@@ -110,9 +110,9 @@ func checkGraphs(in *kit.Input, out *kit.Output) *checked {
 	t := in.Trace
 	if t.Graphs.Len() == 0 {
 		switch {
-		case t.GraphNodes == 0 && launchesGraph(t):
+		case !t.Kernels.InGraphs() && launchesGraph(t):
 			return unchecked("graphs were launched and left no rows")
-		case t.GraphNodes == 0 && !in.Trace.Tables.Has(trace.RoleAPI):
+		case !t.Kernels.InGraphs() && !in.Trace.Tables.Has(trace.RoleAPI):
 			return unchecked("no API calls")
 		default:
 			return passed(counted(0, nil))

@@ -86,7 +86,7 @@ func (r *elements) event(e *event) error {
 		case "args":
 			bit = 128
 			err = r.object(func(key []byte) error { return r.arg(&e.args, key) })
-			if e.args.occupancy == 0 && e.args.warps >= 1000 { // not an estimate: a single warp on each SM is more
+			if e.args.occupancy > 100 || e.args.occupancy == 0 && e.args.warps >= 1000 { // a single warp on each SM is more
 				e.args.occupancy = -1
 			}
 		case "id":
@@ -116,6 +116,7 @@ var numbers = map[string]struct {
 	"Sequence number":                   {func(a *args) *int64 { return &a.sequence }, -1},
 	"Fwd thread id":                     {func(a *args) *int64 { return &a.forward }, 0},
 	"bytes":                             {func(a *args) *int64 { return &a.bytes }, -1},
+	"est. achieved occupancy %":         {func(a *args) *int64 { return &a.occupancy }, -1},
 	"registers per thread":              {func(a *args) *int64 { return &a.registers }, 0},
 	"shared memory":                     {func(a *args) *int64 { return &a.shared }, 0},
 	"In msg nelems":                     {func(a *args) *int64 { return &a.elements }, -1},
@@ -134,7 +135,6 @@ var numbers = map[string]struct {
 
 // noArgs states none of them.
 var noArgs = func() (a args) {
-	a.occupancy = -1
 	for _, n := range numbers {
 		*n.of(&a) = n.none
 	}
@@ -143,10 +143,6 @@ var noArgs = func() (a args) {
 
 func (r *elements) arg(a *args, key []byte) (err error) {
 	switch string(key) {
-	case "est. achieved occupancy %":
-		if a.occupancy, err = r.whole(-1); a.occupancy > 100 {
-			a.occupancy = -1
-		}
 	case "warps per SM":
 		var ok bool
 		if ok, err = r.value(); ok {

@@ -411,9 +411,6 @@ func (x *exporter) tie(e *event) {
 		return
 	}
 	delete(x.nameless, at)
-	if p.table.late == nil {
-		p.table.late = map[int]int64{}
-	}
 	p.table.late[p.row] = e.id
 }
 

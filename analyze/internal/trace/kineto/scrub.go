@@ -130,9 +130,6 @@ func (c *copier) args(e *event, out map[string]any) {
 			out[key] = v
 		}
 	}
-	if a.occupancy >= 0 {
-		out["est. achieved occupancy %"] = a.occupancy
-	}
 	if a.sizes != "" {
 		out["Input Dims"] = json.RawMessage(a.sizes)
 	}

@@ -63,7 +63,7 @@ func (x *exporter) row(e *event, name string, correlation int64, shape ...cell) 
 func (x *exporter) tableOf(name string) *table {
 	t := x.tables[name]
 	if t == nil {
-		t = &table{columns: columns[name], index: map[string]int32{}}
+		t = &table{columns: columns[name], index: map[string]int32{}, late: map[int]int64{}}
 		if t.columns == nil { // it is only counted
 			t.columns = []string{"start", "end", "", ""}
 		}
