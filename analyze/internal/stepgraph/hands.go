@@ -62,13 +62,10 @@ type turn struct {
 
 func newHands(g *Graph, streams streams, guesses map[guess]*odds) *hands {
 	t := g.trace
-	h := &hands{g: g, streams: streams, guesses: guesses, sure: len(guesses) > 0,
-		threads: make([]handThread, len(t.Threads)), crews: map[int32]*crew{},
-		waits: lists.Map(t.OS.Subjects, func(s trace.Subject) bool { return sleeps(t.OSName(s.What)) })}
 	none := turn{trace.None, trace.None, minTime, minTime}
-	for th := range h.threads {
-		h.threads[th] = handThread{now: none, old: none, off: minTime}
-	}
+	h := &hands{g: g, streams: streams, guesses: guesses, sure: len(guesses) > 0, crews: map[int32]*crew{},
+		threads: slices.Repeat([]handThread{{now: none, old: none, off: minTime}}, len(t.Threads)),
+		waits:   lists.Map(t.OS.Subjects, func(s trace.Subject) bool { return sleeps(t.OSName(s.What)) })}
 	for _, s := range slices.Concat(t.OS.Subjects, t.Sched.Subjects) {
 		if s.Thread != trace.None {
 			h.threads[s.Thread].seen = true

@@ -90,12 +90,8 @@ type rangeSweep struct {
 }
 
 func newRangeSweep(c *Contexts, threads int) *rangeSweep {
-	x := &rangeSweep{c: c, stacks: make([]openRanges, threads), ok: true}
-	x.nodes.all = map[nodeKey]int32{}
-	for i := range x.stacks {
-		x.stacks[i].top, x.stacks[i].maxLen = trace.None, minChain
-	}
-	return x
+	stacks := slices.Repeat([]openRanges{{top: trace.None, maxLen: minChain}}, threads)
+	return &rangeSweep{c: c, stacks: stacks, nodes: nodeIndex{all: map[nodeKey]int32{}}, ok: true}
 }
 
 // openUpTo opens all ranges that start up to a moment.

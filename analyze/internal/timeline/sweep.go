@@ -64,7 +64,8 @@ func (d *Device) Visit(x *Threads, visitors ...*Visitor) { d.run(x, nil, visitor
 
 // run sweeps the whole window. exposed, if given, collects the time in which communication was exposed.
 func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Times {
-	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), visitors: visitors, commed: exposed}
+	start := d.window.Start
+	s := sweep{d: d, now: start, end: [Idle]int64{start, start, start}, prev: int64(trace.None), visitors: visitors, commed: exposed}
 	for _, v := range visitors {
 		v.visited = true
 		v.Times = slices.Grow(v.Times[:0], len(v.Moments))
@@ -73,9 +74,6 @@ func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Tim
 		}
 	}
 	s.cursor = newBlockedCursor(d.blocking)
-	for c := range s.end {
-		s.end[c] = math.MinInt64
-	}
 	s.plan()
 	for s.next <= s.now && s.next < math.MaxInt64 {
 		s.tell(&s.sum)

@@ -183,9 +183,8 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 	}
 	kernels := in.Trace.Kernels.Names
 	found := make([]bool, len(changes))
-	names := make([]float64, len(kernels))
+	names := slices.Repeat([]float64{1}, len(kernels))
 	for n := range names {
-		names[n] = 1
 		k := &in.Kinds[n]
 		for i, c := range changes {
 			if c.what == "category" && c.match.MatchString(string(k.Category)) || c.what == "kernel" &&

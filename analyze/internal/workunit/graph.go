@@ -158,16 +158,12 @@ func computed(tracks []*track) int64 {
 // hold at least minUnits of the compute time. A cut unit that is much larger than kept ones does not count. It sets
 // r.Coverage.
 func (f *Search) sound(r *Result) bool {
-	if r.kept() == 0 {
+	kept := r.grouped()
+	if len(kept) == 0 {
 		return false
 	}
-	var largest int32
+	largest := lists.Most(kept, func(u int32) int32 { return r.Units[u].comp })
 	var time int64
-	for i := range r.Units {
-		if u := &r.Units[i]; u.State == Kept {
-			largest = max(largest, u.comp)
-		}
-	}
 	for i := range r.Units {
 		if u := &r.Units[i]; u.State == Kept || u.State == Warmup || u.State == Cut && u.comp <= largest+largest/5 {
 			time += u.busy

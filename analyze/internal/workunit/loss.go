@@ -51,10 +51,7 @@ func workless(t *trace.Trace, calls *timeline.Calls) []hole {
 		capturing bool
 		open      []hole
 	}
-	lanes := make([]lane, len(t.Threads))
-	for i := range lanes {
-		lanes[i].before = trace.None
-	}
+	lanes := slices.Repeat([]lane{{before: trace.None}}, len(t.Threads))
 	var list []hole
 	for i := range api.Len() {
 		th := api.Thread(i)

@@ -186,7 +186,7 @@ func (f *Search) byUserRange() *Result {
 	switch {
 	case len(res.Units) == 0:
 		return none("matches ranges in which no GPU work was launched")
-	case res.kept() == 0:
+	case len(res.grouped()) == 0:
 		return none("gives no complete unit")
 	}
 	res.Why = fmt.Sprintf("asked for with %s: a unit is the work launched in one of %d ranges, and lasts until the first work of the next", what, len(set.ranges))
@@ -205,12 +205,9 @@ func markersOf(t *trace.Trace, is func(name int32) bool, whole func(r int32) boo
 	if !found {
 		return &marked{}
 	}
-	var list []int32 // by start
-	for i := range r.Len() {
-		if names[r.Name(i)] && r.Thread(i) != trace.None {
-			list = append(list, int32(i))
-		}
-	}
+	list := lists.Where(r.Len(), func(i int32) bool { // by start
+		return names[r.Name(int(i))] && r.Thread(int(i)) != trace.None
+	})
 	around := nest(t, list)
 	hollow := make([]bool, len(list))
 	for k, i := range list {

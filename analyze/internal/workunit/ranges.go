@@ -159,12 +159,9 @@ func otherAnchors(f *Search, r *Result) (list []Anchor) {
 // all GPU work; both are 0 if no family can be the unit.
 func familyWork(in *Input, names *symbols, ofName []int32, families []family) (all, kernels int64) {
 	r, memory := &in.Trace.Ranges, in.Trace.Memory()
-	var list []int32 // by start
-	for i := range r.Len() {
-		if ofName[r.Name(i)] >= 0 && r.Thread(i) != trace.None {
-			list = append(list, int32(i))
-		}
-	}
+	list := lists.Where(r.Len(), func(i int32) bool { // by start
+		return ofName[r.Name(int(i))] >= 0 && r.Thread(int(i)) != trace.None
+	})
 	if len(list) == 0 {
 		return 0, 0
 	}

@@ -249,10 +249,7 @@ func (f *Search) cutSequence(found []answer, w way) *Result {
 		}
 	}
 	first := &found[at]
-	p := w.period(first.best, len(whole))
-	if together > 0 {
-		p.Kernels, p.Paired, p.Share = together, true, p.Coverage
-	}
+	p := w.period(first.best, len(whole), together)
 	for _, x := range first.others {
 		if x.period*2 <= p.Kernels && !p.Paired && x.main >= minInner && x.main > p.InnerShare {
 			p.Inner, p.InnerShare = x.period, x.main
@@ -287,10 +284,13 @@ const (
 	mostUnits      = 4 // by how many times the units of another anchor may be shorter
 )
 
-func (w way) period(x *fit, tracks int) Period {
-	return Period{
-		Kernels: x.period, Share: x.main, Coverage: min(1, x.covered), Families: w.families, Tracks: tracks,
+// period is that of a fit; together is the number of kernels in two kinds of units that alternate, or 0.
+func (w way) period(x *fit, tracks, together int) Period {
+	p := Period{Kernels: x.period, Share: x.main, Coverage: min(1, x.covered), Families: w.families, Tracks: tracks}
+	if together > 0 {
+		p.Kernels, p.Paired, p.Share = together, true, p.Coverage
 	}
+	return p
 }
 
 func (w way) anchor(x *fit) Anchor {
@@ -334,12 +334,17 @@ func (t *track) cuts(pos []int32) []cut {
 			continue
 		}
 		pos = pos[1:]
-		if k := len(cuts); k > 0 && t.device.Start(t.piece(cuts[k-1].at)) == t.device.Start(w) {
-			continue // a unit must take time
-		}
-		cuts = append(cuts, cut{at: at})
+		cuts = t.cut(cuts, at)
 	}
 	return cuts
+}
+
+// cut adds a cut, unless the one before it is at the same moment: a unit must take time.
+func (t *track) cut(cuts []cut, at int32) []cut {
+	if n := len(cuts); n > 0 && t.device.Start(t.piece(cuts[n-1].at)) == t.device.Start(t.piece(at)) {
+		return cuts
+	}
+	return append(cuts, cut{at: at})
 }
 
 func (p *Period) why(anchors int, at string) string {
@@ -408,10 +413,10 @@ func (f *Search) byAnchor(anchor *Anchor) *Result {
 		return &Result{Kind: KindNone, Why: fmt.Sprintf("%s occurs %d times, which is too few for units", at, occurs)}
 	}
 	best := slices.MaxFunc(whole, func(a, b int) int { return cmp.Compare(fits[a].index, fits[b].index) })
-	p := w.period(fits[best], len(whole))
+	p := w.period(fits[best], len(whole), together)
 	to := "one to the next"
-	if together > 0 {
-		p.Kernels, p.Paired, to = together, true, "one to the next but one, since two kinds of different kernels alternate"
+	if p.Paired {
+		to += " but one, since two kinds of different kernels alternate"
 	}
 	r := f.sliced(s, KindKernel, f.tracks[best].name(cuts[best][0], &f.Trace.Kernels), fmt.Sprintf("%s occurs %d times; a unit runs from %s", at, occurs, to))
 	r.Period = p
@@ -447,14 +452,9 @@ func (f *Search) byUserKernel() *Result {
 	for _, t := range f.tracks {
 		var cuts []cut
 		for at := range t.n {
-			i := t.piece(at)
-			if t.device.Kind(i) != timeline.KernelWork || !matches[k.Name(t.device.Row(i))] {
-				continue
+			if i := t.piece(at); t.device.Kind(i) == timeline.KernelWork && matches[k.Name(t.device.Row(i))] {
+				cuts = t.cut(cuts, at)
 			}
-			if n := len(cuts); n > 0 && t.device.Start(t.piece(cuts[n-1].at)) == t.device.Start(i) {
-				continue
-			}
-			cuts = append(cuts, cut{at: at})
 		}
 		if len(cuts) > 1 {
 			s.add(t, cuts)
@@ -468,7 +468,7 @@ func (f *Search) byUserKernel() *Result {
 	r := f.sliced(s, KindKernel, f.Spec.Pattern.String(),
 		"asked for with "+what+": a unit runs from one matching kernel to the next")
 	f.sound(r)
-	if r.kept() == 0 {
+	if len(r.grouped()) == 0 {
 		return &Result{Kind: KindNone, Why: what + " gives no complete unit"}
 	}
 	return r

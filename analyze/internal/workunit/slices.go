@@ -310,6 +310,3 @@ func (f *Search) sliced(s *slicer, kind, name, why string) *Result {
 	f.settle(r)
 	return r
 }
-
-// kept is the number of kept units.
-func (r *Result) kept() int64 { return lists.Sum(r.Groups, func(g Group) int64 { return g.Count }) }

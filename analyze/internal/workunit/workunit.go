@@ -218,11 +218,8 @@ func (r *Result) Narrow(window interval.Interval) {
 
 // Steady is the interval from the first to the last kept unit over all devices, in ns; ok is false without kept units.
 func (r *Result) Steady() (span interval.Interval, ok bool) {
-	for i := range r.Units {
+	for _, i := range r.grouped() {
 		u := &r.Units[i]
-		if u.State != Kept {
-			continue
-		}
 		if !ok {
 			span, ok = interval.Interval{Start: u.Start, End: u.End}, true
 		}
@@ -246,11 +243,10 @@ func (r *Result) count() {
 	for g := range r.Groups {
 		r.Groups[g].Count, r.Groups[g].Time = 0, 0
 	}
-	for i := range r.Units {
-		if u := &r.Units[i]; u.State == Kept && u.Group >= 0 {
-			r.Groups[u.Group].Count++
-			r.Groups[u.Group].Time += u.Time()
-		}
+	for _, u := range r.grouped() {
+		x := &r.Units[u]
+		r.Groups[x.Group].Count++
+		r.Groups[x.Group].Time += x.Time()
 	}
 	r.Primary = -1
 	if mains := r.PhaseMains(); len(mains) > 0 {
