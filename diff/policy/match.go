@@ -1,14 +1,12 @@
 package policy
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/lists"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is
@@ -91,8 +89,7 @@ func (m *nameMatch) Covers(l report.Labels, also ...string) bool {
 	return false
 }
 
-// Nearest are up to n of the names, those that have most in common with what the rule's patterns spell out: the longest
-// run of letters of a word of theirs, whatever the case. Of equals the first ones.
+// Nearest are up to n of the names, those most similar to what the rule's patterns spell out.
 func (r *Rule) Nearest(names []string, n int) []string {
 	pattern := r.Match.String()
 	for _, key := range naming {
@@ -100,39 +97,7 @@ func (r *Rule) Nearest(names []string, n int) []string {
 			pattern += " " + v
 		}
 	}
-	words := strings.FieldsFunc(strings.ToLower(Cut(pattern)), func(c rune) bool {
-		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
-	})
-	type scored struct {
-		name   string
-		common int
-	}
-	list := make([]scored, len(names))
-	for i, name := range names {
-		list[i].name = name
-		for _, w := range words {
-			list[i].common = max(list[i].common, commonRun(w, strings.ToLower(Cut(name))))
-		}
-	}
-	lists.Sort(list, func(a, b scored) int { return cmp.Compare(b.common, a.common) })
-	return lists.Map(list[:min(n, len(list))], func(s scored) string { return s.name })
-}
-
-// commonRun is the length of the longest text that a and b both hold, in bytes.
-func commonRun(a, b string) int {
-	longest := 0
-	ends := make([]int, len(b)+1) // of the common text that ends before a[i] and b[k]
-	for i := range len(a) {
-		for k := len(b) - 1; k >= 0; k-- {
-			if a[i] != b[k] {
-				ends[k+1] = 0
-				continue
-			}
-			ends[k+1] = ends[k] + 1
-			longest = max(longest, ends[k+1])
-		}
-	}
-	return longest
+	return wording.Similar(Cut(pattern), names, n)
 }
 
 // String is a match as a policy would write it.

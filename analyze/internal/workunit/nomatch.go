@@ -1,9 +1,8 @@
 package workunit
 
 import (
-	"cmp"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,57 +43,11 @@ func (s *Spec) unmatched(what string, names []string) *Result {
 	return &Result{Kind: KindNone, Why: e.Error(), Unmatched: e}
 }
 
-// nearestNames returns the names most similar to a regular expression: first those that it matches if case is ignored,
-// then those that share the most pairs of letters.
+// nearestNames returns the names most similar to a regular expression.
 func nearestNames(expr string, names []string) []string {
-	type near struct {
-		name  string
-		score float64
-	}
-	any, _ := regexp.Compile("(?i)" + expr)
-	want := pairs(expr)
-	var list []near
-	seen := map[string]bool{}
-	for _, name := range names {
-		if name = fold(name); name == "" || seen[name] {
-			continue
-		}
-		if seen[name] = true; len(seen) > maxCompare {
-			break
-		}
-		x := near{name: name}
-		if any != nil && any.MatchString(name) {
-			x.score = 1
-		}
-		have, shared := pairs(name), 0
-		for p := range have {
-			if want[p] {
-				shared++
-			}
-		}
-		x.score += 2 * float64(shared) / float64(max(1, len(have)+len(want)))
-		list = append(list, x)
-	}
-	slices.SortFunc(list, func(a, b near) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
-	})
-	return lists.Map(list[:min(len(list), maxNearest)], func(x near) string {
-		return wording.ShortenTo(x.name, maxName, maxName/4)
-	})
-}
-
-// pairs returns the pairs of adjacent letters and digits in a text, in lower case.
-func pairs(text string) map[[2]rune]bool {
-	set := map[[2]rune]bool{}
-	var last rune
-	for _, c := range strings.ToLower(text) {
-		if strings.ContainsRune(`^$.*+?()[]{}|\`, c) {
-			continue
-		}
-		if last != 0 {
-			set[[2]rune{last, c}] = true
-		}
-		last = c
-	}
-	return set
+	folded := lists.Set(names, fold)
+	delete(folded, "")
+	list := slices.Sorted(maps.Keys(folded))
+	near := wording.Similar(expr, list[:min(len(list), maxCompare)], maxNearest)
+	return lists.Map(near, func(name string) string { return wording.ShortenTo(name, maxName, maxName/4) })
 }

@@ -2,11 +2,13 @@
 package wording
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/report/lists"
@@ -123,6 +125,44 @@ func Edits(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// mostCompared bounds the part of a name that is compared, in bytes.
+const mostCompared = 256
+
+// Similar are up to n of the names, those that have most in common with a pattern: the longest run of letters and digits
+// of it, whatever the case. Of equals the first ones.
+func Similar(pattern string, names []string, n int) []string {
+	words := strings.FieldsFunc(strings.ToLower(pattern), func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	})
+	type scored struct {
+		name   string
+		common int
+	}
+	list := lists.Map(names, func(name string) scored {
+		start := strings.ToLower(name[:min(len(name), mostCompared)])
+		return scored{name, lists.Most(words, func(w string) int { return commonRun(w, start) })}
+	})
+	lists.Sort(list, func(a, b scored) int { return cmp.Compare(b.common, a.common) })
+	return lists.Map(list[:min(n, len(list))], func(s scored) string { return s.name })
+}
+
+// commonRun is the length of the longest text that a and b both hold, in bytes.
+func commonRun(a, b string) int {
+	longest := 0
+	ends := make([]int, len(b)+1) // of the common text that ends before a[i] and b[k]
+	for i := range len(a) {
+		for k := len(b) - 1; k >= 0; k-- {
+			if a[i] != b[k] {
+				ends[k+1] = 0
+				continue
+			}
+			ends[k+1] = ends[k] + 1
+			longest = max(longest, ends[k+1])
+		}
+	}
+	return longest
 }
 
 // plain are words that a POSIX shell takes as they are.
