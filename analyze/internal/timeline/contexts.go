@@ -97,20 +97,31 @@ func newRangeSweep(c *Contexts, threads int) *rangeSweep {
 // openUpTo opens all ranges that start up to a moment.
 func (x *rangeSweep) openUpTo(at int64) {
 	r := x.c.ranges
-	for n := r.Len(); x.next < n; {
-		start := r.Start(x.next)
-		if start > at {
+	n := r.Len()
+	if x.next == n {
+		return
+	}
+	for start := r.Start(x.next); start <= at; {
+		first, this := x.next, start
+		for start == this && x.next < n {
+			if x.next++; x.next < n {
+				start = r.Start(x.next)
+			}
+		}
+		if x.next == first+1 {
+			x.open(first, this)
+		} else {
+			x.group = x.group[:0]
+			for i := first; i < x.next; i++ {
+				x.group = append(x.group, int32(i))
+			}
+			longestFirst(x.group, r)
+			for _, i := range x.group {
+				x.open(int(i), this)
+			}
+		}
+		if x.next == n {
 			return
-		}
-		x.group = x.group[:0]
-		for ; x.next < n && r.Start(x.next) == start; x.next++ {
-			x.group = append(x.group, int32(x.next))
-		}
-		if len(x.group) > 1 { // few as a rule: the outer one is the longer one
-			slices.SortStableFunc(x.group, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
-		}
-		for _, i := range x.group {
-			x.open(int(i), start)
 		}
 	}
 }
@@ -130,6 +141,11 @@ func (x *rangeSweep) open(i int, start int64) {
 		x.ok = false
 		x.c.crossed[th] = !x.late
 	}
+}
+
+// longestFirst sorts the ranges that start at one moment, few as a rule: the outer one is the longer one.
+func longestFirst(group []int32, r *trace.Ranges) {
+	slices.SortStableFunc(group, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
 }
 
 // openRanges is the stack of one thread.
