@@ -44,7 +44,7 @@ func Report(ctx context.Context, sources []Source, opt Options) (*report.Report,
 	if err != nil {
 		return nil, err
 	}
-	f := &fold{opt: opt, sampled: l.sampled, several: len(l.heads()) > 1, counts: &countsFold{of: map[[2]string]*Counts{}}}
+	f := &fold{opt: opt, sampled: l.sampled, several: len(l.heads()) > 1, counts: &countsFold{}}
 	f.metrics = metricsFold{rules: opt.Rules, devices: &f.devices, at: map[string]*metricFold{}, rows: map[string]int{}}
 	f.units.best = map[string]*bestUnit{}
 	err = l.each(ctx, func(s *stored) error {

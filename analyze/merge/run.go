@@ -42,7 +42,6 @@ type runFold struct {
 	of      []int // by member: its rank
 	aligned *ranks.Aligned
 	result  *ranks.Result
-	sets    []ranks.Set
 	chains  []chain
 	alone   []int // ranks none of whose collectives could be matched
 	world   int64 // -1 unknown
@@ -179,18 +178,15 @@ func (f *fold) study() *runFold {
 			}
 		}
 	}
-	var alone []int
-	x.sets, alone = ranks.Match(x.members)
-	for _, m := range alone {
-		if len(x.members[m].Calls) > 0 {
-			lists.Place[int32](&x.alone, x.of[m])
-		}
-	}
-	x.aligned = ranks.Align(x.members, x.sets)
-	x.result = ranks.Study(x.aligned, x.sets)
+	sets := ranks.Match(x.members)
+	x.aligned = ranks.Align(x.members, sets)
+	x.result = ranks.Study(x.aligned, sets)
 	for m, at := range x.of {
 		x.ranks[at].sum.Add(&x.result.Ranks[m], 1)
 		x.ranks[at].host = x.members[m].Clock
+		if len(x.members[m].Calls) > 0 && x.result.Ranks[m].N == 0 {
+			lists.Place[int32](&x.alone, at)
+		}
 	}
 	f.steps(x)
 	x.ofRanks()

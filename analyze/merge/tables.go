@@ -270,11 +270,11 @@ func (f *tableFold) percentile(cells []report.Cell, column int, counts *countsFo
 	}
 	name, ok := cells[f.keys[0]].Str()
 	rule := f.rules[column]
-	events := counts.of[[2]string{rule.Events, name}]
-	if !ok || events == nil {
+	event := [2]string{rule.Events, name}
+	if !ok || !counts.events.Has(event) {
 		return cells[column]
 	}
-	switch s := events.Of.Summary(); {
+	switch s := counts.list[counts.events.Of(event)].Of.Summary(); {
 	case s == nil:
 		return cells[column]
 	case rule.At < 0.9:
@@ -335,8 +335,8 @@ const others = "(others)"
 
 // countsFold merges the counts of events.
 type countsFold struct {
-	of   map[[2]string]*Counts // by family and key
-	list []*Counts             // in the order in which they came
+	events lists.Numbering[[2]string] // family and key, in the order in which they came
+	list   []Counts                   // by the number of the event
 	// missing: a capture has no counts, so nothing is known of all events together.
 	missing bool
 }
@@ -346,12 +346,8 @@ const maxMerged = 1 << 16
 
 func (f *countsFold) add(list []Counts) {
 	for _, c := range list {
-		k := [2]string{c.Family, c.Key}
-		x := f.of[k]
-		if x == nil {
-			x = &Counts{Family: c.Family, Key: c.Key}
-			f.of[k], f.list = x, append(f.list, x)
-		}
+		x := lists.At(&f.list, f.events.Of([2]string{c.Family, c.Key}))
+		x.Family, x.Key = c.Family, c.Key
 		x.merge(&c)
 		if len(x.Of.Values) > maxMerged {
 			x.Of, x.Coarse = x.Of.Coarse(), true
@@ -361,8 +357,8 @@ func (f *countsFold) add(list []Counts) {
 
 // together are the events of a family whose keys keep accepts.
 func (f *countsFold) together(family string, keep func(string) bool) (all Counts) {
-	for _, x := range f.list {
-		if !f.missing && x.Family == family && keep(x.Key) {
+	for i := range f.list {
+		if x := &f.list[i]; !f.missing && x.Family == family && keep(x.Key) {
 			all.merge(x)
 		}
 	}

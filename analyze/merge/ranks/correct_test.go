@@ -30,7 +30,7 @@ func TestCorrect(t *testing.T) {
 			for _, by := range []int64{1_120_000, -1_120_000, 2_240_000, 300_000, 60_000, -60_000, 1_000_000_000} {
 				members := lockstep(n, -1)
 				members[wrong].Shift += by
-				sets, _ := Match(members)
+				sets := Match(members)
 				if len(sets) != 1 || len(sets[0].Members) != n {
 					t.Fatalf("%d ranks, %d by %d: sets %+v", n, wrong, by, sets)
 				}

@@ -40,7 +40,7 @@ func TestSlowRankIsNamed(t *testing.T) {
 		members := fleetMembers(run, seed%2 == 0)
 		late := members[9].Track // whose capture began three collectives later
 		late.Calls = late.Calls[3:]
-		sets, alone := Match(members)
+		sets, alone := matched(members)
 		if len(alone) > 0 || len(sets) != 1 {
 			t.Errorf("seed %d: %d sets, %d ranks alone", seed, len(sets), len(alone))
 			continue
@@ -76,7 +76,7 @@ func TestOffsetAndDriftAreFound(t *testing.T) {
 			c.Start, c.End = ahead(c.Start), ahead(c.End)
 		}
 	}
-	sets, _ := Match(members)
+	sets := Match(members)
 	a := Align(members, sets)
 	if len(a.Clocks) != 2 || !a.Clocks[1].Known || a.Clocks[1].N != 200 || a.Clocks[0].Members != 2 {
 		t.Fatalf("%+v", a.Clocks)

@@ -39,8 +39,8 @@ const (
 
 // Match finds the collectives in which ranks took part together. It matches the n-th calls of ranks in each
 // communicator, or, if none is known, among all calls of hosts and all of devices, if kinds are equal and 95 % overlap
-// in time. A capture may begin or end some collectives before others. alone are the tracks without any match.
-func Match(members []Member) (sets []Set, alone []int) {
+// in time. A capture may begin or end some collectives before others.
+func Match(members []Member) (sets []Set) {
 	var clocks lists.Numbering[any] // by host; a member of an unknown host has its own
 	for i := range members {
 		var of any = members[i].Host
@@ -49,18 +49,12 @@ func Match(members []Member) (sets []Set, alone []int) {
 		}
 		members[i].Clock = int(clocks.Of(of))
 	}
-	matched := make([]bool, len(members))
 	list := buckets(members)
 	correct(members, list)
 	for _, bucket := range list {
-		for _, s := range together(members, bucket) {
-			for _, m := range s.Members {
-				matched[m] = true
-			}
-			sets = append(sets, s)
-		}
+		sets = append(sets, together(members, bucket)...)
 	}
-	return sets, lists.Where(len(matched), func(m int) bool { return !matched[m] })
+	return sets
 }
 
 // line is the calls of a member in one communicator, in order.

@@ -144,7 +144,7 @@ func TestMessagesOfCapturesThatBeginApart(t *testing.T) {
 		}
 		p.tracks[1].Calls = p.tracks[1].Calls[6:] // three there and back
 		members := []Member{{Track: p.tracks[0], Host: "a"}, {Track: p.tracks[1], Host: "b"}}
-		sets, _ := Match(members)
+		sets := Match(members)
 		c := Align(members, sets).Clocks[1]
 		if off := math.Abs(c.Line.Offset - float64(host)); c.Known && off > c.P99+1 {
 			t.Errorf("ahead by %d it is %+v", host, c)

@@ -94,7 +94,7 @@ func (p pipeline) run(seed uint64) []Member {
 
 // first is with which rank the waiting begins; -1 nobody.
 func first(members []Member) (int, *Result) {
-	sets, _ := Match(members)
+	sets := Match(members)
 	r := Study(Align(members, sets), sets)
 	if len(r.Chains) == 0 {
 		return -1, r

@@ -16,7 +16,7 @@ func TestAMissingCallCostsThatCall(t *testing.T) {
 	for _, perHost := range []int{4, 2} {
 		members := fleetMembers(tracetest.Fleet{Ranks: 4, PerHost: perHost, Steps: 200, Jitter: 40_000, EndJitter: 1_000, Offset: 4e7, Seed: 3}.Run(), true)
 		members[2].Calls = slices.Delete(members[2].Calls, 100, 101)
-		sets, alone := Match(members)
+		sets, alone := matched(members)
 		if len(sets) != 1 || len(alone) != 0 {
 			t.Fatalf("%d on a host: %d sets, alone %v", perHost, len(sets), alone)
 		}
@@ -104,7 +104,7 @@ func TestSamplesNameTheSameRank(t *testing.T) {
 			samples[i].Track = tr.Sample(run[i].Session)
 		}
 		study := func(m []Member) *Result {
-			sets, alone := Match(m)
+			sets, alone := matched(m)
 			if len(sets) != 1 || len(alone) > 0 {
 				t.Fatalf("apart %v: %d sets, alone %v", apart, len(sets), alone)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // three ranks of one host and two collectives, worked out by hand:
@@ -38,7 +40,7 @@ func three() []Member {
 
 func TestStudy(t *testing.T) {
 	members := three()
-	sets, alone := Match(members)
+	sets, alone := matched(members)
 	if len(sets) != 1 || len(alone) != 0 {
 		t.Fatalf("%d sets, alone %v", len(sets), alone)
 	}
@@ -66,7 +68,7 @@ func TestStudy(t *testing.T) {
 func TestOtherKindsStayAlone(t *testing.T) {
 	members := three()
 	members[1].Kinds = []string{"AllReduce"}
-	sets, alone := Match(members)
+	sets, alone := matched(members)
 	if len(sets) != 1 || !slices.Equal(sets[0].Members, []int{0, 2}) || !slices.Equal(alone, []int{1}) {
 		t.Errorf("%+v, alone %v", sets, alone)
 	}
@@ -78,7 +80,7 @@ func TestGroupsOfOneShape(t *testing.T) {
 	for i := 3; i < 6; i++ {
 		members[i].Shift = 1_000
 	}
-	sets, alone := Match(members)
+	sets, alone := matched(members)
 	if len(sets) != 2 || !slices.Equal(sets[1].Members, []int{3, 4, 5}) || len(alone) != 0 {
 		t.Errorf("%+v, alone %v", sets, alone)
 	}
@@ -96,7 +98,7 @@ func TestNoClock(t *testing.T) {
 	members[2].Host = "other"
 	members[2].Calls[1].Start += 10 * maxResidual
 	members[2].Calls[1].End += 10 * maxResidual
-	sets, _ := Match(members)
+	sets := Match(members)
 	a := Align(members, sets)
 	if a.Clocks[1].Known {
 		t.Fatalf("%+v", a.Clocks[1])
@@ -128,7 +130,7 @@ func TestStudyCloses(t *testing.T) {
 			}
 			members = append(members, Member{Track: tr, Host: rapid.SampledFrom([]string{"", "h", "i"}).Draw(t, "host")})
 		}
-		sets, alone := Match(members)
+		sets, alone := matched(members)
 		r := Study(Align(members, sets), sets)
 		last := int64(0)
 		for i := range r.Ranks {
@@ -181,7 +183,7 @@ func FuzzTrack(f *testing.F) {
 			return
 		}
 		members := []Member{{Track: &tr, Host: "a"}, {Track: &tr, Host: "b"}}
-		sets, _ := Match(members)
+		sets := Match(members)
 		Study(Align(members, sets), sets)
 	})
 }
@@ -195,4 +197,12 @@ func slowest(r *Result) int {
 		}
 	}
 	return best
+}
+
+// matched are the sets of members, and the members that are in none.
+func matched(members []Member) (sets []Set, alone []int) {
+	sets = Match(members)
+	return sets, lists.Where(len(members), func(m int) bool {
+		return !slices.ContainsFunc(sets, func(s Set) bool { return slices.Contains(s.Members, m) })
+	})
 }
