@@ -289,10 +289,10 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 		return &source.InputError{File: name, What: "cannot be read", Err: err}
 	}
 	kind, err := kindOf(s.readers, &in)
-	if n.Kind == file.NCU && kind != file.NCU && err == nil && ncu.Within(&in) {
+	if n.Kind == file.NCU && kind != file.NCU && err == nil && in.Any(ncu.IsHeader) {
 		kind = file.NCU // a server that ran under ncu may print much before the page begins
 	}
-	if n.Kind == file.ServerLog && kind == "" && err == nil && !oneOfMany && serverlog.Within(&in) {
+	if n.Kind == file.ServerLog && kind == "" && err == nil && !oneOfMany && in.Any(serverlog.IsLine) {
 		kind = file.ServerLog
 	}
 	switch {
@@ -340,7 +340,6 @@ func (s *Set) Describe(r *report.Report) {
 	for _, d := range s.all {
 		r.Warnings = append(r.Warnings, d.Warnings()...)
 	}
-	empty := map[file.Kind][]string{} // files of a known kind that gave no number
 	for _, f := range s.Files {
 		t := f.Tally
 		r.Evidence = append(r.Evidence, report.EvidenceFile{
@@ -348,12 +347,11 @@ func (s *Set) Describe(r *report.Report) {
 			Records: t.Records, Understood: t.Understood, Known: t.Known, Unknown: t.Unknown,
 			Version: report.Stated(t.Version),
 		})
-		if t.Understood == 0 {
-			empty[f.Kind] = append(empty[f.Kind], fmt.Sprintf("%s (%d records)", f.Name, t.Records))
-		}
 	}
 	for _, reader := range s.readers {
-		if names := empty[reader.Kind]; len(names) > 0 {
+		empty := lists.Filter(s.Files, func(in file.Input) bool { return in.Kind == reader.Kind && in.Tally.Understood == 0 })
+		names := lists.Map(empty, func(in file.Input) string { return fmt.Sprintf("%s (%d records)", in.Name, in.Tally.Records) })
+		if len(names) > 0 {
 			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " +
 				reader.Title + ", but it holds nothing usable: " + file.Some(names, 5)})
 		}

@@ -53,11 +53,9 @@ func Is(_ string, head []byte) bool {
 	}
 }
 
-// Within reports whether a page begins anywhere in the file: if the profiled program printed much first, the start of
-// the file does not show its kind.
-func Within(in *file.Input) bool {
-	return in.Any(func(line []byte) bool { return parseHeader(strings.TrimSpace(valid(line))) != nil })
-}
+// IsHeader reports whether a page begins at a line. It may do so anywhere in a file: if the profiled program printed
+// much first, the start of the file does not show its kind.
+func IsHeader(line []byte) bool { return parseHeader(strings.TrimSpace(valid(line))) != nil }
 
 // Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
 // about a file that cannot be read at all.

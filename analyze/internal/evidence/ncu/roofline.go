@@ -32,18 +32,14 @@ type Roof struct {
 // Roofs are the ceilings of the devices: from the attributes of the device if a raw page has them, else from the
 // roofline section, else from the table of known devices. Unknown ceilings are nil.
 func (d *Data) Roofs() []Roof {
-	return lists.Map(d.deviceIDs(), d.roof)
-}
-
-// deviceIDs are the devices of the launches. If no page names one, there is a single device, -1.
-func (d *Data) deviceIDs() []int {
 	ids := lists.Set(d.Launches, func(l *Launch) int { return l.Device })
 	if len(ids) > 1 {
 		delete(ids, -1)
 	}
-	return slices.Sorted(maps.Keys(ids))
+	return lists.Map(slices.Sorted(maps.Keys(ids)), d.roof)
 }
 
+// roof is that of a device; -1 is the single one of pages that name none.
 func (d *Data) roof(id int) Roof {
 	r := Roof{Device: id}
 	for _, dev := range d.Devices {

@@ -94,7 +94,9 @@ func (r *Requests) added(id []byte, clock, steps int64) bool {
 func (r *Requests) finished(id []byte, clock int64, aborted bool) bool {
 	if i := r.find(id); i >= 0 && r.List[i].Finished == NoClock {
 		r.List[i].Finished, r.List[i].Aborted = clock, aborted
-		r.close(i)
+		if k := slices.Index(r.open[:min(len(r.open), openReach)], i); k >= 0 {
+			r.open = slices.Delete(r.open, k, k+1)
+		}
 	}
 	return true
 }
@@ -102,12 +104,6 @@ func (r *Requests) finished(id []byte, clock int64, aborted bool) bool {
 // openReach is how many open requests are searched for one that finishes: requests end roughly in the order in which
 // they came, and one that is not found only stays open.
 const openReach = 1024
-
-func (r *Requests) close(i int32) {
-	if k := slices.Index(r.open[:min(len(r.open), openReach)], i); k >= 0 {
-		r.open = slices.Delete(r.open, k, k+1)
-	}
-}
 
 // responded takes an access line of a request to the engine, which names no request and often states no time. It closes
 // a request only if exactly one was open and the engine had generated for it: with many open requests the line does not

@@ -68,13 +68,11 @@ func (d *Data) preempt(n int64) {
 
 // Is reports whether a file that starts with head, and is named name, is of this kind: a line of it has vLLM's form, or
 // begins as only these servers' do.
-func Is(name string, head []byte) bool { return file.AnyLine(bytes.NewReader(head), isLine) }
+func Is(name string, head []byte) bool { return file.AnyLine(bytes.NewReader(head), IsLine) }
 
-// Within reports whether a line of a log stands anywhere in the file: a container may print much while it installs and
-// downloads.
-func Within(in *file.Input) bool { return in.Any(isLine) }
-
-func isLine(line []byte) bool {
+// IsLine reports whether a line is of a log. It may stand anywhere in a file: a container may print much while it
+// installs and downloads.
+func IsLine(line []byte) bool {
 	line = program(line)
 	if _, msg, ok := jsonRecord(skipSpace(line)); ok {
 		line = msg
