@@ -74,34 +74,21 @@ func setLeast(p *int64, v int64) {
 }
 
 func setYes(p *string, v []byte) {
-	switch string(v) {
-	case "True":
-		*p = "yes"
-	case "False":
-		*p = "no"
-	}
+	*p = cmp.Or(map[string]string{"True": "yes", "False": "no"}[string(v)], *p)
 }
 
-// most and least keep the largest and the smallest number that the ranks state; NaN is ignored.
-func most(p *float64, v float64) {
-	if v > *p || math.IsNaN(*p) {
-		*p = v
-	}
-}
+// most, least and add keep the largest, the smallest and the sum of the numbers that the ranks state; NaN is none.
+func most(p *float64, v float64)  { combine(p, v, math.Max) }
+func least(p *float64, v float64) { combine(p, v, math.Min) }
+func add(p *float64, v float64)   { combine(p, v, func(a, b float64) float64 { return a + b }) }
 
-func least(p *float64, v float64) {
-	if v < *p || math.IsNaN(*p) {
-		*p = v
-	}
-}
-
-func add(p *float64, v float64) {
+func combine(p *float64, v float64, how func(a, b float64) float64) {
 	switch {
 	case math.IsNaN(v):
 	case math.IsNaN(*p):
 		*p = v
 	default:
-		*p += v
+		*p = how(*p, v)
 	}
 }
 
