@@ -106,7 +106,7 @@ type channel struct {
 	tag  int32
 }
 
-// partner is the call that another call waits for.
+// partner is a call of a member, which another call may wait for.
 type partner struct{ member, call int32 }
 
 // channels are the calls that name their root or their other side, by channel and member, in the order of channels.
@@ -171,13 +171,13 @@ func channels(members []Member, skip func(m, call int) bool, named func(m, call 
 func (x *matching) recorded() {
 	calls, order := channels(x.Members, func(m, call int) bool { return x.op[m][call] >= 0 || !x.Clock(m).Known },
 		func(m, call int) { x.named[m][call] = true })
-	latest := make([]map[int32]partner, len(x.Members))
+	latest := map[partner]partner{}
 	for _, c := range order {
 		x.channel(c, calls[c], latest)
 	}
-	for m, of := range latest {
+	for m := range x.Members {
 		for i := range int32(len(x.Members[m].Calls)) {
-			if p, ok := of[i]; ok {
+			if p, ok := latest[partner{int32(m), i}]; ok {
 				x.add(m, i, int(p.member), p.call)
 			}
 		}
@@ -207,16 +207,14 @@ func ways(kind string, c *Call) []way {
 }
 
 // channel matches the calls of one channel. For each call it keeps the other side that came last.
-func (x *matching) channel(c channel, calls map[int][]int32, latest []map[int32]partner) {
+func (x *matching) channel(c channel, calls map[int][]int32, latest map[partner]partner) {
 	waits := func(m int, call int32, peer int, other int32) {
 		if x.End(m, call) < x.Start(peer, other)-x.off(m, peer) {
 			return
 		}
-		if latest[m] == nil {
-			latest[m] = map[int32]partner{}
-		}
-		if old, ok := latest[m][call]; !ok || x.Start(int(old.member), old.call) < x.Start(peer, other) {
-			latest[m][call] = partner{int32(peer), other}
+		at := partner{int32(m), call}
+		if old, ok := latest[at]; !ok || x.Start(int(old.member), old.call) < x.Start(peer, other) {
+			latest[at] = partner{int32(peer), other}
 		}
 	}
 	for m := range x.Members {

@@ -51,8 +51,8 @@ func newDump(name string) *dump {
 func (d *Data) read(in *file.Input, r io.Reader) []*dump {
 	body, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	d.warnings.If(err != nil, "prometheus_damaged", "%s was read up to where its data ends or is damaged", in.Name)
+	d.warnings.If(len(body) > maxBytes, "prometheus_long", "%s is larger than %d MB: only its beginning was read", in.Name, maxBytes>>20)
 	if len(body) > maxBytes {
-		d.warn("prometheus_long", "%s is larger than %d MB: only its beginning was read", in.Name, maxBytes>>20)
 		body = body[:bytes.LastIndexByte(body[:maxBytes], '\n')+1]
 	}
 	x, t := newDump(in.Name), in.Tally
