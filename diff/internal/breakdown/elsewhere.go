@@ -1,8 +1,8 @@
 package breakdown
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,26 +24,18 @@ const leastBlocking = 3
 func (x *Parts) elsewhere(text string) string {
 	base, rest := kernelShares(x.Base)
 	head, _ := kernelShares(x.Head)
-	type found struct {
-		name  string
-		share float64
-	}
-	var list []found
-	for name, share := range head { // order does not matter
-		if x.C.Depth != comparison.DepthKernel {
-			break // CUDA graphs hide kernels of one side
-		}
+	names := lists.Filter(slices.Sorted(maps.Keys(head)), func(name string) bool {
 		_, before := base[name]
-		if !before && share >= namedShare && share > rest && !replaces(x.C.Kernels, name) && !strings.Contains(text, x.names.shown(name)) {
-			list = append(list, found{name, share})
-		}
-	}
-	lists.Sort(list, func(a, b found) int {
-		return cmp.Or(cmp.Compare(b.share, a.share), strings.Compare(a.name, b.name))
+		return !before && head[name] >= namedShare && head[name] > rest && !replaces(x.C.Kernels, name) &&
+			!strings.Contains(text, x.names.shown(name))
 	})
+	lists.Falling(names, func(name string) float64 { return head[name] })
+	if x.C.Depth != comparison.DepthKernel {
+		names = nil // CUDA graphs hide kernels of one side
+	}
 	var texts []string
-	for _, f := range list[:min(len(list), maxElsewhere)] {
-		texts = append(texts, fmt.Sprintf("new kernel %s, %s of all kernel time", x.names.shown(f.name), unit.Percent(f.share)))
+	for _, name := range names[:min(len(names), maxElsewhere)] {
+		texts = append(texts, fmt.Sprintf("new kernel %s, %s of all kernel time", x.names.shown(name), unit.Percent(head[name])))
 	}
 	before := blockingCalls(x.Base, 1)
 	for _, name := range blockingCalls(x.Head, max(leastBlocking, float64(x.C.Unit.HeadN)/16)) {
@@ -90,9 +82,8 @@ func blockingCalls(s *side.Side, least float64) []string {
 	var names []string
 	for _, c := range s.Captures {
 		for _, m := range c.Metrics("sync.count") {
-			name := m.Labels["api"]
-			if name != "" && len(m.Labels) == 1 && m.Value != nil && comparison.Value(m.Value) >= least && !slices.Contains(names, name) {
-				names = append(names, name)
+			if name := m.Labels["api"]; name != "" && len(m.Labels) == 1 && comparison.Value(m.Value) >= least {
+				lists.Place[int32](&names, name)
 			}
 		}
 	}

@@ -84,17 +84,19 @@ func (x *Parts) allUnits(of string) int64 {
 	})
 }
 
-// unitsOf says that n units of a side are meant: "6 of head's 110 units on all GPUs".
+// unitsOf says which part n units are of all that a side ran, on any GPU.
 func (x *Parts) unitsOf(of string, n int64) string {
-	all, on := x.allUnits(of), ""
-	if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
-		if of == "base" {
-			return "half of base's units"
-		}
-		return "half of the units"
-	}
+	on := ""
 	if slices.ContainsFunc(x.Head.Captures, func(c *side.Capture) bool { return len(c.Report.Environment.GPUs) > 1 }) {
 		on = " on all GPUs" // those that are compared are on one
+	}
+	return partOf(of, n, x.allUnits(of), on)
+}
+
+// partOf says that n of all units of a side are meant: "6 of head's 110 units on all GPUs", "half of the units".
+func partOf(of string, n, all int64, on string) string {
+	if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
+		return "half of " + map[string]string{"base": "base's", "head": "the"}[of] + " units"
 	}
 	return fmt.Sprintf("%s of %s's %s%s", unit.Int(n), of, wording.Count(all, "unit"), on)
 }

@@ -198,12 +198,9 @@ func otherForm(base, head *side.Side) string {
 	if usual <= 0 || len(before) > 0 || float64(n) < leastForm*float64(all) || n == all {
 		return ""
 	}
-	what := fmt.Sprintf("%s of head's %s", unit.Int(int64(n)), wording.Count(all, "unit"))
-	if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
-		what = "half of the units"
-	}
 	runs := lists.Sum(other, func(u side.UnitRow) float64 { return u.Kernels }) / float64(n)
-	return fmt.Sprintf("%s are of another kind, with %s kernels instead of %s", what, wording.Mean(runs), wording.Mean(usual))
+	return fmt.Sprintf("%s are of another kind, with %s kernels instead of %s", partOf("head", int64(n), int64(all), ""),
+		wording.Mean(runs), wording.Mean(usual))
 }
 
 // Limits for units of another form.

@@ -61,36 +61,32 @@ type reading struct {
 // readings returns the numbers that a calibration uses, sorted by metric and labels: noisy ones that do not grow with
 // the length of a capture, with the statistics that rules use, and exact ones per unit of work.
 func readings(captures []*report.Report) []reading {
-	index := map[string]int{}
+	var keys lists.Numbering[string]
 	var list []reading
 	put := func(i int, m *report.Metric, stat string, value float64) {
 		name := policy.JoinStat(m.ID, stat)
-		key := name + "{" + m.Labels.String()
-		at, ok := index[key]
-		if !ok {
-			at = len(list)
-			index[key] = at
-			list = append(list, reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit, scale: m.Scale,
-				exact: m.Assume == report.Exact, values: slices.Repeat([]float64{math.NaN()}, len(captures))})
+		r := lists.At(&list, keys.Of(name+"{"+m.Labels.String()))
+		if r.values == nil {
+			*r = reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit, scale: m.Scale,
+				exact: m.Assume == report.Exact, values: slices.Repeat([]float64{math.NaN()}, len(captures))}
 		}
-		list[at].values[i] = value
+		r.values[i] = value
 		if s := m.Summary; s != nil && s.N > 1 && s.Mean > 0 {
-			list[at].within = append(list[at].within, s.Stddev/s.Mean)
+			r.within = append(r.within, s.Stddev/s.Mean)
 		}
 	}
 	for i, r := range captures {
 		for k := range r.Metrics {
 			m := &r.Metrics[k]
-			scale := m.Scale
-			perUnit, whole := scale == report.PerUnit, scale == report.Total
-			if m.Summary != nil && policy.OfKernel(m.ID, m.Labels) {
-				put(i, m, "", m.Summary.Mean)
+			s, whole := m.Summary, m.Scale == report.Total
+			if s != nil && policy.OfKernel(m.ID, m.Labels) {
+				put(i, m, "", s.Mean)
 				continue
 			}
-			if m.Value != nil && !whole && (m.Assume == report.Noisy || perUnit) {
+			if m.Value != nil && !whole && (m.Assume == report.Noisy || m.Scale == report.PerUnit) {
 				put(i, m, "", *m.Value)
 			}
-			if s := m.Summary; s != nil && m.Assume == report.Noisy {
+			if s != nil && m.Assume == report.Noisy {
 				put(i, m, "mean", s.Mean)
 				if whole {
 					put(i, m, "p50", s.P50)
@@ -188,18 +184,15 @@ func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
 // enough.
 func (n *Noise) Rules() []policy.Rule {
 	rules := policy.DefaultRules()
-	of := func(id string) *policy.Rule {
+	of := func(id string) *policy.Rule { // of the preset, whose ids a test holds
 		return lists.Find(rules, func(r *policy.Rule) bool { return r.ID == id })
 	}
 	unitTime := n.Find("unit.time", report.Labels{})
-	if step := of("step"); step != nil && unitTime != nil {
-		step.Rel = new(unitTime.Threshold)
-	}
-	kernels := of("kernels")
-	if kernels == nil || unitTime == nil {
+	if unitTime == nil {
 		return rules
 	}
-	unit := slices.Min(unitTime.Values)
+	of("step").Rel = new(unitTime.Threshold)
+	kernels, unit := of("kernels"), slices.Min(unitTime.Values)
 	for _, m := range n.LargestKernels() {
 		if slices.Max(m.Values) < calibratedShare*unit {
 			continue
@@ -219,7 +212,7 @@ func (n *Noise) LargestKernels() []*Metric {
 			list = append(list, m)
 		}
 	}
-	lists.Sort(list, func(a, b *Metric) int { return cmp.Compare(slices.Max(b.Values), slices.Max(a.Values)) })
+	lists.Falling(list, func(m *Metric) float64 { return slices.Max(m.Values) })
 	return list[:min(len(list), maxCalibratedRow)]
 }
 

@@ -67,10 +67,9 @@ func section(b *strings.Builder, key string, lines []string) {
 
 // measured returns a YAML comment that says how much a metric differs between the captures.
 func (m *Metric) measured() string {
-	return fmt.Sprintf("  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by "+
-		"less than %s in 99 of 100", unit.Format(slices.Min(m.Values), m.Unit),
-		unit.Format(slices.Max(m.Values), m.Unit), unit.Percent(math.Expm1(m.Noise)), unit.Percent(m.spread()),
-		unit.Percent(m.Floor))
+	return fmt.Sprintf("  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by less than %s "+
+		"in 99 of 100", unit.Format(slices.Min(m.Values), m.Unit), unit.Format(slices.Max(m.Values), m.Unit),
+		unit.Percent(math.Expm1(m.Noise)), unit.Percent(m.spread()), unit.Percent(m.Floor))
 }
 
 // spread returns the largest value divided by the smallest, minus one.
@@ -149,16 +148,12 @@ func quoted(name string) string {
 
 // proposeIdle limits the devices' idle share to the largest of any capture plus the noise between captures.
 func (n *Noise) proposeIdle() []string {
-	var worst *Metric
-	for i := range n.Metrics {
-		if m := &n.Metrics[i]; m.Metric == "gpu.idle_ratio" &&
-			(worst == nil || slices.Max(m.Values) > slices.Max(worst.Values)) {
-			worst = m
-		}
-	}
-	if worst == nil {
+	devices := lists.Filter(n.Metrics, func(m Metric) bool { return m.Metric == "gpu.idle_ratio" })
+	if len(devices) == 0 {
 		return nil
 	}
+	lists.Falling(devices, func(m Metric) float64 { return slices.Max(m.Values) })
+	worst := &devices[0]
 	bound := math.Ceil(slices.Max(worst.Values)*(1+worst.beyond(leastThreshold))*100-1e-9) / 100
 	if bound >= 1 {
 		return nil // no capture could exceed it

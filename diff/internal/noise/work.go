@@ -85,7 +85,7 @@ func (x *Decider) MixDiffers() bool {
 
 // scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.
 func (w *workload) scarce() (list []string) {
-	kinds, few := map[string]int{}, map[string]bool{}
+	kinds, few := map[string]int{}, map[string]bool{} // by phase
 	for _, k := range w.kinds {
 		if k.Base == nil || k.Head == nil || k.Like != nil {
 			continue
@@ -279,15 +279,11 @@ func (w *workload) row() (comparison.Row, bool) {
 	if w.total <= 0 || w.unpriced > (1-pricedLeast)*w.total {
 		return comparison.Row{}, false
 	}
-	units := func(s *side.Side) (n int64) {
-		for _, c := range s.Captures {
-			for i := range c.Kinds {
-				if w.phase == "" || c.Kinds[i].Phase == w.phase {
-					n += c.Kinds[i].Count
-				}
-			}
-		}
-		return n
+	ofPhase := func(g side.Group) bool { return w.phase == "" || g.Phase == w.phase }
+	units := func(s *side.Side) int64 {
+		return lists.Sum(s.Captures, func(c *side.Capture) int64 {
+			return lists.Sum(lists.Filter(c.Kinds, ofPhase), func(g side.Group) int64 { return g.Count })
+		})
 	}
 	labels := report.Labels{}
 	if w.phase != "" {
@@ -306,11 +302,11 @@ func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 		if k.Name.Batch < 0 || o.Name.Phase != k.Name.Phase || o.Name.Tokens != k.Name.Tokens || o.Base == nil || o.Head == nil {
 			continue
 		}
-		at, closer := 0, func(a, b int64) bool { return a > b }
+		at, sign := 0, int64(1)
 		if o.Name.Batch > k.Name.Batch {
-			at, closer = 1, func(a, b int64) bool { return a < b }
+			at, sign = 1, -1
 		}
-		if near[at] == nil || closer(o.Name.Batch, near[at].Name.Batch) {
+		if near[at] == nil || sign*o.Name.Batch > sign*near[at].Name.Batch {
 			near[at] = o
 		}
 	}
@@ -388,8 +384,7 @@ func (w *workload) strange() (names []string, share float64) {
 func (w *workload) missing() string {
 	names := lists.Map(w.lacking, func(k *pairing.Kind) string { return k.Name.String() })
 	return fmt.Sprintf("head has no units of %s, %s of base's unit time: head's time for that work is unknown; capture "+
-		"the same load on both sides",
-		firstOf(names), unit.Percent(w.unpriced/w.total))
+		"the same load on both sides", firstOf(names), unit.Percent(w.unpriced/w.total))
 }
 
 // firstOf returns the first three names and how many more there are.
