@@ -33,9 +33,7 @@ func notComparable(code comparison.Code, format string, args ...any) *NotCompara
 // two are windows of one session.
 func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	if len(captures) < 2 {
-		return nil, fmt.Errorf(
-			"a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors",
-			len(captures))
+		return nil, fmt.Errorf("a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors", len(captures))
 	}
 	first, others, _ := unify(captures[:1], captures[1:])
 	captures = slices.Concat(first, others)

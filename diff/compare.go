@@ -55,15 +55,8 @@ func (o *Options) fill() error {
 	}
 	o.Phase = cmp.Or(o.Phase, o.Policy.Phase)
 	o.Batch = cmp.Or(o.Batch, o.Policy.Batch)
-	if o.MinShare <= 0 {
-		o.MinShare = o.Policy.MinShare
-	}
-	if o.MinShare <= 0 {
-		o.MinShare = DefaultMinShare
-	}
-	if o.Top <= 0 {
-		o.Top = DefaultTop
-	}
+	o.MinShare = cmp.Or(max(o.MinShare, 0), o.Policy.MinShare, DefaultMinShare)
+	o.Top = cmp.Or(max(o.Top, 0), DefaultTop)
 	o.Seed = cmp.Or(o.Seed, DefaultSeed)
 	return nil
 }
@@ -88,14 +81,12 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	c := &comparison.Comparison{Schema: comparison.SchemaID,
-		Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: comparison.Inconclusive,
-		Depth: comparison.DepthNone}
+	c := &comparison.Comparison{Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version},
+		Verdict: comparison.Inconclusive, Depth: comparison.DepthNone}
 	base = collapse(c, "base", base)
 	head = collapse(c, "head", head)
-	sides := pairing.New(base, head,
-		pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device, Study: opt.Study,
-			Apart: opt.apart})
+	sides := pairing.New(base, head, pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch,
+		Device: opt.Device, Study: opt.Study, Apart: opt.apart})
 	decider, ignored := noise.NewDecider(sides.Base, sides.Head, sides.Opt.Policy, opt.Noise, opt.Seed)
 	x := &comparer{C: c, Opt: opt, Base: sides.Base, Head: sides.Head, sides: sides, noise: decider}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()

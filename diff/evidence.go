@@ -45,9 +45,8 @@ const mostFailures = 0.01
 func (x *comparer) failedRequests() {
 	for name, c := range side.Each(x.Base.Captures, x.Head.Captures) {
 		if v, ok := c.Value("load.failure_ratio", nil); ok && v > mostFailures {
-			x.C.Reason(comparison.FailedRequests, fmt.Sprintf(
-				"%s: %s of the requests of %s failed: latencies are those of the others, and nothing follows from them",
-				name, unit.Percent(v), c.Report.Trace.Name))
+			x.C.Reason(comparison.FailedRequests, fmt.Sprintf("%s: %s of the requests of %s failed: latencies are those of the "+
+				"others, and nothing follows from them", name, unit.Percent(v), c.Report.Trace.Name))
 		}
 	}
 	if x.C.Has(comparison.FailedRequests) {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,9 +63,8 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 		}
 	}
 	if err == nil && len(s.numbers) == 0 {
-		err = errors.New(
-			"prefill_decode has neither prefill nor decode: the capture has no NVTX ranges of these names. Compare the traces or reports themselves, which need no such ranges",
-		)
+		err = errors.New("prefill_decode has neither prefill nor decode: the capture has no NVTX ranges of these names. " +
+			"Compare the traces or reports themselves, which need no such ranges")
 	}
 	if raw := doc.Graphs["graph_coverage_pct"]; string(raw) != "null" {
 		err = cmp.Or(err, s.read(coverageKey, raw))
@@ -80,12 +81,7 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 
 // allNull reports whether a phase has no values: explain writes an unknown phase with null values.
 func allNull(values map[string]json.RawMessage) bool {
-	for _, v := range values {
-		if string(v) != "null" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v json.RawMessage) bool { return string(v) != "null" })
 }
 
 // read takes over a number that check_regression needs.
@@ -166,14 +162,13 @@ func addSummaryRow(c *comparison.Comparison, key string, before, after, percent 
 		Rule: "threshold", Metric: metric, Labels: report.Labels{}, Level: comparison.LevelError, Threshold: limit,
 		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Verdict: comparison.Pass,
 	}
-	switch {
+	switch text := comparison.ChangeText(&row); {
 	case !policy.Within(worse, percent):
-		row.Class, g.Verdict, g.Reason = comparison.Regressed, comparison.Fail, comparison.ChangeText(
-			&row)+" is more than "+limit+note
+		row.Class, g.Verdict, g.Reason = comparison.Regressed, comparison.Fail, text+" is more than "+limit+note
 	case !policy.Within(-worse, percent):
-		row.Class, g.Reason = comparison.Improved, comparison.ChangeText(&row)+note
+		row.Class, g.Reason = comparison.Improved, text+note
 	default:
-		g.Reason = comparison.ChangeText(&row) + " is within " + limit + note
+		g.Reason = text + " is within " + limit + note
 	}
 	g.CountsAs = g.Verdict
 	g.Class, row.Why = row.Class, "totals compared by threshold alone, as check_regression does"

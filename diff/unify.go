@@ -66,9 +66,8 @@ func mixed(all []*report.Report) string {
 			if first.Unit.Kind == "graph" || r.Unit.Kind == "graph" {
 				unit = "graph (if a graph launch is a step of both)"
 			}
-			return fmt.Sprintf("units of %s were found %s, those of %s %s: "+
-				"emit the same markers, or compare the traces with --unit %s",
-				first.Trace.Name, one, r.Trace.Name, other, unit)
+			return fmt.Sprintf("units of %s were found %s, those of %s %s: emit the same markers, or compare the traces with "+
+				"--unit %s", first.Trace.Name, one, r.Trace.Name, other, unit)
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -142,9 +143,8 @@ func LengthReason(id, stat string, has bool) string {
 	if has {
 		events = fmt.Sprintf("a statistic of single events (%s.p50), ", id)
 	}
-	return fmt.Sprintf("%s grows with the length of the capture, so its change means nothing; "+
-		"use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)",
-		id, events)
+	return fmt.Sprintf("%s grows with the length of the capture, so its change means nothing; use a metric per unit of work "+
+		"(unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)", id, events)
 }
 
 // Check holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
@@ -155,10 +155,7 @@ func Check(rules []Rule, known []report.MetricDef) error {
 		}
 		m, err := Facts(r.Metric, known)
 		if err == nil {
-			err = checkLabels(&m, &r)
-		}
-		if err == nil {
-			err = checkLimits(&m, &r)
+			err = cmp.Or(checkLabels(&m, &r), checkLimits(&m, &r))
 		}
 		if err != nil {
 			return fmt.Errorf("rule %q: %w", r.Name(), err)
@@ -169,36 +166,31 @@ func Check(rules []Rule, known []report.MetricDef) error {
 
 // checkLabels reports labels that the metric does not come with.
 func checkLabels(m *report.MetricDef, r *Rule) error {
-	if len(r.Labels) > 0 || r.Match.Empty() {
-		keys := r.Labels.Keys()
-		if !slices.ContainsFunc(m.Labels, func(set string) bool {
-			own := strings.Split(set, ",")
-			slices.Sort(own)
-			return strings.Join(own, ",") == keys
-		}) {
-			known := strings.Join(lists.Map(m.Labels, orNone), " | ")
-			return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, known, orNone(keys))
-		}
+	keys := r.Labels.Keys()
+	fits := func(set string) bool {
+		own := strings.Split(set, ",")
+		slices.Sort(own)
+		return strings.Join(own, ",") == keys
 	}
-	return nil
+	if len(r.Labels) == 0 && !r.Match.Empty() || slices.ContainsFunc(m.Labels, fits) {
+		return nil
+	}
+	known := strings.Join(lists.Map(m.Labels, orNone), " | ")
+	return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, known, orNone(keys))
 }
 
 // checkLimits reports thresholds in another unit than the metric's, statistics that it does not have, and changes of
 // what only says how long somebody recorded.
 func checkLimits(m *report.MetricDef, r *Rule) error {
 	_, stat := SplitStat(r.Metric)
-	if !r.FitsAbs(m.Unit) {
-		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
-			bare(r.AbsUnit, m.Unit))
-	}
-	if r.Since == "" && !r.FitsLimits(m.Unit) {
-		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
-			bare(r.LimitUnit, m.Unit))
-	}
-	if stat != "" && !m.Stats {
+	switch {
+	case !r.FitsAbs(m.Unit):
+		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit, bare(r.AbsUnit, m.Unit))
+	case r.Since == "" && !r.FitsLimits(m.Unit):
+		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit, bare(r.LimitUnit, m.Unit))
+	case stat != "" && !m.Stats:
 		return fmt.Errorf("%s is a single number and has no %s; name it without", m.ID, stat)
-	}
-	if (r.Rel != nil || r.Abs != nil || r.Since != "") && Grows(m.Scale, stat) {
+	case (r.Rel != nil || r.Abs != nil || r.Since != "") && Grows(m.Scale, stat):
 		return errors.New(LengthReason(m.ID, stat, m.Stats))
 	}
 	return nil

@@ -14,37 +14,15 @@ import (
 func (j *judge) change(g *comparison.Gate, q *question) {
 	r, s, row := q.r, q.s, &q.s.row
 	inconclusive := func(c comparison.Code, text string) { g.Class = comparison.Unsettled; g.Open(c, text) }
-	switch {
+	switch code, text := j.hindrance(q); {
 	case s.length:
 		id, stat := policy.SplitStat(s.metric)
 		g.Open(comparison.NothingMatched, policy.LengthReason(id, stat, s.stats))
 		return
-	case !r.FitsAbs(s.unit):
-		inconclusive(comparison.NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
+	case code != "":
+		inconclusive(code, text)
 		return
-	case !j.c.Comparable && !j.c.Identical:
-		inconclusive(why(j.c))
-		return
-	case j.c.Has(comparison.IncompleteCapture) && comparison.CountsEvents(s.metric):
-		inconclusive(comparison.IncompleteCapture, "events are missing from a capture: what it counts is a lower bound")
-		return
-	case j.c.Has(comparison.FailedRequests) && comparison.IsLatency(s.metric):
-		inconclusive(comparison.FailedRequests, "too many requests of a side failed to compare the latencies of the others")
-		return
-	case s.other != "":
-		inconclusive(comparison.DifferentWork, s.other)
-		return
-	case row.Head == nil && row.Base == nil:
-		inconclusive(comparison.MissingMetric, "its value is known on neither side")
-		return
-	case row.Base == nil && row.Class != comparison.Added:
-		inconclusive(comparison.MissingMetric, j.notKnown("base"))
-		return
-	case row.Head == nil && row.Class != comparison.Removed:
-		inconclusive(comparison.MissingMetric, j.notKnown("head"))
-		return
-	}
-	if r.Improve {
+	case r.Improve:
 		q.improved(g)
 		return
 	}
@@ -74,6 +52,30 @@ func (j *judge) change(g *comparison.Gate, q *question) {
 			g.Reason += "; " + row.Why
 		}
 	}
+}
+
+// hindrance says why a change cannot be judged; its code is empty if it can.
+func (j *judge) hindrance(q *question) (comparison.Code, string) {
+	r, s, row := q.r, q.s, &q.s.row
+	switch {
+	case !r.FitsAbs(s.unit):
+		return comparison.NothingMatched, "the change is given in " + r.AbsUnit + ", the metric in " + s.unit
+	case !j.c.Comparable && !j.c.Identical:
+		return why(j.c)
+	case j.c.Has(comparison.IncompleteCapture) && comparison.CountsEvents(s.metric):
+		return comparison.IncompleteCapture, "events are missing from a capture: what it counts is a lower bound"
+	case j.c.Has(comparison.FailedRequests) && comparison.IsLatency(s.metric):
+		return comparison.FailedRequests, "too many requests of a side failed to compare the latencies of the others"
+	case s.other != "":
+		return comparison.DifferentWork, s.other
+	case row.Head == nil && row.Base == nil:
+		return comparison.MissingMetric, "its value is known on neither side"
+	case row.Base == nil && row.Class != comparison.Added:
+		return comparison.MissingMetric, j.notKnown("base")
+	case row.Head == nil && row.Class != comparison.Removed:
+		return comparison.MissingMetric, j.notKnown("head")
+	}
+	return "", ""
 }
 
 // notKnown says that a side lacks a number, and which flags add the evidence that the other side has.

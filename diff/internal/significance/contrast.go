@@ -162,8 +162,7 @@ const pays = 0.5
 // judges the mean by the ratio of the sums, the median by exp(median d), a tail by the ratio of the tails. It draws
 // blocks of pairs, with a length from the autocorrelation of d. ok is false with fewer than MinUnits pairs, and if
 // pairing does not pay: unless var d < (var ln base + var ln head)/2, two separate samples are better.
-func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64, seed uint64) (
-	c contrast, ok bool) {
+func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64, seed uint64) (c contrast, ok bool) {
 	b, h := base[max(0, -shift):], head[min(len(head), max(0, shift)):]
 	n := min(len(b), len(h))
 	if n < MinUnits {

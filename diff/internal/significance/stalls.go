@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
@@ -22,10 +23,8 @@ func Even(at []int, of int) int {
 	if g < 2 || float64(len(at)+1)*g < 0.9*float64(of) {
 		return 0
 	}
-	for _, v := range gaps {
-		if math.Abs(v-g) > max(1, g/4) {
-			return 0
-		}
+	if slices.ContainsFunc(gaps, func(v float64) bool { return math.Abs(v-g) > max(1, g/4) }) {
+		return 0
 	}
 	return int(math.Round(g))
 }
@@ -36,13 +35,8 @@ const Stalled = 2
 // TwoLengths reports whether more than a quarter of the units are stalls: then the median lies between two lengths of
 // unit, and describes neither.
 func TwoLengths(units []float64) bool {
-	long, middle := 0, order.Median(slices.Clone(units))
-	for _, v := range units {
-		if v > Stalled*middle {
-			long++
-		}
-	}
-	return 4*long > len(units)
+	middle := order.Median(slices.Clone(units))
+	return 4*lists.Count(units, func(v float64) bool { return v > Stalled*middle }) > len(units)
 }
 
 // outliers returns the most units of n that prove nothing about the program: fewer than two, or fewer than 2 %.
