@@ -17,21 +17,20 @@ import (
 func collapse(c *comparison.Comparison, name string, captures []*side.Capture) []*side.Capture {
 	var kept []*side.Capture
 	for _, x := range captures {
-		warn := func(code comparison.Code, text string, other *side.Capture) {
-			c.Warn(code, fmt.Sprintf("%s: %s and %s are %s", name, other.Report.Trace.Name, x.Report.Trace.Name, text))
+		code, text := comparison.SameCapture, "the same capture, which counts once"
+		at := slices.IndexFunc(kept, func(k *side.Capture) bool { return copied(k, x) })
+		if at < 0 {
+			code, text = comparison.OneSession, "windows of one session, of which the longest counts"
+			at = slices.IndexFunc(kept, func(k *side.Capture) bool { return pairing.OneSession(k, x) })
 		}
-		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return copied(k, x) }); at >= 0 {
-			warn(comparison.SameCapture, "the same capture, which counts once", kept[at])
+		if at < 0 {
+			kept = append(kept, x)
 			continue
 		}
-		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return pairing.OneSession(k, x) }); at >= 0 {
-			warn(comparison.OneSession, "windows of one session, of which the longest counts", kept[at])
-			if x.Report.Window.Length > kept[at].Report.Window.Length {
-				kept[at] = x
-			}
-			continue
+		c.Warn(code, fmt.Sprintf("%s: %s and %s are %s", name, kept[at].Report.Trace.Name, x.Report.Trace.Name, text))
+		if code == comparison.OneSession && x.Report.Window.Length > kept[at].Report.Window.Length {
+			kept[at] = x
 		}
-		kept = append(kept, x)
 	}
 	return kept
 }

@@ -177,7 +177,10 @@ func sameTopology(runs [][]rankOf) bool {
 	return !slices.ContainsFunc(runs, func(run []rankOf) bool {
 		same := lists.Set(run, func(r rankOf) string { return r.label })
 		return len(run) != len(first) || len(same) != len(first) ||
-			slices.ContainsFunc(run, func(r rankOf) bool { role, ok := first[r.label]; return !ok || role != r.role })
+			slices.ContainsFunc(run, func(r rankOf) bool {
+				role, ok := first[r.label]
+				return !ok || role != r.role
+			})
 	})
 }
 

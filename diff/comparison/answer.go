@@ -77,7 +77,7 @@ func (a *Answer) Size() string {
 		change = unit.Delta(Value(a.To)-Value(a.From), a.Unit)
 	}
 	metric := a.Metric
-	if strings.HasPrefix(metric, "unit.time") || metric == MetricWork {
+	if OfTime(metric) {
 		metric = ""
 	}
 	switch a.Direction {
@@ -163,7 +163,7 @@ func (a *Answer) OfRow(row *Row, verdict Verdict) {
 // DirectionOf is the word for a change of a metric.
 func DirectionOf(metric string, d float64) Direction {
 	up, down := More, Less
-	if strings.HasPrefix(metric, "unit.time") || metric == MetricWork {
+	if OfTime(metric) {
 		up, down = Slower, Faster
 	}
 	switch {

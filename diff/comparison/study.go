@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -135,17 +136,14 @@ func (s *Study) perGPU() string {
 }
 
 func (s *Study) validate(c *Comparison) error {
-	if s == nil {
-		if c.Verdict == None {
-			return fmt.Errorf("comparison: verdict is %q, and it is no study", c.Verdict)
-		}
+	switch {
+	case s == nil && c.Verdict == None:
+		return errors.New(`comparison: verdict is "none", and it is no study`)
+	case s == nil:
 		return nil
 	}
-	if c.Verdict != None || len(c.Gates) > 0 || len(c.Overrides) > 0 {
-		return fmt.Errorf("comparison: a study has no verdict, and no gates")
-	}
-	if len(s.Fields) == 0 || len(s.Fields) > maxFewRows {
-		return fmt.Errorf("comparison: its study is not valid")
+	if c.Verdict != None || len(c.Gates) > 0 || len(c.Overrides) > 0 || len(s.Fields) == 0 || len(s.Fields) > maxFewRows {
+		return errors.New("comparison: a study has fields that differ, no verdict, and no gates")
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ func ExactPercent(v float64) string {
 	return unit.Shift(strconv.FormatFloat(v, 'f', -1, 64), 2) + "%"
 }
 
+// OfTime reports whether a metric says how long a unit or the whole work takes.
+func OfTime(metric string) bool { return Begins(metric, "unit.time", MetricWork) }
+
 // CountsEvents reports whether a metric counts events of the capture or adds them up, so that lost ones change it. The
 // time of a unit and what servers, clients and Nsight Compute measured do not.
 func CountsEvents(metric string) bool { return !Begins(metric, "unit.time") && !Beside(metric) }

@@ -128,7 +128,7 @@ func settling(c *comparison.Comparison, n int) string {
 	}
 	if !slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
 		return g.CountsAs == comparison.Inconclusive && (g.Code == comparison.WideInterval || g.Code == comparison.TooFewUnits) &&
-			(strings.HasPrefix(g.Metric, "unit.time") || g.Metric == comparison.MetricWork)
+			comparison.OfTime(g.Metric)
 	}) {
 		return ""
 	}

@@ -272,12 +272,8 @@ func (s *story) inMost(names map[string]bool) bool {
 		}
 		return median*mean > mean*mean*medianMoved
 	}
-	total, median := c.Attribution.TotalDelta, c.Row("unit.time.p50")
-	for _, r := range rowsOf(c.Primary, s.parts.Chosen.Kind) {
-		if r.Metric == "unit.time.p50" {
-			median = &r
-		}
-	}
+	total, ofMedian := c.Attribution.TotalDelta, func(r *comparison.Row) bool { return r.Metric == "unit.time.p50" }
+	median := cmp.Or(lists.Find(rowsOf(c.Primary, s.parts.Chosen.Kind), ofMedian), c.Row("unit.time.p50"))
 	return median == nil || median.Delta == nil || comparison.Value(median.Delta)*total > total*total*medianMoved
 }
 

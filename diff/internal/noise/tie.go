@@ -2,6 +2,7 @@ package noise
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -67,13 +68,10 @@ func (m *Marks) byPlace() map[int64]string {
 
 // byNumber pairs units with equal numbers if they run the same work.
 func byNumber(base, head map[int64]string) significance.Tie {
-	var common []int64
-	for step := range base {
-		if _, ok := head[step]; ok {
-			common = append(common, step)
-		}
-	}
-	slices.Sort(common)
+	common := lists.Filter(slices.Sorted(maps.Keys(base)), func(step int64) bool {
+		_, ok := head[step]
+		return ok
+	})
 	n := len(common)
 	if n < significance.MinUnits || float64(n) < commonSteps*float64(min(len(base), len(head))) {
 		return significance.TieNone

@@ -3,6 +3,7 @@ package noise
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func (x *Decider) MixDiffers() bool {
 }
 
 // scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.
-func (w *workload) scarce() (list []string) {
+func (w *workload) scarce() []string {
 	kinds, few := map[string]int{}, map[string]bool{} // by phase
 	for _, k := range w.kinds {
 		if k.Base == nil || k.Head == nil || k.Like != nil {
@@ -95,13 +96,9 @@ func (w *workload) scarce() (list []string) {
 		kinds[k.Name.Phase]++
 		few[k.Name.Phase] = few[k.Name.Phase] || min(b, h) < significance.MinUnits
 	}
-	for phase, n := range kinds {
-		if n > 1 && few[phase] && len(kinds) > 1 {
-			list = append(list, phase)
-		}
-	}
-	slices.Sort(list)
-	return list
+	return lists.Filter(slices.Sorted(maps.Keys(kinds)), func(phase string) bool {
+		return kinds[phase] > 1 && few[phase] && len(kinds) > 1
+	})
 }
 
 // workRow finds the row for all work, or for w.phase.

@@ -140,7 +140,7 @@ func (j *judge) noisy(g *comparison.Gate, q *question) {
 		j.parts(g, r, s)
 	}
 	if floor, most, is := blind(n, v); is && r.Level == comparison.LevelError && g.Verdict != comparison.Fail &&
-		v.Class != comparison.Improved && (more || ofTime(s.metric)) {
+		v.Class != comparison.Improved && (more || comparison.OfTime(s.metric)) {
 		g.Class = comparison.Unsettled
 		g.Open(comparison.BlindGate, fmt.Sprintf("%s; the measured noise hides changes of up to %s, and above %s this gate "+
 			"could not fail", text, unit.Percent(floor), unit.Percent(most)))
@@ -161,7 +161,7 @@ func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || policy.Per
 // did, nobody needs to look at its kernels, calls and ranges.
 func moved(rows []comparison.Row) bool {
 	return slices.ContainsFunc(rows, func(row comparison.Row) bool {
-		return ofTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
+		return comparison.OfTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
 			row.Class == comparison.Unsettled && row.Ratio != nil && comparison.Value(row.Ratio) > 1+noise.Tau)
 	})
 }
@@ -230,11 +230,6 @@ func bad(n *significance.Number, s *subject, size float64) string {
 	return unit.Change(size)
 }
 
-// ofTime reports whether a row says how long a unit or the work takes.
-func ofTime(metric string) bool {
-	return comparison.Begins(metric, "unit.time", "work.time")
-}
-
 // unasked warns of rows of time that got worse for certain and that no rule judges: a gate never passes in silence over
 // such a row. last holds the numbers that rules judge or switch off. Rows of single devices are left out: a step takes
 // as long as its slowest device, which the row of the kind shows.
@@ -248,7 +243,7 @@ func (j *judge) unasked(last map[string]*policy.Rule) []comparison.Gate {
 		s := subject{row: *row}
 		_, judged := last[s.key("change")]
 		_, device := row.Labels["device"]
-		if judged || device || !ofTime(row.Metric) || row.Class != comparison.Regressed {
+		if judged || device || !comparison.OfTime(row.Metric) || row.Class != comparison.Regressed {
 			continue
 		}
 		j.questions = append(j.questions, &question{r: &policy.Rule{}})
@@ -264,7 +259,7 @@ func (j *judge) unasked(last map[string]*policy.Rule) []comparison.Gate {
 func resolution(gates []comparison.Gate) *float64 {
 	var least *float64
 	for _, g := range gates {
-		if g.Verdict == comparison.Pass && g.Level == comparison.LevelError && ofTime(g.Metric) && g.Resolution != nil &&
+		if g.Verdict == comparison.Pass && g.Level == comparison.LevelError && comparison.OfTime(g.Metric) && g.Resolution != nil &&
 			(least == nil || *g.Resolution < *least) {
 			least = g.Resolution
 		}
@@ -325,7 +320,7 @@ func betterBy(share float64) float64 { return -share / (1 + share) }
 // slower reports whether the unit's time under these labels got worse, or may have by more than a negligible part.
 func slower(rows []comparison.Row, l report.Labels) bool {
 	return slices.ContainsFunc(rows, func(row comparison.Row) bool {
-		return ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
+		return comparison.OfTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
 			row.Class == comparison.Unsettled && (row.Ratio == nil || comparison.Value(row.Ratio) > 1+noise.Negligible))
 	})
 }

@@ -50,13 +50,10 @@ func (s *Side) MergedCategories() []Work {
 // merge adds those of one of n captures to the means.
 func merge(list, more []Work, n float64) []Work {
 	for _, w := range more {
-		w.Count, w.Time, w.Alone, w.Threads = w.Count/n, w.Time/n, w.Alone/n, w.Threads/n
-		x := lists.Find(list, func(x *Work) bool { return x.Name == w.Name })
-		if x == nil {
-			list = append(list, w)
-			continue
-		}
-		x.Count, x.Time, x.Alone, x.Threads = x.Count+w.Count, x.Time+w.Time, x.Alone+w.Alone, x.Threads+w.Threads
+		none := w
+		none.Count, none.Time, none.Alone, none.Threads = 0, 0, 0, 0
+		x := lists.Entry(&list, func(x Work) bool { return x.Name == w.Name }, none)
+		x.Count, x.Time, x.Alone, x.Threads = x.Count+w.Count/n, x.Time+w.Time/n, x.Alone+w.Alone/n, x.Threads+w.Threads/n
 		if x.Position < 0 {
 			x.Position = w.Position
 		}

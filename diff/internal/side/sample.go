@@ -1,6 +1,8 @@
 package side
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/lists"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -65,11 +67,8 @@ func (s *Sample) Mean() *float64 {
 }
 
 // Series returns a metric of the units that the captures list, see [UnitValues], one capture after the other.
-func (s *Side) Series(metric string) (list []float64) {
-	for _, v := range s.Views {
-		list = append(list, UnitValues(v.Units, metric)...)
-	}
-	return list
+func (s *Side) Series(metric string) []float64 {
+	return slices.Concat(lists.Map(s.Views, func(v *View) []float64 { return UnitValues(v.Units, metric) })...)
 }
 
 // Row compares the means of a number over the captures of both sides.
@@ -80,7 +79,4 @@ func Row(metric string, l report.Labels, unit string, base, head []float64) comp
 	return row
 }
 
-func Average(values []float64) float64 {
-	sum := lists.Total(values)
-	return sum / float64(len(values))
-}
+func Average(values []float64) float64 { return lists.Total(values) / float64(len(values)) }

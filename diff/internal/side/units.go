@@ -197,13 +197,9 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow { return unitsOn(c.units, g.place(
 // UnitsAt returns the kept units of the kind at an index on its device in run order, or a sample of them.
 func (c *Capture) UnitsAt(at int) []UnitRow { return unitsOn(c.units, at, c.Kinds[at].Device) }
 
-func unitsOn(units []unit, at int, device int64) (list []UnitRow) {
-	for i := range units {
-		if u := &units[i]; u.at == at && u.device == device {
-			list = append(list, u.UnitRow)
-		}
-	}
-	return list
+func unitsOn(units []unit, at int, device int64) []UnitRow {
+	own := lists.Filter(units, func(u unit) bool { return u.at == at && u.device == device })
+	return lists.Map(own, func(u unit) UnitRow { return u.UnitRow })
 }
 
 // UnitsBehind returns the units that a metric of the report describes; nil if it belongs to no unit, or to a single

@@ -69,11 +69,8 @@ func overlap(base, head []float64) bool {
 		slices.Max(base) >= slices.Min(head) && slices.Max(head) >= slices.Min(base)
 }
 
-func times(kinds []Share) (list []float64) {
-	for i := range kinds {
-		list = append(list, kinds[i].Times...)
-	}
-	return list
+func times(kinds []Share) []float64 {
+	return slices.Concat(lists.Map(kinds, func(s Share) []float64 { return s.Times })...)
 }
 
 func units(kinds []Share) int {
