@@ -68,14 +68,14 @@ func (p *Policy) Explain(subject string, known []report.MetricDef) (
 // overrule notes the rules in whose place a later one judges, if it surely selects the same number.
 func overrule(list []Explanation, later *Rule, surely bool) {
 	for i := range list {
-		if e := &list[i]; e.Rule.Level != comparison.LevelOff && later.replaces(&e.Rule) && (surely || later.selectsAll(&e.Rule)) {
+		if e := &list[i]; e.Rule.Level != comparison.LevelOff && replaces(later, &e.Rule) && (surely || later.selectsAll(&e.Rule)) {
 			e.By = later.Name()
 		}
 	}
 }
 
 // replaces reports whether a rule judges in place of another one, where it selects the same number.
-func (r *Rule) replaces(other *Rule) bool {
+func replaces(r, other *Rule) bool {
 	return r.Level == comparison.LevelOff || r.Budgeted() == other.Budgeted()
 }
 
@@ -160,7 +160,7 @@ func (p *Policy) Shadowed() (list [][2]string) {
 		by := i
 		for _, v := range each[i] {
 			for by = len(p.Rules) - 1; by > i; by-- {
-				if slices.ContainsFunc(each[by], func(l Rule) bool { return l.replaces(&v) && l.selectsAll(&v) }) {
+				if slices.ContainsFunc(each[by], func(l Rule) bool { return replaces(&l, &v) && l.selectsAll(&v) }) {
 					break
 				}
 			}

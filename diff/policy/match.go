@@ -29,7 +29,7 @@ func (r *Rule) Takes(l report.Labels, also ...string) bool {
 		return false
 	}
 	switch {
-	case !r.labelled(l, also...):
+	case !labelled(r, l, also...):
 		return false
 	case r.Match.Empty():
 		return true
@@ -43,8 +43,8 @@ func (r *Rule) Takes(l report.Labels, also ...string) bool {
 	return m.Covers(l, also...)
 }
 
-// labelled reports whether these labels, which may be more, are like those of the rule.
-func (r *Rule) labelled(l report.Labels, also ...string) bool {
+// labelled reports whether labels, which may be more, are like those of a rule.
+func labelled(r *Rule, l report.Labels, also ...string) bool {
 	for key, pattern := range r.Labels {
 		v, ok := l[key]
 		if !ok || !glob(pattern, v) && !(key == kernelLabel && anyOf(also, func(n string) bool { return glob(pattern, n) })) {
@@ -63,7 +63,7 @@ func anyOf(names []string, ok func(string) bool) bool {
 
 // TakesKind reports whether the rule's labels single out a kind of unit with these labels, which may be more.
 func (r *Rule) TakesKind(l report.Labels) bool {
-	return len(r.Labels) > 0 && r.Match.Empty() && r.labelled(l)
+	return len(r.Labels) > 0 && r.Match.Empty() && labelled(r, l)
 }
 
 // TakesExactly reports whether the rule names these labels, all of them and without a pattern.
