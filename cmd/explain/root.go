@@ -50,7 +50,7 @@ inconclusive.`,
 	}
 	look.Bare(cmd, e)
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.PersistentFlags().Func("color", "colour the output `WHEN`: auto, always, never", help.OneOf(&e.Color, cmdenv.Colours))
+	cmd.PersistentFlags().Var(cmdenv.OneOf(&e.Color, cmdenv.Colours), "color", "colour the output `WHEN`: auto, always, never")
 	cmdenv.Complete(cmd, "color", cmdenv.Colours)
 	addVersion(cmd, e)
 	help.Install(cmd, e.Width)

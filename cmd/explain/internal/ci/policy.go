@@ -345,7 +345,7 @@ func gateValue(g *comparison.Gate) string {
 // newCalibration returns explain policy init, or the hidden explain calibrate behind it: both measure the noise between
 // captures of one commit, and print a policy, text, or the noise block that --noise of diff and gate reads.
 func newCalibration(e *cmdenv.Env, name string) *cobra.Command {
-	f := calibrateFlags{format: "policy"}
+	f := calibrateFlags{format: "policy", preset: policy.PresetNames()[0]}
 	path, noise := "policy init", "noise"
 	if name == "calibrate" {
 		f.format, path, noise = "text", name, "out"
@@ -372,15 +372,12 @@ comparable.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.preset, "preset", policy.PresetNames()[0],
-		"start the policy from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
+	cmdenv.Choice(cmd, &f.preset, "preset", "start the policy from this `PRESET`", policy.PresetNames())
 	fl.StringVarP(&f.out, noise, map[string]string{"out": "o"}[noise], "", "write the noise block into this `FILE`")
-	fl.StringVar(&f.format, "format", f.format,
-		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", "))
+	cmdenv.Choice(cmd, &f.format, "format", "print this `FORMAT` to standard output", []string{"policy", "text", "json"})
 	cmdenv.Force(fl, &f.force)
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagFilename(noise, "json")
-	cmdenv.Complete(cmd, "format", calibrateFormats)
 	return cmd
 }
 
@@ -391,16 +388,7 @@ type calibrateFlags struct {
 	force               bool
 }
 
-// calibrateFormats are the values of --format, in the order of the help text.
-var calibrateFormats = []string{"policy", "text", "json"}
-
 func (f *calibrateFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
-	if err := cmdenv.Format(f.format, calibrateFormats); err != nil {
-		return err
-	}
-	if _, ok := policy.PresetText(f.preset); !ok {
-		return usage.Errorf("--preset %s is unknown; it is one of %s", f.preset, strings.Join(policy.PresetNames(), ", "))
-	}
 	over := atomicfile.Over{Begins: `{"schema":"explain.noise/`, Force: f.force}
 	if err := atomicfile.Check(f.out, over); err != nil {
 		return err

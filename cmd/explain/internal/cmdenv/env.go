@@ -101,6 +101,33 @@ func Complete(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// word is the value of a flag that takes one of a few words.
+type word struct {
+	to    *string
+	words []string
+}
+
+// OneOf is a flag's value that is one of a few words; to holds the default.
+func OneOf(to *string, words []string) pflag.Value { return word{to, words} }
+
+func (w word) String() string { return *w.to }
+func (w word) Type() string   { return "string" }
+
+// Set implements [pflag.Value].
+func (w word) Set(s string) error {
+	if !slices.Contains(w.words, s) {
+		return usage.Errorf("is unknown; it is one of %s", strings.Join(w.words, ", "))
+	}
+	*w.to = s
+	return nil
+}
+
+// Choice adds a flag that takes one of a few words, which follow its help; to holds the default.
+func Choice(cmd *cobra.Command, to *string, name, about string, words []string) {
+	cmd.Flags().Var(OneOf(to, words), name, about+": "+strings.Join(words, ", "))
+	Complete(cmd, name, words)
+}
+
 // Exit codes of every command.
 const (
 	OK           = 0

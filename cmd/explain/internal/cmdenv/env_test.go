@@ -36,6 +36,22 @@ func TestShareUpTo(t *testing.T) {
 	}
 }
 
+// TestChoice: a flag takes its words alone, and keeps its default else.
+func TestChoice(t *testing.T) {
+	cmd, format := &cobra.Command{}, "text"
+	Choice(cmd, &format, "format", "print this `FORMAT`", []string{"text", "json"})
+	f := cmd.Flags().Lookup("format")
+	if f.DefValue != "text" || f.Usage != "print this `FORMAT`: text, json" {
+		t.Errorf("%+v", f)
+	}
+	if err := f.Value.Set("yaml"); !errors.As(err, new(usage.Error)) || format != "text" || err.Error() != "is unknown; it is one of text, json" {
+		t.Errorf("%v, %s", err, format)
+	}
+	if err := f.Value.Set("json"); err != nil || format != "json" {
+		t.Errorf("%v, %s", err, format)
+	}
+}
+
 // TestRefusals: what is refused is an error of usage, which ends in exit code 2.
 func TestRefusals(t *testing.T) {
 	cmd := &cobra.Command{Use: "list"}

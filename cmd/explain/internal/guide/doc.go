@@ -202,7 +202,7 @@ func listPages(w io.Writer) error {
 
 // newMetrics is explain doc metrics.
 func newMetrics(e *cmdenv.Env) *cobra.Command {
-	var format string
+	format := "text"
 	cmd := &cobra.Command{
 		Use:   "metrics [PREFIX]",
 		Short: "List every metric with its unit and meaning",
@@ -235,9 +235,6 @@ they are. A rule of a policy about change needs one of the three.`,
 					return usage.Errorf("no metric starts with %q; run explain doc metrics for the list", args[0])
 				}
 			}
-			if err := cmdenv.Format(format, []string{"text", "json"}); err != nil {
-				return err
-			}
 			if format == "json" {
 				return cmdenv.JSON(e.Out, list)
 			}
@@ -246,7 +243,7 @@ they are. A rule of a policy about change needs one of the three.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: text or json")
+	cmdenv.Choice(cmd, &format, "format", "print this `FORMAT`", []string{"text", "json"})
 	return cmd
 }
 

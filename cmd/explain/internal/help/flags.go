@@ -2,8 +2,6 @@ package help
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +35,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		name := "--" + value.GetFlag().Name + " " + value.GetValue()
+		if unknown, ok := errors.AsType[usage.Error](value.Unwrap()); ok { // one of a few words is wanted
+			return usage.Errorf("%s %w", name, unknown.Err)
+		}
 		if text := wrongValue[value.GetFlag().Value.Type()]; text != "" {
 			return usage.Errorf("%s: %s", name, text)
 		}
@@ -84,15 +85,4 @@ func Renamed(cmd *cobra.Command, names map[string]string) {
 		}
 		return pflag.NormalizedName(name)
 	})
-}
-
-// OneOf sets the value of a flag that is one of a few words.
-func OneOf(value *string, words []string) func(string) error {
-	return func(s string) error {
-		if !slices.Contains(words, s) {
-			return fmt.Errorf("it is one of %s", strings.Join(words, ", "))
-		}
-		*value = s
-		return nil
-	}
 }

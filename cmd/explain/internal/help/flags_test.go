@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
 func sample() *cobra.Command {
@@ -16,8 +18,7 @@ func sample() *cobra.Command {
 	cmd.Flags().Duration("from", 0, "analyse from this `TIME`")
 	cmd.Flags().String("old", "", "not shown")
 	_ = cmd.Flags().MarkHidden("old")
-	color := "auto"
-	root.PersistentFlags().Func("color", "colour: `WHEN`", OneOf(&color, []string{"auto", "always", "never"}))
+	root.PersistentFlags().Func("color", "colour: `WHEN`", func(string) error { return usage.Errorf("is unknown; it is one of auto, always, never") })
 	Renamed(cmd, map[string]string{"top-kernels": "top"})
 	root.AddCommand(cmd)
 	Install(root, func() int { return 80 })
@@ -30,7 +31,7 @@ func TestFlagErrors(t *testing.T) {
 		"diff --xyzzy":         "unknown flag: --xyzzy",
 		"diff --top x":         "--top x: not a whole number",
 		"diff --from 5":        "--from 5: not a time; write it with its unit, such as 1.5s or 200ms",
-		"diff --color red":     "--color red: it is one of auto, always, never",
+		"diff --color red":     "--color red is unknown; it is one of auto, always, never",
 		"help dif":             `there is no command "dif"; did you mean "diff"?`,
 		"help nothing at all":  `there is no command "nothing at all"; explain help lists them`,
 		"diff --top-kernels y": "--top y: not a whole number",

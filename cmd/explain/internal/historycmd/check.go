@@ -114,9 +114,6 @@ has too few nights to show a change of 5 %.`,
   explain history check --store history.db --metric unit.gpu_idle.mean --metric serve.ttft.p99`,
 		Args: cmdenv.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmdenv.Format(format, textOrJSON); err != nil {
-				return err
-			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				c, err := f.check(cmd, e, s)
 				if err != nil {
@@ -132,8 +129,7 @@ has too few nights to show a change of 5 %.`,
 		},
 	}
 	f.register(e, cmd)
-	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
-	cmdenv.Complete(cmd, "format", textOrJSON)
+	cmdenv.Choice(cmd, &format, "format", "print this `FORMAT`", []string{"text", "json"})
 	return cmd
 }
 

@@ -27,12 +27,6 @@ import (
 
 // Subcommand explain history list, which only reads.
 
-// textOrJSON lists the output formats of explain history check.
-var textOrJSON = []string{"text", "json"}
-
-// listFormats lists the output formats of explain history list. Column stores read the last two.
-var listFormats = []string{"text", "json", "ndjson", "csv"}
-
 // listFlags are the flags of explain history list.
 type listFlags struct {
 	storeFlags
@@ -61,17 +55,14 @@ duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
 	}
 	f.register(e, cmd.Flags())
 	cmd.Flags().IntVar(&f.limit, "limit", 30, "the newest `N` runs, without a commit and as text or json")
-	cmd.Flags().StringVar(&f.format, "format", listFormats[0], "print this `FORMAT`: "+strings.Join(listFormats, ", "))
+	f.format = "text"
+	cmdenv.Choice(cmd, &f.format, "format", "print this `FORMAT`", []string{"text", "json", "ndjson", "csv"})
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write the reports of the commit into this `FOLDER`, or the lines into this file")
 	cmdenv.Force(cmd.Flags(), &f.force)
-	cmdenv.Complete(cmd, "format", listFormats)
 	return cmd
 }
 
 func (f *listFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
-	if err := cmdenv.Format(f.format, listFormats); err != nil {
-		return err
-	}
 	lines := f.format == "ndjson" || f.format == "csv"
 	switch {
 	case f.limit < 1:

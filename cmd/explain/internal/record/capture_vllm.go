@@ -2,8 +2,6 @@ package record
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +19,6 @@ const (
 	modeDeep  = "deep"
 	modeLight = "light"
 )
-
-var captureModes = []string{modeQuick, modeFull, modeMoE, modeDeep, modeLight}
 
 func newCaptureServer(e *cmdenv.Env) *cobra.Command {
 	var s serverFlags
@@ -77,8 +73,9 @@ type serverFlags struct {
 func (f *serverFlags) register(cmd *cobra.Command, out string) {
 	fl, s := cmd.Flags(), &f.server
 	fl.StringVar(&s.Model, "model", "", "serve this `MODEL` (default $MODEL)")
-	fl.StringVar(&s.Mode, "mode", modeQuick, "how much to measure, a `MODE`: "+strings.Join(captureModes, ", "))
-	fl.StringVar(&s.Engine, "engine", capture.VLLM, "start this `ENGINE`: vllm or sglang")
+	s.Mode, s.Engine = modeQuick, capture.VLLM
+	cmdenv.Choice(cmd, &s.Mode, "mode", "how much to measure, a `MODE`", []string{modeQuick, modeFull, modeMoE, modeDeep, modeLight})
+	cmdenv.Choice(cmd, &s.Engine, "engine", "start this `ENGINE`", []string{capture.VLLM, capture.SGLang})
 	fl.StringVar(&s.DType, "dtype", "", "data `TYPE` of the weights (default $DTYPE, else as the engine decides)")
 	fl.IntVar(&s.Port, "port", 0, "`PORT` of the server (default: a free one)")
 	f.load.register(cmd)
@@ -92,8 +89,6 @@ func (f *serverFlags) register(cmd *cobra.Command, out string) {
 		"track experts with the sitecustomize.py in this `DIR` of profilemate")
 	f.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
-	cmdenv.Complete(cmd, "mode", captureModes)
-	cmdenv.Complete(cmd, "engine", []string{capture.VLLM, capture.SGLang})
 }
 
 func (f *serverFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
@@ -138,10 +133,6 @@ func (f *serverFlags) check() error {
 	switch s := &f.server; {
 	case s.Model == "":
 		return usage.Errorf("name the model: --model MODEL, or the variable MODEL")
-	case !slices.Contains(captureModes, s.Mode):
-		return usage.Errorf("--mode %s is unknown; it is one of %s", s.Mode, strings.Join(captureModes, ", "))
-	case s.Engine != capture.VLLM && s.Engine != capture.SGLang:
-		return usage.Errorf("--engine %s is unknown; it is vllm or sglang", s.Engine)
 	case s.Port < 0 || s.Port > 65535:
 		return usage.Errorf("--port is between 1 and 65535, got %d", s.Port)
 	case s.Measure && f.NoReport:

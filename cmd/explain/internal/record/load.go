@@ -113,8 +113,6 @@ type loadFlags struct {
 	quiet, verbose bool
 }
 
-var loadFormats = []string{"text", "json"}
-
 func (f *loadFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.URL, "url", load.DefaultURL, "`ADDRESS` of the server")
@@ -138,8 +136,8 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&f.SLO.E2E, "slo-e2e", 0, "… and its whole answer comes within this `TIME`")
 	fl.StringVarP(&f.out, "out", "o", "", "write the result to this `FILE`; a folder gets load.json")
 	cmdenv.Force(fl, &f.force)
-	fl.StringVar(&f.format, "format", "text",
-		"print this `FORMAT` to standard output: "+strings.Join(loadFormats, ", "))
+	f.format = "text"
+	cmdenv.Choice(cmd, &f.format, "format", "print this `FORMAT` to standard output", []string{"text", "json"})
 	fl.StringVar(&f.maxFailures, "max-failures", "1%",
 		"exit with 1 if more than this `SHARE` of the requests failed: 1%, 0.01; 100% never does")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format json asks for")
@@ -149,7 +147,6 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("cacert", "pem", "crt")
 	_ = cmd.MarkFlagFilename("out", "json")
 	help.Renamed(cmd, map[string]string{"mode": "load-mode", "warmup": "warmup-requests"})
-	cmdenv.Complete(cmd, "format", loadFormats)
 }
 
 // check completes the options of the run, before any work.
@@ -165,9 +162,6 @@ func (f *loadFlags) check(cmd *cobra.Command, e *cmdenv.Env) (err error) {
 		return usage.Errorf("--port is between 1 and 65535, got %d", f.port)
 	case f.cacert != "" && f.Insecure:
 		return usage.Errorf("--cacert and --insecure exclude each other")
-	}
-	if err := cmdenv.Format(f.format, loadFormats); err != nil {
-		return err
 	}
 	if f.tolerated, err = cmdenv.ShareUpTo(1, f.maxFailures); err != nil {
 		return usage.Errorf("--max-failures %s is not a share of the requests; write 1%% or 0.01", f.maxFailures)
