@@ -133,10 +133,7 @@ func (l *stepLog) Annotate(at level, title, text string) bool {
 func guard(write func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if err, _ = p.(error); err == nil {
-				err = fmt.Errorf("%v", p)
-			}
-			err = fmt.Errorf("GitHub's runner: %w", err)
+			err = fmt.Errorf("GitHub's runner: %v", p)
 		}
 	}()
 	write()

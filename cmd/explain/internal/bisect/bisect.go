@@ -7,7 +7,6 @@
 package bisect
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"math/bits"
@@ -55,34 +54,24 @@ func Expected(n int) (least, usual int) {
 	return 1 + bits.Len(uint(n)), 4 + bits.Len(uint(n))
 }
 
-// New begins a search among the n commits after the good one; the last of them is the bad one. noise is the standard
-// deviation of ln of a capture; 0 means 0.01.
-func New(n int, noise float64) (*Search, error) {
-	noise = cmp.Or(noise, 0.01)
-	if n < 1 || !(noise > 0) {
-		return nil, errors.New("a search needs at least one commit after the good one, and noise above 0")
-	}
-	return &Search{noise: noise, n: n, skipped: make([]bool, n+1)}, nil
+// New begins a search among the n commits after the good one, at least one; the last of them is the bad one. noise is
+// the standard deviation of ln of a capture, above 0.
+func New(n int, noise float64) *Search {
+	return &Search{noise: noise, n: n, skipped: make([]bool, n+1)}
 }
 
 // Add adds a capture of a commit; value must be above 0. Captures of one machine share a level; the empty name is a
 // machine too.
 func (s *Search) Add(commit int, value float64, machine string) error {
-	if commit < 0 || commit > s.n || !(value > 0) || math.IsInf(value, 0) {
-		return errors.New("a capture needs a commit of the search and a number above 0")
+	if !(value > 0) || math.IsInf(value, 0) {
+		return errors.New("a capture needs a number above 0")
 	}
 	s.captures = append(s.captures, taken{commit, int(s.machines.Of(machine)), math.Log(value)})
 	return nil
 }
 
-// Skip marks a commit that cannot be captured. It is an error to skip the first or the last.
-func (s *Search) Skip(commit int) error {
-	if commit <= 0 || commit >= s.n {
-		return errors.New("neither the good nor the bad commit can be captured")
-	}
-	s.skipped[commit] = true
-	return nil
-}
+// Skip marks a commit that cannot be captured, neither the first nor the last.
+func (s *Search) Skip(commit int) { s.skipped[commit] = true }
 
 // Captures returns the number of captures so far.
 func (s *Search) Captures() int { return len(s.captures) }

@@ -184,9 +184,7 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 		return nil, usage.Errorf("%s is not behind %s: is it the other way round?", f.bad, f.good)
 	}
 	f.most = cmp.Or(f.most, max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)))))))
-	if b.search, err = bisect.New(b.last, noise); err != nil {
-		return nil, usage.Error{Err: err}
-	}
+	b.search = bisect.New(b.last, noise)
 	b.scratch, err = os.MkdirTemp("", "explain-bisect-")
 	b.tree = filepath.Join(b.scratch, "tree")
 	return b, err
@@ -260,7 +258,8 @@ func (b *bisection) capture(number int) error {
 			return fmt.Errorf("%s cannot be captured: %w", b.short(number), err)
 		}
 		b.say("%s: skipped: %s", b.short(number), c.Skipped)
-		return b.search.Skip(number)
+		b.search.Skip(number)
+		return nil
 	}
 	if i := twin(b.log, r); i >= 0 {
 		return fmt.Errorf("the capture of %s is a copy of that of %s and proves nothing: the command has to record each time",
