@@ -20,8 +20,6 @@ var Page string
 
 // Options of [Read]. The zero value gives the defaults that the page describes.
 type Options struct {
-	// two-sided p-value below which a change for the worse is found; 0 means 0.0003. For the better it is a fifth
-	P        float64
 	Least    float64 // smallest change of the level to report, ln; 0 means 0.02
 	Falls    bool    // a fall is for the worse, as for a throughput; else a rise is
 	Breaks   []int   // places at which another environment begins, ascending: no change is found across one
@@ -39,12 +37,12 @@ const (
 	leastAfter  = 3
 	mostAfter   = 60
 
-	defaultP       = 3e-4
-	betterP        = 0.2 // of P: a gain can wait longer, and half of all false alarms are gains
-	learnEach      = 5   // nights from one learning to the next
-	newestMachines = 30  // nights that show whether machines come back
-	shortSeries    = 80  // nights
-	splitP         = 0.1 // of P, if the noise was learned as if the step were real
+	worseP         = 3e-4 // two-sided p-value below which a change for the worse is found
+	betterP        = 0.2  // of worseP: a gain can wait longer, and half of all false alarms are gains
+	learnEach      = 5    // nights from one learning to the next
+	newestMachines = 30   // nights that show whether machines come back
+	shortSeries    = 80   // nights
+	splitP         = 0.1  // of worseP, if the noise was learned as if the step were real
 	none           = -1
 	flipNights     = 180 // a level can flip back to one that was left at most this long ago
 )
@@ -123,7 +121,7 @@ type level struct {
 
 // Read analyses a series of natural logarithms, the oldest first.
 func Read(values []float64, o Options) *Told {
-	o.P, o.Least = cmp.Or(o.P, defaultP), cmp.Or(o.Least, Least)
+	o.Least = cmp.Or(o.Least, Least)
 	f := &finder{o: &o, raw: values, returned: -1}
 	f.machines()
 	f.learned.noise.Correlation = priorCorrelation
@@ -151,7 +149,7 @@ func Read(values []float64, o Options) *Told {
 			c, ok = few(f)
 		case !ok && c.at > 0 && t < shortSeries: // in so few nights the step itself looks like noise
 			f.learn(t, c.at)
-			if c, ok = f.best(); !ok || c.p > f.o.P*splitP {
+			if c, ok = f.best(); !ok || c.p > worseP*splitP {
 				ok = false
 				f.learn(t, none)
 			}
@@ -365,9 +363,9 @@ func (f *finder) best() (c candidate, ok bool) {
 // accepted is the p-value below which a change counts.
 func (o *Options) accepted(shift float64) float64 {
 	if shift < 0 != o.Falls {
-		return o.P * betterP
+		return worseP * betterP
 	}
-	return o.P
+	return worseP
 }
 
 // lasts reports whether the newest nights have been at a new level for longer than excursions are.

@@ -41,13 +41,13 @@ func TestFitWithCorrelationByHand(t *testing.T) {
 	}
 }
 
-// TestTheTestIsThatOfAComparison: 40 nights of a level, then 5 of one that is 4 % up, without correlation. The nights before
+// TestTheTestIsThatOfAComparison: 40 nights of a level, then 5 of one that is 5 % up, without correlation. The nights before
 // and behind are two sides whose standard deviation is known: a comparison's test gives the same p.
 func TestTheTestIsThatOfAComparison(t *testing.T) {
-	f := &finder{o: &Options{P: 0.01, Least: 0.02}, raw: make([]float64, 45), skip: make([]bool, 45), out: make([]bool, 45), starts: []int{0}}
+	f := &finder{o: &Options{Least: 0.02}, raw: make([]float64, 45), skip: make([]bool, 45), out: make([]bool, 45), starts: []int{0}}
 	for i := range f.raw {
 		if f.raw[i] = 0.001 * float64(i%3-1); i >= 40 {
-			f.raw[i] += 0.04
+			f.raw[i] += 0.05
 		}
 		f.at = append(f.at, i)
 	}

@@ -77,7 +77,7 @@ func sees(f *finder) float64 {
 	n, before := f.learned.noise, float64(max(len(f.at), leastBefore))
 	df := before + SlowNights - 2
 	se := fewError(before, SlowNights, df*n.SD*n.SD, n.Correlation)
-	return f.o.Least/2 + (student.Quantile(f.o.P/2, df+priorWeight)+fourOfFive)*se
+	return f.o.Least/2 + (student.Quantile(worseP/2, df+priorWeight)+fourOfFive)*se
 }
 
 // clean reports whether at most one in [strays] of the nights of a level lies nearer to the other one.

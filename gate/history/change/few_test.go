@@ -115,7 +115,7 @@ func TestSees(t *testing.T) {
 
 // TestSidesByHand: 0 2 0 2 0 | 9 11 9 11: levels 0.8 and 10, squares of 4.8 and 4 about them.
 func TestSidesByHand(t *testing.T) {
-	f := &finder{o: &Options{P: defaultP, Least: 1}, y: []float64{0, 2, 0, 2, 0, 9, 11, 9, 11}, at: []int{0, 1, 2, 3, 4, 5, 6, 7, 8}}
+	f := &finder{o: &Options{Least: 1}, y: []float64{0, 2, 0, 2, 0, 9, 11, 9, 11}, at: []int{0, 1, 2, 3, 4, 5, 6, 7, 8}}
 	c := sides(f, 5)
 	// without correlation the variance is 8.8/7; neighbours differ, so that the correlation is that of the prior or less
 	low, high := math.Sqrt(8.8/7*(1./5+1./4)), math.Sqrt(8.8/7*1.3/0.7*(1./5+1./4))
@@ -129,7 +129,7 @@ func TestSidesByHand(t *testing.T) {
 // the prior (20 · 0.3 + 8 · 0.2) / 28 = 0.271429.
 func TestEqualNightsHaveNoCorrelation(t *testing.T) {
 	y := []float64{1, 1, 1, 1, 1, 1, 1.05, 1.05, 1.05, 1.05}
-	f := &finder{o: &Options{P: defaultP, Least: Least}, y: y, at: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}
+	f := &finder{o: &Options{Least: Least}, y: y, at: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}
 	want := math.Sqrt(5e-5 * 1.271429 / 0.728571 * (1./6 + 1./4))
 	if c := sides(f, 6); math.Abs(c.se/want-1) > 1e-5 {
 		t.Errorf("standard error %v, want %v", c.se, want)
@@ -161,7 +161,7 @@ func TestCleanByHand(t *testing.T) {
 
 // TestBackOverTwoLevels: the level rises twice and comes back twice, and both changes are gone.
 func TestBackOverTwoLevels(t *testing.T) {
-	f := &finder{o: &Options{P: defaultP, Least: 0.02}, raw: make([]float64, 40), skip: make([]bool, 40), out: make([]bool, 40)}
+	f := &finder{o: &Options{Least: 0.02}, raw: make([]float64, 40), skip: make([]bool, 40), out: make([]bool, 40)}
 	f.begin(0, 39)
 	for _, c := range []candidate{{at: 20, after: 0.1}, {at: 25, before: 0.1, after: 0.2}, {at: 28, before: 0.2, after: 0.1}, {at: 29, before: 0.1}} {
 		f.step(c, 39)

@@ -127,10 +127,9 @@ func markOf(pid int) string {
 // programBelow returns the program that nsys runs below a child: the oldest process there that leads a session and is no
 // part of nsys, whose agent is there for a moment. It is zero if there is none yet.
 func programBelow(child int) (program process) {
-	all := processes()
-	for _, p := range all {
+	for _, p := range remaining(child) {
 		older := program.pid == 0 || p.start < program.start || p.start == program.start && p.pid < program.pid
-		if p.session == p.pid && older && below(all, p, map[int]bool{child: true}) && !p.nsys() {
+		if p.session == p.pid && older {
 			program = p
 		}
 	}
