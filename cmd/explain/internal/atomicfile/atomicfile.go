@@ -172,17 +172,15 @@ func scratchIn(parent string) (dir string, done func(), err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", nil, err
 	}
-	return dir, func() { remove(dir) }, nil
-}
-
-// remove deletes a scratch folder. It tries three times: the error that ended the writing, such as too many open files,
-// can meet the removal too. The next explain that writes here removes what is left.
-func remove(dir string) {
-	for range 3 {
-		if os.RemoveAll(dir) == nil {
-			return
+	return dir, func() {
+		// The error that ended the writing, such as too many open files, can meet the removal too. The next explain that
+		// writes here removes what is left.
+		for range 3 {
+			if os.RemoveAll(dir) == nil {
+				return
+			}
 		}
-	}
+	}, nil
 }
 
 // Any allows to replace any regular file: for files below a folder that is explain's own.

@@ -156,18 +156,15 @@ func names(written func(docs.Page) string) []string {
 // flagNotes are the help of a flag, given with or without its dashes; commands with the same help text share one note.
 func flagNotes(root *cobra.Command, name string) (list []note) {
 	name = strings.TrimLeft(name, "-")
-	commands := map[string][]string{} // help text → commands that have it
-	var texts []string
+	type use struct{ text, command string }
+	var uses []use
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		f := cmp.Or(c.Flags().Lookup(name), c.PersistentFlags().Lookup(name))
 		if f != nil && !f.Hidden {
 			value, usage := pflag.UnquoteUsage(f)
 			text := strings.TrimSpace("--"+f.Name+" "+value) + "\n" + docs.Wrap(usage, 96, "  ")
-			if commands[text] == nil {
-				texts = append(texts, text)
-			}
-			commands[text] = append(commands[text], strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), root.Name())))
+			uses = append(uses, use{text, strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), root.Name()))})
 		}
 		for _, child := range c.Commands() {
 			if !child.Hidden {
@@ -176,12 +173,13 @@ func flagNotes(root *cobra.Command, name string) (list []note) {
 		}
 	}
 	walk(root)
-	for _, text := range texts {
-		of := slices.DeleteFunc(commands[text], func(c string) bool { return c == "" }) // report is also the root
+	for _, same := range lists.Groups(uses, func(u use) string { return u.text }) {
+		of := lists.Map(same, func(u use) string { return u.command })
+		of = slices.DeleteFunc(of, func(c string) bool { return c == "" }) // report is also the root
 		if len(of) == 0 {
 			of = []string{"COMMAND"}
 		}
-		list = append(list, note{text, "flag of " + strings.Join(of, ", ") + ": explain help " + of[0]})
+		list = append(list, note{same[0].text, "flag of " + strings.Join(of, ", ") + ": explain help " + of[0]})
 	}
 	return list
 }
