@@ -209,12 +209,9 @@ func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, f
 		return s.Points(cmd.Context(), filter, func(p *history.Point) error { return lines.Encode(p) })
 	}
 	c := csv.NewWriter(w)
-	err := c.Write([]string{"repository", "branch", "commit", "time", "workload", "epoch", "capture", "metric", "labels", "kind",
-		"unit", "value", "pinned_commit", "pinned"})
-	if err != nil {
-		return err
-	}
-	err = s.Points(cmd.Context(), filter, func(p *history.Point) error {
+	_ = c.Write([]string{"repository", "branch", "commit", "time", "workload", "epoch", "capture", "metric", "labels", "kind",
+		"unit", "value", "pinned_commit", "pinned"}) // Error says what went wrong
+	err := s.Points(cmd.Context(), filter, func(p *history.Point) error {
 		number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 		commit, pinned := "", ""
 		if p.Pinned != nil {
