@@ -188,16 +188,11 @@ func flame(in *kit.Input, tree []regionNode, names *rangeNames) report.Chart {
 			total[p] += total[n]
 		}
 	}
-	children := make([][]int32, len(tree))
-	var roots []int32
-	var all int64
+	children := map[int32][]int32{} // of -1: the roots
 	for n := range tree {
-		if p := tree[n].parent; p >= 0 {
-			children[p] = append(children[p], int32(n))
-		} else {
-			roots, all = append(roots, int32(n)), all+total[n]
-		}
+		children[tree[n].parent] = append(children[tree[n].parent], int32(n))
 	}
+	all := lists.Sum(children[-1], func(n int32) int64 { return total[n] })
 	c := report.Chart{ID: "nvtx_flame", Title: "GPU time by stack of NVTX ranges", Kind: "flame",
 		Unit: report.Nanoseconds, Series: []report.Series{}}
 	labels := []string{"depth", "start", "total", "self"}
@@ -239,7 +234,7 @@ func flame(in *kit.Input, tree []regionNode, names *rangeNames) report.Chart {
 			start += total[n]
 		}
 	}
-	lay(roots, 0, 0)
+	lay(children[-1], 0, 0)
 	return c
 }
 

@@ -178,57 +178,50 @@ func (x *IdleSite) Advice(in *Input) []string {
 	if len(x.Ranges) == 0 && !in.Trace.Ranges.Any() {
 		where = "NVTX ranges around the parts of a step (--trace=…,nvtx) would say where in the program this is."
 	}
+	engine, what := in.Engine(), ""
+	group := "" // of the call of the operating system that the thread sits in
+	if x.Host == timeline.HostOS {
+		group = OSGroup(lists.Nth(x.Calls, 0, ""))
+	}
 	switch {
 	case x.Cause == timeline.CauseSync:
-		return []string{
-			"Remove the barrier from the step (.item(), .cpu(), torch.cuda.synchronize()), or read the result one step later through an event." + in.Engine().AsyncScheduling(),
-			where}
+		what = "Remove the barrier from the step (.item(), .cpu(), torch.cuda.synchronize()), or read the result one step later through an event." + engine.AsyncScheduling()
 	case x.Cause == timeline.CauseLaunch && x.oneLaunch(in):
-		return []string{"The first launch of a kernel loads its code: launch it once before what is measured, or load eagerly (CUDA_MODULE_LOADING=EAGER).", where}
+		what = "The first launch of a kernel loads its code: launch it once before what is measured, or load eagerly (CUDA_MODULE_LOADING=EAGER)."
 	case x.Cause == timeline.CauseLaunch:
-		return []string{"One launch per kernel costs more than the kernels: run the step as a CUDA graph" + in.Engine().graphFlag() + ", or fuse small kernels (torch.compile).",
-			where}
+		what = "One launch per kernel costs more than the kernels: run the step as a CUDA graph" + engine.graphFlag() + ", or fuse small kernels (torch.compile)."
 	case x.Cause == timeline.CauseDependency:
 		return in.Step().BehindAdvice(in)
 	case x.Cause == timeline.CauseUnknown:
 		return []string{"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window."}
-	}
-	switch {
 	case x.named("dataload", "data_load", "dataset", "next_batch", "prefetch", "fetch", "reader", "_next_data", "[dali]", "loader"):
-		return []string{"The step waits for its input: load ahead, with more workers, a longer prefetch queue or decoded data in memory.", where}
+		what = "The step waits for its input: load ahead, with more workers, a longer prefetch queue or decoded data in memory."
 	case x.Loads != "" || x.named("compile", "nvrtc", "inductor", "ptxas", "cicc", "autotun"):
-		return []string{"Code is compiled or tuned while the program runs: do it before what is measured (warm-up), and keep the compiler's cache between runs.", where}
-	}
-	switch x.Host {
-	case timeline.HostOS:
-		switch OSGroup(lists.Nth(x.Calls, 0, "")) {
-		case OSDisk:
-			return []string{"The thread reads or writes files: read them ahead in large blocks, on a thread that does not launch, or keep the data in memory.", where}
-		case OSSleep:
-			return []string{"The thread sleeps: wait on the event or condition itself instead of polling.", where}
-		}
-		return []string{"The thread waits for another thread, a file or a sleep: have the result ready before the step asks for it, or hand the work to a thread that does not launch.", where}
-	case timeline.HostAPI:
-		return []string{"Calls that load modules, allocate, pin or query belong before the steps: warm up, load eagerly (CUDA_MODULE_LOADING=EAGER), keep memory in a pool.", where}
-	case timeline.HostProfiler:
-		return []string{"This time disappears without the profiler: trace fewer kinds of events, CUDA graphs as a " +
-			"whole, no stacks."}
-	case timeline.HostNotScheduled:
-		if !in.Trace.Tables.Has(trace.RoleOS) {
-			return []string{"The thread sleeps or has no CPU: calls of the operating system (--trace=…,osrt) show " +
-				"where it sleeps.", where}
-		}
-		return []string{"More threads want to run than there are CPUs: give the process more (its container's limit, taskset), or see who had the CPU in the host section.", where}
-	}
-	if x.Host == timeline.HostUnknown && !in.Trace.Tables.Has(trace.RoleOS) && !in.Trace.Tables.Has(trace.RoleSched) {
-		return []string{ahead(in.Step(), in.Engine()),
+		what = "Code is compiled or tuned while the program runs: do it before what is measured (warm-up), and keep the compiler's cache between runs."
+	case group == OSDisk:
+		what = "The thread reads or writes files: read them ahead in large blocks, on a thread that does not launch, or keep the data in memory."
+	case group == OSSleep:
+		what = "The thread sleeps: wait on the event or condition itself instead of polling."
+	case group != "":
+		what = "The thread waits for another thread, a file or a sleep: have the result ready before the step asks for it, or hand the work to a thread that does not launch."
+	case x.Host == timeline.HostAPI:
+		what = "Calls that load modules, allocate, pin or query belong before the steps: warm up, load eagerly (CUDA_MODULE_LOADING=EAGER), keep memory in a pool."
+	case x.Host == timeline.HostProfiler:
+		return []string{"This time disappears without the profiler: trace fewer kinds of events, CUDA graphs as a whole, no stacks."}
+	case x.Host == timeline.HostNotScheduled && !in.Trace.Tables.Has(trace.RoleOS):
+		what = "The thread sleeps or has no CPU: calls of the operating system (--trace=…,osrt) show where it sleeps."
+	case x.Host == timeline.HostNotScheduled:
+		what = "More threads want to run than there are CPUs: give the process more (its container's limit, taskset), or see who had the CPU in the host section."
+	case x.Host == timeline.HostUnknown && !in.Trace.Tables.Has(trace.RoleOS) && !in.Trace.Tables.Has(trace.RoleSched):
+		return []string{ahead(in.Step(), engine),
 			"Capture what the host does: explain capture --host, or nsys profile with --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree."}
+	case len(x.Ranges) > 0:
+		return []string{"Look at what the program does there between launches, and move it out of the step or to another thread." + engine.AsyncScheduling(),
+			"If it is launching kernel by kernel, a CUDA graph" + engine.graphFlag() + " makes it one call."}
+	default:
+		what = ahead(in.Step(), engine)
 	}
-	if len(x.Ranges) > 0 {
-		return []string{"Look at what the program does there between launches, and move it out of the step or to another thread." + in.Engine().AsyncScheduling(),
-			"If it is launching kernel by kernel, a CUDA graph" + in.Engine().graphFlag() + " makes it one call."}
-	}
-	return []string{ahead(in.Step(), in.Engine()), where}
+	return []string{what, where}
 }
 
 // ahead is what to do where the thread prepares and launches more slowly than the GPU works.
