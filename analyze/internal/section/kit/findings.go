@@ -244,14 +244,12 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 			if told {
 				if f.rest != nil && free > 0 && (others > 0 || back > 0) {
 					var idle [timeline.Causes]int64
+					if back > 0 {
+						idle = step.ReadBackBy
+					}
 					for i := range f.claims {
 						if c := &f.claims[i]; c.name != CauseReadBack {
-							idle[c.name] = min(c.ns, step.has(c)-taken[c.piece])
-						}
-					}
-					for c := range idle {
-						if back > 0 {
-							idle[c] += step.ReadBackBy[c]
+							idle[c.name] += min(c.ns, step.has(c)-taken[c.piece])
 						}
 					}
 					f.rest(&idle)
@@ -287,10 +285,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 		}
 		found = append(found, *f.Finding)
 	}
-	failures := 0
-	for failures < len(found) && order(list[failures]) == 0 {
-		failures++
-	}
+	failures := lists.Count(list, func(f *Finding) bool { return order(f) == 0 })
 	lists.Sort(found[failures:], func(a, b report.Finding) int {
 		return cmp.Compare(b.Worth.Share(), a.Worth.Share())
 	})

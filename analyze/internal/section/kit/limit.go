@@ -167,17 +167,15 @@ func limitMetrics(r *report.Report, chosen leftOut) {
 		label, kept string
 		n           int
 	}{{"device", "with the lowest numbers", MaxDeviceMetrics}, {"pid", "with most kernel time", MaxProcMetrics}} {
-		var values []string
-		seen := map[string]bool{}
+		var seen lists.Numbering[string]
 		for i := range r.Metrics {
-			if v, ok := r.Metrics[i].Labels[limit.label]; ok && !seen[v] {
-				values, seen[v] = append(values, v), true
+			if v, ok := r.Metrics[i].Labels[limit.label]; ok {
+				seen.Of(v)
 			}
 		}
-		of := chosen[limit.label]
-		all := len(values)
+		of, values, all := chosen[limit.label], seen.Keys, len(seen.Keys)
 		for v := range of.left {
-			if !seen[v] {
+			if !seen.Has(v) {
 				all++
 			}
 		}

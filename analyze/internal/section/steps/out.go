@@ -166,11 +166,7 @@ func (r *unitRun) kernelTable() {
 			kit.Float("exclusive", float64(alone[n])/units),
 			kit.Maybe("share", stat.Ratio(float64(alone[n])/units, unitTime)))
 	}
-	sums := []string{"count", "time", "exclusive", "share"}
-	if r.between {
-		sums = append(sums, "between")
-	}
-	t.Cut(w.fitting(r.in, names, maxUnitKernels), sums...).Add()
+	t.Cut(w.fitting(r.in, names, maxUnitKernels), "count", "time", "exclusive", "share", "between").Add()
 }
 
 // positions is, by kernel name, the position of its first run in the unit that is the group's example.
