@@ -209,9 +209,8 @@ func (p *speller) unnamed() {
 		p.push('<', "<", len(anonymous)+len("::"))
 		return
 	}
-	n := len(anonymous)
 	p.putWord(anonymous)
-	p.i += n
+	p.i += len(anonymous)
 }
 
 // isReturnType reports whether the "void" just read is followed by a name.

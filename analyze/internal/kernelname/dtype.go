@@ -139,13 +139,7 @@ func (v view) gemmType(y symbol) string {
 			}
 		}
 	}
-	if t := flatType(name); t != "" {
-		return t
-	}
-	if t := typeNamed(y.text); t != "" {
-		return t
-	}
-	return gemmLetter(name)
+	return cmp.Or(flatType(name), typeNamed(y.text), gemmLetter(name))
 }
 
 // gemmLetter reads BLAS's letter: sgemm, h16816gemm, s1688tf32gemm.

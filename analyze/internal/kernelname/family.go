@@ -44,9 +44,7 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 		}
 		return kind + ":" + w.name + w.nth, dtypeOf(w.dtype)
 	}
-	if dtype = typeNamed(y.text); dtype == "" {
-		dtype = flatType(name)
-	}
+	dtype = cmp.Or(typeNamed(y.text), flatType(name))
 	if dtype == "" && info.Library == libATen && len(y.args) > 0 && isPlainType(y.args[0]) {
 		dtype = dtypeOf(y.args[0])
 	}

@@ -151,18 +151,13 @@ func clip(s string, n int) string {
 
 // lower is strings.ToLower for ASCII: byte offsets stay.
 func lower(s string) string {
-	for i := range len(s) {
-		if 'A' <= s[i] && s[i] <= 'Z' {
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if 'A' <= b[i] && b[i] <= 'Z' {
-					b[i] |= 0x20
-				}
-			}
-			return string(b)
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] |= 0x20
 		}
 	}
-	return s
+	return string(b)
 }
 
 // maxDisplay is the length of Info.Display, in runes.

@@ -12,9 +12,7 @@ var singleWords = []string{"sgemm", "f32f32_f32f32", "cutlassf_f32", "cutlassb_f
 // FP32Math reports whether a name says that a matrix product, a convolution or attention runs in FP32, without tensor
 // cores. A name without such words proves nothing either way.
 func FP32Math(name string, info *Info) bool {
-	switch info.Category {
-	case GEMM, MoEGEMM, Attention:
-	default:
+	if info.Category != GEMM && info.Category != MoEGEMM && info.Category != Attention {
 		return false
 	}
 	name = lower(clip(name, maxRead))

@@ -212,21 +212,15 @@ const (
 // hexID returns the hexadecimal id around the digits text[i:end], with the
 // groups of a UUID that follow, or an empty span. An id mixes digits and letters.
 func hexID(text string, i, end int) (start, stop int) {
-	start, stop = i, end
-	for start > 0 && i-start < maxHexID && isHex(text[start-1]) {
+	for start = i; start > 0 && i-start < maxHexID && isHex(text[start-1]); {
 		start--
 	}
-	for stop < len(text) && stop-end < maxHexID && isHex(text[stop]) {
-		stop++
-	}
+	stop = end + run(clip(text[end:], maxHexID), isHex)
 	if stop-start < minHexID || !hexStart(text, start) || !hexEnd(text, stop) {
 		return i, i
 	}
 	for stop < len(text) && text[stop] == '-' {
-		n := stop + 1
-		for n < len(text) && n-stop < maxHexID && isHex(text[n]) {
-			n++
-		}
+		n := stop + 1 + run(clip(text[stop+1:], maxHexID), isHex)
 		if n-stop-1 != 4 && n-stop-1 != 12 || isWordAt(text, n) {
 			break
 		}
