@@ -175,13 +175,5 @@ func productType(s *serverlog.Start) string {
 	case strings.Contains(s.Quantization, "fp4"): // of weights: the type of the products depends on the kernel
 		return ""
 	}
-	switch s.DType {
-	case "bfloat16":
-		return peaks.BF16
-	case "float16", "half":
-		return peaks.FP16
-	case "float32":
-		return peaks.FP32
-	}
-	return ""
+	return productTypes[s.DType]
 }

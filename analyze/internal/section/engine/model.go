@@ -100,12 +100,14 @@ type stepUse struct {
 	ofPeak, ofBandwidth *float64 // shares of what the devices could do
 }
 
+// productTypes are the types of products whose peaks are known, by PyTorch's name of a model's type.
+var productTypes = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "half": peaks.FP16, "float32": peaks.FP32,
+	"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}
+
 // modelUse compares the steps whose marker states their work with the peaks of all devices that did work: the model is
 // assumed to be spread over all of them.
 func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peaks.Device) {
-	dtype := map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32,
-		"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}[m.TorchType]
-	peak := device.Flops(dtype)
+	peak := device.Flops(productTypes[m.TorchType])
 	n := float64(len(in.Timeline.Devices))
 	all, _ := m.Parameters()
 	t := out.Table("model_use")
