@@ -30,7 +30,7 @@ func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 	}
 	middle := func(i int) int64 { return gaps[i].Start + gaps[i].Len()/2 }
 	lists.Sort(order, func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
-	spent, ranges := make([]int64, len(t.API.Names)), kit.NewRangeWalk(t)
+	ranges := kit.NewRangeWalk(t)
 	for _, i := range order {
 		g, x := &gaps[i], &list[i]
 		if g.Next == trace.None || g.device.Call(int(g.Next)) == trace.None {
@@ -41,7 +41,7 @@ func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 			continue
 		}
 		x.pid, x.tid = kit.PID(in.Trace.Procs, t.Threads[th].Proc), report.I(t.Threads[th].TID)
-		x.api = mainCall(&t.API, th, g.Start, g.End, spent)
+		x.api = mainCall(&t.API, th, g.Start, g.End)
 		ranges.Each(th, middle(i), middle(i)+1, func(open []int32, _ int64) {
 			if n := len(open); n > 0 {
 				x.text = t.Ranges.Names[open[n-1]].Text
@@ -52,9 +52,9 @@ func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 }
 
 // mainCall is the API that took at least half of the time from start to end on a thread, all of its calls together, or
-// empty. spent is scratch, by API name, and all zero between calls.
-func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) string {
-	var used []int32
+// empty.
+func mainCall(api *trace.API, thread int32, start, end int64) (best string) {
+	spent := map[int32]int64{} // by API name
 	after := sort.Search(api.Len(), func(i int) bool { return api.Start(i) >= end })
 	for c := after - 1; c >= 0; c-- {
 		if api.Thread(c) != thread {
@@ -63,18 +63,12 @@ func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) str
 		if api.End(c) <= start {
 			break // calls of one thread follow each other
 		}
-		n := api.Name(c)
-		if spent[n] == 0 {
-			used = append(used, n)
-		}
-		spent[n] += min(api.End(c), end) - max(api.Start(c), start)
+		spent[api.Name(c)] += min(api.End(c), end) - max(api.Start(c), start)
 	}
-	best := ""
-	for _, n := range used {
-		if name := api.Names[n].Name; 2*spent[n] >= end-start && (best == "" || name < best) {
+	for n, ns := range spent {
+		if name := api.Names[n].Name; 2*ns >= end-start && (best == "" || name < best) {
 			best = name
 		}
-		spent[n] = 0
 	}
 	return best
 }
