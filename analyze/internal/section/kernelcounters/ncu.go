@@ -285,7 +285,7 @@ func (s *ncuRun) bounds() {
 			Unit: report.Nanoseconds, Series: []report.Series{series}})
 		s.out.Coverage(stat.Ratio(*total-s.boundTime[ncu.Unknown], *total))
 	}
-	if n := count[ncu.Unknown]; n == int64(len(s.data.Kernels)) {
+	if count[ncu.Unknown] == int64(len(s.data.Kernels)) {
 		s.out.Status(report.Partial, "no kernel has both SM and DRAM throughput, so what limits them is unknown: profile with --set full, or the sections SpeedOfLight and MemoryWorkloadAnalysis")
 	}
 }
@@ -294,12 +294,10 @@ func (s *ncuRun) bounds() {
 func (s *ncuRun) experts() {
 	t := s.out.Table("ncu_moe")
 	var time *float64
-	n := 0
 	for _, k := range s.data.Kernels {
 		if !k.MoE() {
 			continue
 		}
-		n++
 		if k.Duration != nil {
 			time = new(report.ValueOr(time, 0) + *k.Duration)
 		}
@@ -308,9 +306,9 @@ func (s *ncuRun) experts() {
 			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration),
 			kit.Maybe("dram_throughput", k.Throughput))
 	}
-	s.out.FromEvidence(file.NCU, n, "Kernel Name", "gpu__time_duration.sum")
-	s.out.Int("ncu.moe_kernels", nil, int64(n))
-	if n > 0 {
+	s.out.FromEvidence(file.NCU, t.Len(), "Kernel Name", "gpu__time_duration.sum")
+	s.out.Int("ncu.moe_kernels", nil, int64(t.Len()))
+	if t.Len() > 0 {
 		s.out.Metric("ncu.moe_time", nil, time)
 		t.Attach()
 	}

@@ -2,6 +2,7 @@ package kernelcounters
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -178,10 +179,8 @@ func rooflineChart(points []*ncu.Kernel, roofs []ncu.Roof, out *kit.Output) {
 	}
 	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte",
 		Kind: "scatter", Unit: report.FlopPerSec, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
-	low, high := *points[0].Intensity, *points[0].Intensity
-	for _, k := range points {
-		low, high = min(low, *k.Intensity), max(high, *k.Intensity)
-	}
+	intensities := lists.Map(points, func(k *ncu.Kernel) float64 { return *k.Intensity })
+	low, high := slices.Min(intensities), slices.Max(intensities)
 	r := &roofs[0] // the devices of a machine are of one model
 	for _, l := range r.Limits() {
 		s := report.Series{Name: "roof: " + l.Precision, Style: "line"}
