@@ -114,26 +114,12 @@ func parseATOM(text string) (Marker, bool) {
 
 // bracketed returns the text between head, which ends in "[", and the "]" that closes it at the end.
 func bracketed(text, head string) (string, bool) {
-	if !strings.HasPrefix(text, head) || closing(text[len(head)-1:]) != len(text)-len(head) {
+	body, ok := strings.CutPrefix(text, head)
+	end := scanTop(body, func(i int) bool { return body[i] == ']' })
+	if !ok || end < 0 || end+1 < len(body) {
 		return "", false
 	}
-	return text[len(head) : len(text)-1], true
-}
-
-// closing returns the index of the "]" that closes the "[" s starts with, or -1.
-func closing(s string) int {
-	depth := 0
-	for i := range len(s) {
-		switch s[i] {
-		case '[':
-			depth++
-		case ']':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
+	return body[:end], true
 }
 
 // field returns the number of "key=N" among s's fields, which are outside of its lists; other if there is none.

@@ -75,7 +75,6 @@ func categories(in *kit.Input, out *kit.Output) {
 	list := groupKernels(in, times.Names, func(kind *kernelname.Info) string { return string(kind.Category) })
 	libraries := groupKernels(in, times.Names, func(kind *kernelname.Info) string { return kind.Library })
 	all, unclear := hidden, hidden
-	chart := report.Chart{ID: "categories", Title: "Kernel time by category", Kind: "bar", Unit: report.Nanoseconds}
 	series := report.Series{Name: "kernel time"}
 	out.From(trace.RoleKernel, hi-lo, "start", "end", "demangledName", "shortName")
 	for _, g := range list {
@@ -97,8 +96,8 @@ func categories(in *kit.Input, out *kit.Output) {
 	}
 	groupsTable(out, in, "categories", "category", list, all)
 	groupsTable(out, in, "libraries", "library", libraries, all)
-	chart.Series = []report.Series{series}
-	out.Chart(chart)
+	out.Chart(report.Chart{ID: "categories", Title: "Kernel time by category", Kind: "bar", Unit: report.Nanoseconds,
+		Series: []report.Series{series}})
 	out.Coverage(stat.Ratio(all-unclear, all))
 	out.Note("Coverage is the share of the time whose category follows from the kernel name: all but other, triton " +
 		"(compiled by Triton, purpose unknown) and kernels hidden in CUDA graphs.")
