@@ -3,11 +3,11 @@ package unit
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Quantity is a value in a base unit.
@@ -51,7 +51,7 @@ var symbols = func() map[string]symbol {
 
 const maxQuantity = 64 // bytes of text that can be a quantity
 
-var decimalNumber = pattern.New(`^[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?$`)
+var decimalNumber = regexp.MustCompile(`^[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?$`)
 
 // Parse reads a number with a unit: "200us", "2 ms", "1.5s", "3%", "512MiB", "27.7 GB/s", "1,234". The number is
 // decimal, with an optional sign and optional commas between thousands; there may be spaces before the unit. A number
@@ -63,7 +63,7 @@ func Parse(s string) (Quantity, error) {
 	}
 	name := strings.TrimLeft(text, "+-0123456789.,")
 	number := text[:len(text)-len(name)]
-	if !decimalNumber().MatchString(number) {
+	if !decimalNumber.MatchString(number) {
 		return Quantity{}, fmt.Errorf("%q does not begin with a decimal number (commas stand between groups of three digits), "+
 			"expected a quantity such as 200us, 1.5 s, 3%% or 512MiB", text)
 	}
