@@ -427,6 +427,14 @@ func TestIterationForms(t *testing.T) {
 	}
 }
 
+// A count that no engine reaches does not turn negative.
+func TestSpecCountsTooMuch(t *testing.T) {
+	d, _ := read(t, []byte("INFO 03-01 10:00:00 [metrics.py:86] SpecDecoding metrics: Accepted: 99999999999999999999 tokens, Drafted: 3 tokens\n"))
+	if len(d.Specs) != 1 || d.Specs[0].Accepted < 0 || d.Specs[0].Drafted != 3 {
+		t.Errorf("%+v", d.Specs)
+	}
+}
+
 // The logs of facts/vllm-logs.md: what is read of each, and that hardly a line is of no known form.
 func TestSharedLogs(t *testing.T) {
 	for name, want := range map[string]struct {

@@ -198,7 +198,7 @@ func spec(r *reader, m message) bool {
 	take(m.rest, []stated{{"Mean acceptance length", &s.Length, 1}, {"Accepted", &accepted, 1}, {"Drafted", &drafted, 1},
 		{"Number of accepted tokens", &accepted, 1}, {"Number of draft tokens", &drafted, 1}}, nil)
 	if counted := accepted+drafted >= 0; counted {
-		s.Accepted, s.Drafted = int64(accepted), int64(drafted)
+		s.Accepted, s.Drafted = count(accepted), count(drafted)
 	} else if math.IsNaN(s.Length) {
 		return r.broken()
 	}
