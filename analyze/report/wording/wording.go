@@ -130,8 +130,8 @@ func Edits(a, b string) int {
 // mostCompared bounds the part of a name that is compared, in bytes.
 const mostCompared = 256
 
-// Similar are up to n of the names, those that have most in common with a pattern: the longest run of letters and digits
-// of it, whatever the case. Of equals the first ones.
+// Similar are up to n of the names, those that have most in common with a pattern: the longest runs of each of its words,
+// whatever the case. Of equals the first ones.
 func Similar(pattern string, names []string, n int) []string {
 	words := strings.FieldsFunc(strings.ToLower(pattern), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
@@ -142,7 +142,7 @@ func Similar(pattern string, names []string, n int) []string {
 	}
 	list := lists.Map(names, func(name string) scored {
 		start := strings.ToLower(name[:min(len(name), mostCompared)])
-		return scored{name, lists.Most(words, func(w string) int { return commonRun(w, start) })}
+		return scored{name, lists.Sum(words, func(w string) int { return commonRun(w, start) })}
 	})
 	lists.Sort(list, func(a, b scored) int { return cmp.Compare(b.common, a.common) })
 	return lists.Map(list[:min(n, len(list))], func(s scored) string { return s.name })

@@ -20,6 +20,16 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// Of a name of several words each counts: a word that many names share does not hide the one that is misspelt.
+func TestSimilar(t *testing.T) {
+	names := []string{"adapt_step", "batch_step", "commit_step", "decode_step", "layer"}
+	for pattern, want := range map[string]string{"^decdoe_step$": "decode_step", "STEP": "adapt_step", `comit.*step\d+`: "commit_step"} {
+		if got := Similar(pattern, names, 1); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
+		}
+	}
+}
+
 // A mean of counts has three digits and says that it is one: 117 calls in 58 steps are 2.017 each.
 func TestMeans(t *testing.T) {
 	for want, counts := range map[string][]float64{"1 per unit": {1}, "0 → 1 per unit": {0, 1}, "1,832 → 3 per unit": {1832, 3},
