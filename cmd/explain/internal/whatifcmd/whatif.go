@@ -94,7 +94,7 @@ func (f *flags) scenarios() ([][]analyze.Change, error) {
 	if len(all) > 1 {
 		list = slices.Insert(list, 0, all)
 	}
-	return list, errors.Join(wrong...)
+	return list, cmp.Or(wrong...)
 }
 
 func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {

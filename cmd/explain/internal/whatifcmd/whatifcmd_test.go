@@ -1,6 +1,7 @@
 package whatifcmd
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -26,8 +27,9 @@ func TestScenarios(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (&flags{speedup: []string{"kernel:a"}}).scenarios(); err == nil {
-		t.Error("a speedup without a factor is accepted")
+	_, err := (&flags{speedup: []string{"kernel:a", "kernel:b"}, remove: []string{"x"}}).scenarios()
+	if err == nil || !strings.Contains(err.Error(), "--remove x") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("of three wrong changes, not the first alone is named: %v", err)
 	}
 }
 
