@@ -14,8 +14,11 @@ func (c *Comparison) plausible() error {
 	few := max(len(c.Reasons), len(c.Warnings), len(c.Base.Names), len(c.Head.Names), len(c.Primary), len(c.Unjudged),
 		len(c.Waivers), len(c.Overrides), len(c.Residue), len(c.Policy.IgnoredKernels))
 	many := max(len(c.Attribution.Rows), len(c.Kernels), len(c.API), len(c.Structure), len(c.Mix), len(c.Gates))
-	if few > maxFewRows || many > maxManyRows {
-		return fmt.Errorf("a list of %d rows, which explain does not write", max(few, many))
+	if few > maxFewRows {
+		return fmt.Errorf("a list of %d rows, at most %d of its kind are read", few, maxFewRows)
+	}
+	if many > maxManyRows {
+		return fmt.Errorf("a list of %d rows, at most %d are read", many, maxManyRows)
 	}
 	for i := range c.Primary {
 		r := &c.Primary[i]

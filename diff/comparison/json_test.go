@@ -3,6 +3,7 @@ package comparison_test
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,12 @@ func TestForeignComparisonsAreBounded(t *testing.T) {
 		if _, err := comparison.Read(strings.NewReader(strings.Replace(good, c.from, c.to, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.60s: error %v, want %q", c.to, err, c.want)
 		}
+	}
+	long := difftest.Regression() // of its two long lists, one is as long as explain writes
+	long.Reasons = slices.Repeat([]comparison.Reason{{Code: "x", Text: "y"}}, 1001)
+	long.Structure = slices.Repeat([]comparison.Structural{{ID: "x", Class: comparison.Added}}, 2000)
+	if _, err := comparison.Read(strings.NewReader(difftest.JSON(t, long))); err == nil || !strings.Contains(err.Error(), "a list of 1001 rows, at most 1000") {
+		t.Errorf("a long list beside a longer one: %v", err)
 	}
 	if _, err := comparison.Read(io.LimitReader(zeros{}, 17<<20)); err == nil || !strings.Contains(err.Error(), "larger than 16 MB") {
 		t.Errorf("17 MB: %v", err)
