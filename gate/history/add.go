@@ -24,15 +24,15 @@ type Added struct {
 	Near   bool // the time is the clock's, and the newest run of another commit is of the same minute
 }
 
-// Add stores captures of one commit, at least one, all of one workload. Existing runs stay as they are: adding twice changes nothing.
-// Add stores all of them or none.
+// Add stores captures of one commit, at least one, all of one workload. Existing runs stay as they are: adding twice
+// changes nothing. Add stores all of them or none.
 func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinned *Pinned, now time.Time) (
 	*Added, error) {
 	clock := p.Time.IsZero()
 	if clock {
 		p.Time = now
 	}
-	if err := p.check(now); err != nil {
+	if err := p.Check(pinned, now); err != nil {
 		return nil, err
 	}
 	workload := WorkloadOf(reports[0], p.Workload)
@@ -107,9 +107,6 @@ func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
 func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	if p == nil {
 		return nil, nil
-	}
-	if !commitText().MatchString(p.Commit) {
-		return nil, fmt.Errorf("reference commit %q is not a full id, which has 40 hexadecimal digits", p.Commit)
 	}
 	var all []point
 	for _, r := range p.Reports {

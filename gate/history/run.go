@@ -62,14 +62,16 @@ var (
 	plainText = pattern.New(`^[\pL\pN _./@:+#=,-]*$`)
 )
 
-// check returns an error for a place that no run may have.
-func (p *Place) check(now time.Time) error {
+// Check returns an error for a place that no run may have, or no reference commit beside it.
+func (p *Place) Check(pinned *Pinned, now time.Time) error {
 	switch {
 	case !commitText().MatchString(p.Commit):
 		return fmt.Errorf("commit %q is not a full id, which has 40 hexadecimal digits, as git rev-parse HEAD prints them", p.Commit)
+	case pinned != nil && !commitText().MatchString(pinned.Commit):
+		return fmt.Errorf("reference commit %q is not a full id, which has 40 hexadecimal digits", pinned.Commit)
 	case p.Branch == "":
 		return errors.New("name the branch that the commit is of")
-	case p.Time.Unix() < 946684800:
+	case !p.Time.IsZero() && p.Time.Unix() < 946684800:
 		return fmt.Errorf("time %s is before 2000: name the time of the run as 2026-01-31T22:00:00Z", p.Time.UTC().Format(time.RFC3339))
 	case p.Time.After(now.Add(24 * time.Hour)):
 		return fmt.Errorf("time %s is still to come: is the clock right?", p.Time.UTC().Format(time.RFC3339))

@@ -154,6 +154,13 @@ func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	if p.Time, err = momentFlag("time", f.at); err != nil {
 		return err
 	}
+	var pinned *history.Pinned
+	if f.ref != "" {
+		pinned = &history.Pinned{Commit: strings.ToLower(f.ref)}
+	}
+	if err := p.Check(pinned, time.Now()); err != nil {
+		return usage.Error{Err: err}
+	}
 	inputs, err := input.Captures("REPORT", args)
 	if err != nil {
 		return err
@@ -166,9 +173,8 @@ func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	var pinned *history.Pinned
-	if f.ref != "" {
-		pinned = &history.Pinned{Commit: strings.ToLower(f.ref), Reports: reports[len(inputs):]}
+	if pinned != nil {
+		pinned.Reports = reports[len(inputs):]
 	}
 	return f.with(cmd, history.Create, func(s *history.Store) error {
 		added, err := s.Add(cmd.Context(), p, reports[:len(inputs)], pinned, time.Now())
