@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -60,32 +59,39 @@ func (i *Iteration) Type() Type {
 	return Idle
 }
 
-// Iterations are all iterations of the logs, in their order, as narrow rows.
+// Iterations are all iterations of the logs, in their order: narrow rows, in blocks, so that growing copies nothing.
 type Iterations struct {
-	list    []Iteration
+	blocks  [][]Iteration
+	n       int
 	Dropped int64 // beyond maxIterations: read, and not kept
 }
 
-// maxIterations are kept, at 40 bytes each. A log of 2 GB has ten million.
-const maxIterations = 1 << 24
+const (
+	iterationBlock = 1 << 14
+	// maxIterations are kept, at 40 bytes each. A log of 2 GB has ten million.
+	maxIterations = 1 << 24
+)
 
 // Len is the number that was kept.
-func (it *Iterations) Len() int { return len(it.list) }
+func (it *Iterations) Len() int { return it.n }
 
 // At is the i-th iteration.
-func (it *Iterations) At(i int) *Iteration { return &it.list[i] }
+func (it *Iterations) At(i int) *Iteration { return &it.blocks[i/iterationBlock][i%iterationBlock] }
 
 // Clock is the time at which an iteration ended by the log, in seconds; NoClock if it states none.
-func (it *Iterations) Clock(i int) int64 { return it.list[i].clock }
+func (it *Iterations) Clock(i int) int64 { return it.At(i).clock }
 
 func (it *Iterations) add(row Iteration, clock int64) {
-	row.clock = clock
-	if n := len(it.list); n == cap(it.list) {
-		it.list = slices.Grow(it.list, n+1) // twice as many: append grows long lists by less
-	}
-	if !keep(&it.list, row, maxIterations) {
+	if it.n == maxIterations {
 		it.Dropped++
+		return
 	}
+	row.clock = clock
+	if it.n%iterationBlock == 0 {
+		it.blocks = append(it.blocks, make([]Iteration, 0, iterationBlock))
+	}
+	last := &it.blocks[len(it.blocks)-1]
+	*last, it.n = append(*last, row), it.n+1
 }
 
 // parseIteration reads the text after "Iteration(":

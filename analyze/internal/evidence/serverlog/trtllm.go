@@ -119,7 +119,7 @@ func trtCounts(r *reader, m []byte) bool {
 
 // deviceOf is the device time of the last iteration, if its number matches.
 func (it *Iterations) deviceOf(index int64, micros uint32) {
-	if n := len(it.list); n > 0 && int64(it.list[n-1].Index) == index {
-		it.list[n-1].device = narrow(int64(micros) + 1)
+	if it.n > 0 && int64(it.At(it.n-1).Index) == index {
+		it.At(it.n - 1).device = narrow(int64(micros) + 1)
 	}
 }
