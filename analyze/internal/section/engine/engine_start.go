@@ -101,13 +101,9 @@ func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 			t.Row(kit.Text("fact", fact), kit.Text("value", value))
 		}
 	}
-	number := func(fact string, v int64, metrics ...string) {
-		if v <= 0 {
-			return
-		}
-		text(fact, strconv.FormatInt(v, 10))
-		for _, id := range metrics {
-			o.Int(id, nil, v)
+	number := func(fact string, v int64) {
+		if v > 0 {
+			text(fact, strconv.FormatInt(v, 10))
 		}
 	}
 	text("engine", s.Engine)
@@ -120,9 +116,9 @@ func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	text("type of the KV cache", s.KVDType)
 	text("parallelism", s.Parallelism())
 	text("attention backend", s.AttentionBackend)
-	number("max_model_len", s.MaxModelLen, "serve.max_model_len")
-	number("max_num_seqs", s.MaxNumSeqs, "serve.max_num_seqs")
-	number("max_num_batched_tokens", s.MaxBatchedTokens, "serve.max_batched_tokens")
+	number("max_model_len", s.MaxModelLen)
+	number("max_num_seqs", s.MaxNumSeqs)
+	number("max_num_batched_tokens", s.MaxBatchedTokens)
 	text("chunked prefill", s.ChunkedPrefill)
 	text("prefix caching", s.PrefixCaching)
 	text("eager, no CUDA graphs", s.Eager)
@@ -131,10 +127,19 @@ func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	number("largest CUDA graph", s.MaxGraphSize)
 	text("speculative decoding", s.SpecMethod)
 	number("speculative tokens", s.SpecTokens)
-	number("KV cache, tokens", s.KVTokens, "serve.kv_cache_tokens")
+	number("KV cache, tokens", s.KVTokens)
 	if s.Concurrency > 0 {
 		text("requests of "+strconv.FormatInt(s.ConcurrencyLen, 10)+" tokens at once",
 			strconv.FormatFloat(s.Concurrency, 'f', -1, 64))
+	}
+	for _, c := range []struct {
+		id string
+		v  int64
+	}{{"serve.kv_cache_tokens", s.KVTokens}, {"serve.max_model_len", s.MaxModelLen},
+		{"serve.max_num_seqs", s.MaxNumSeqs}, {"serve.max_batched_tokens", s.MaxBatchedTokens}} {
+		if c.v > 0 {
+			o.Int(c.id, nil, c.v)
+		}
 	}
 	ifKnown(o, "serve.max_concurrency", s.Concurrency)
 }
