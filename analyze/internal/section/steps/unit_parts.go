@@ -147,7 +147,7 @@ func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 				})
 			}
 			if p.from = moment; p.to <= moment {
-				open = slices.Delete(open, 0, 1)
+				open = open[1:]
 			}
 		}
 	}
