@@ -147,7 +147,7 @@ func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 				})
 			}
 			if p.from = moment; p.to <= moment {
-				open = open[1:]
+				open = open[1:] // others stay where they are: a damaged capture may have 200,000 at once
 			}
 		}
 	}

@@ -3,11 +3,9 @@ package steps_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
-	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
@@ -46,20 +44,6 @@ func TestUnitPartsByHand(t *testing.T) {
 	}
 	if len(got) > 0 {
 		t.Errorf("more parts: %v", got)
-	}
-}
-
-// Many copies at once, as a damaged capture has them, take no more time each than a few do.
-func TestPartsOfCopiesAtOnce(t *testing.T) {
-	b := unitSteps()
-	at := int64(1000 * unitUS)
-	for i := range int64(150_000) {
-		b.Memcpy(tracetest.Memcpy{Start: at + i, End: at + 100*unitUS + 2*i, Bytes: 4096, Kind: tracetest.HtoD})
-	}
-	path := b.WriteTB(t)
-	begun := time.Now()
-	if _, err := analyze.Run(t.Context(), path, analyze.Options{}); err != nil || time.Since(begun) > 5*time.Second {
-		t.Errorf("%v after %v", err, time.Since(begun))
 	}
 }
 
