@@ -41,11 +41,15 @@ func (b *builder) collect() {
 			return true
 		})
 	}
+	number := make(map[*timeline.Device]int, len(devices))
+	for d := range devices {
+		number[devices[d]] = d
+	}
 	b.g.Timeline.ByStart(func(d *timeline.Device, i int) {
 		if d.Class(i) != timeline.Comm {
 			return
 		}
-		w, di := d.Work(i), slices.Index(devices, d)
+		w, di := d.Work(i), number[d]
 		settle(w.Start)
 		name, piece := k.Name(int(w.Row)), b.g.base[di]+int32(i)
 		for _, o := range open {

@@ -374,7 +374,7 @@ func (x *chains) explain(c *Chain, waits []int32) {
 	m := &x.m.Members[c.Waiter]
 	var kinds []dueKind
 	var w *wait // the longest
-	longest := 0.0
+	longest := -1.0
 	for _, i := range waits {
 		at := &x.m.waits[i]
 		time, counts := 0.0, x.counts(at)
