@@ -264,14 +264,16 @@ func CutCounters(text string) (rest string, ok bool) {
 		for i > 0 && isDigit(rest[i-1]) {
 			i--
 		}
-		head, ok := strings.CutSuffix(rest[:i], opID)
-		if !ok {
-			head, ok = strings.CutSuffix(rest[:i], seq)
-		}
-		if !ok || i == len(rest) {
+		switch { // comparing in place: this is done for each of millions of ranges
+		case i == len(rest):
+			return rest, len(rest) < len(text)
+		case i >= len(opID) && rest[i-len(opID):i] == opID:
+			rest = rest[:i-len(opID)]
+		case i >= len(seq) && rest[i-len(seq):i] == seq:
+			rest = rest[:i-len(seq)]
+		default:
 			return rest, len(rest) < len(text)
 		}
-		rest = head
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
-	"github.com/nsys-llm/explain/analyze/report/lists"
 )
 
 // sweep goes through the work of a device once, by start, and attributes each moment of the window to its class. Three
@@ -226,10 +225,15 @@ func newBlockedCursor(sets []interval.Set) blockedCursor {
 	return blockedCursor{sets, make([]int, len(sets))}
 }
 
-// within is how long the thread was blocked in [lo, hi).
+// within is how long the thread was blocked in [lo, hi). It takes longer where lo goes back.
 func (c *blockedCursor) within(thread int32, lo, hi int64) (sum int64) {
-	set := c.sets[thread]
-	at := lists.Near(len(set), c.at[thread], func(i int) bool { return set[i].End > lo })
+	set, at := c.sets[thread], c.at[thread]
+	for at > 0 && set[at-1].End > lo {
+		at--
+	}
+	for at < len(set) && set[at].End <= lo {
+		at++
+	}
 	c.at[thread] = at
 	for ; at < len(set) && set[at].Start < hi; at++ {
 		sum += min(hi, set[at].End) - max(lo, set[at].Start)

@@ -131,24 +131,28 @@ func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 		from, to int64
 		sort     copySort
 	}
-	var open []piece // of the time that copies take, in order: those that are not attributed yet
+	var open []piece // of the time that copies take, in order
+	first := 0       // of those that are not attributed yet: a damaged capture may have 200,000 at once
 	kernels, copies := int64(math.MinInt64), int64(math.MinInt64)
+	var times []int64 // of the piece that is attributed
+	add := func(unit int32, from, to int64) { times[unit] += to - from }
 	until := func(moment int64) {
-		for len(open) > 0 && open[0].from < moment {
-			p := &open[0]
-			from, to := max(p.from, kernels), min(p.to, moment)
-			if from < to {
+		for first < len(open) && open[first].from < moment {
+			p := &open[first]
+			if from, to := max(p.from, kernels), min(p.to, moment); from < to {
 				x := sorts.At(p.sort)
-				units.each(from, to, func(unit int32, from, to int64) {
-					if x.times == nil {
-						*x = partTimes{kind: report.PartCopy, name: p.sort.name(), times: make([]int64, len(s.Units))}
-					}
-					x.times[unit] += to - from
-				})
+				if x.times == nil {
+					*x = partTimes{kind: report.PartCopy, name: p.sort.name(), times: make([]int64, len(s.Units))}
+				}
+				times = x.times
+				units.each(from, to, add)
 			}
 			if p.from = moment; p.to <= moment {
-				open = open[1:] // others stay where they are: a damaged capture may have 200,000 at once
+				first++
 			}
+		}
+		if first == len(open) {
+			open, first = open[:0], 0
 		}
 	}
 	for i := range d.Len() {
@@ -164,7 +168,7 @@ func copyTimes(in *kit.Input, s *unitSet) []*partTimes {
 		}
 	}
 	until(math.MaxInt64)
-	list := lists.Filter(sorts.Values, func(p *partTimes) bool { return p.times != nil })
+	list := lists.Filter(sorts.Values, func(p *partTimes) bool { return lists.Total(p.times) > 0 })
 	lists.Sort(list, func(a, b *partTimes) int { return cmp.Compare(a.name, b.name) })
 	return list
 }
