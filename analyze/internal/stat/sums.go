@@ -21,16 +21,17 @@ func (m *sums) add(s Sample) {
 
 // addAll adds fewer than 2^32 numbers.
 func addAll[T uint32 | int64](m *sums, list []T) {
+	m.n += int64(len(list))
 	var total, low, high, carry uint64
 	for _, v := range list {
 		if int64(v) < 0 || int64(v) > math.MaxUint32 {
+			m.n--
 			m.addTimes(int64(v), 1)
 			continue
 		}
 		total += uint64(v)
 		low, carry = bits.Add64(low, uint64(v)*uint64(v), 0)
 		high += carry
-		m.n++
 	}
 	m.total.Add(&m.total, new(big.Int).SetUint64(total))
 	squares := new(big.Int).SetUint64(high)
