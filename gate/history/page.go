@@ -168,7 +168,7 @@ func changeBlocks(f *Found) []doc.Block {
 		fields.Add("Level", fmt.Sprintf("%s → %s, p %.1g", unit.Format(f.LevelBefore, f.Unit), unit.Format(f.LevelAfter, f.Unit), f.P))
 	}
 	for i := range f.Rows {
-		fields.Add(map[bool]string{true: "Cause"}[i == 0], unit.Delta(f.Rows[i].Delta, report.Nanoseconds)+" "+render.Visible(f.Rows[i].Text()))
+		fields.Add(first("Cause", i), unit.Delta(f.Rows[i].Delta, report.Nanoseconds)+" "+render.Visible(f.Rows[i].Text()))
 	}
 	if len(f.Rows) == 0 && f.Cause != "" {
 		fields.Add("Cause", render.Visible(f.Cause))
@@ -181,7 +181,7 @@ func changeBlocks(f *Found) []doc.Block {
 			fields.Add("", fmt.Sprintf("and %d more", len(f.Commits)-i))
 			break
 		}
-		fields.Add(map[bool]string{true: "Between"}[i == 0], doc.Code(Short(c.SHA)), " ", doc.Name(c.Subject))
+		fields.Add(first("Between", i), doc.Code(Short(c.SHA)), " ", doc.Name(c.Subject))
 	}
 	if len(f.Owners) > 0 {
 		fields.Add("Ask", doc.Name(strings.Join(f.Owners, ", ")))
@@ -190,6 +190,14 @@ func changeBlocks(f *Found) []doc.Block {
 		fields.Add("Accepted", doc.Name(f.Ack.Reason), ", up to "+f.Ack.Expires)
 	}
 	return []doc.Block{h, fields}
+}
+
+// first names the first row of several, and leaves the others without a name.
+func first(name string, i int) string {
+	if i > 0 {
+		return ""
+	}
+	return name
 }
 
 // Page returns the history as one page: each change with its cause over the nights of its series, then other series.

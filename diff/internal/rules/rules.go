@@ -357,15 +357,16 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 // change that adds nothing does not fail a budget that others used up.
 func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 	spent, asked := r.SpentOn(s.row.Labels)
-	if spent.Ratio <= 0 || g.Ratio == nil {
-		open := ", and there is no base that this change is compared with"
-		switch {
-		case !asked:
-			open = ", and no history says what was spent: name it with --history"
-		case spent.Ratio <= 0:
-			open = ": " + spent.Why
-		}
-		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+open)
+	open := func(why string) { g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+why) }
+	switch {
+	case !asked:
+		open(", and no history says what was spent: name it with --history")
+		return
+	case spent.Ratio <= 0:
+		open(": " + spent.Why)
+		return
+	case g.Ratio == nil:
+		open(", and there is no base that this change is compared with")
 		return
 	}
 	own := comparison.Value(g.Ratio)

@@ -87,12 +87,12 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	}
 	switch n := len(dumps); {
 	case n > 2 && !rise(dumps):
-		d.warnings.If(true, "prometheus_reset", "Between some of the %d dumps counters went down, or the process was another one: the "+
+		d.warn("prometheus_reset", "Between some of the %d dumps counters went down, or the process was another one: the "+
 			"server was started again, these are several servers, or the dumps are not in the order of their times; the last "+
 			"one, of %s, stands alone", n, dumps[n-1].name)
 		dumps = dumps[n-1:]
 	case n > 2:
-		d.warnings.If(true, "prometheus_dumps", "%d dumps were given: the difference of the last and the first is taken", n)
+		d.warn("prometheus_dumps", "%d dumps were given: the difference of the last and the first is taken", n)
 		dumps = []*dump{dumps[0], dumps[n-1]}
 	}
 	last := dumps[len(dumps)-1]
@@ -115,6 +115,8 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		"%d histograms have different buckets for different engines or models; only the first of each is used", last.mixed)
 	return d, nil
 }
+
+func (d *Data) warn(code, format string, args ...any) { d.warnings.If(true, code, format, args...) }
 
 // Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning { return d.warnings }
@@ -142,11 +144,11 @@ func (d *Data) difference(a, b *dump) *dump {
 	}
 	if later := a.since(b); later != nil {
 		d.Delta = true
-		d.warnings.If(true, "prometheus_order",
+		d.warn("prometheus_order",
 			"By its counters the first dump is the later one: the difference is taken the other way round")
 		return later
 	}
-	d.warnings.If(true, "prometheus_reset", "%s and %s are not of one process, or counters went down: the server was started again "+
+	d.warn("prometheus_reset", "%s and %s are not of one process, or counters went down: the server was started again "+
 		"in between, or these are two servers; %s stands alone", a.name, b.name, b.name)
 	return b
 }

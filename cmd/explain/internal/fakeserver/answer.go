@@ -72,7 +72,11 @@ func (a *answer) stream() {
 		if k == n/2 && a.half() {
 			return
 		}
-		a.write(a.ended(map[bool]string{true: `"length"`, false: "null"}[k == n-1]))
+		finish := "null"
+		if k == n-1 {
+			finish = `"length"`
+		}
+		a.write(a.ended(finish))
 		_ = rc.Flush()
 	}
 	if usage := a.count(); usage != "" && a.asked.Options.IncludeUsage {

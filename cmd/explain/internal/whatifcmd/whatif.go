@@ -78,23 +78,28 @@ var formats = []string{"text", "md", "json"}
 // scenarios are all changes together and, of several, each by itself.
 func (f *flags) scenarios() ([][]analyze.Change, error) {
 	var all []analyze.Change
-	var wrong []error
-	set := map[bool][]string{true: {""}} // the one text of a flag that takes none
-	for _, flag := range []struct {
-		kind  string
-		texts []string
-	}{{"remove", f.remove}, {"speedup", f.speedup}, {"no-sync", f.noSync}, {"overlap", f.overlap},
-		{"host-free", set[f.hostFree]}, {"graph", set[f.graph]}} {
-		for _, text := range flag.texts {
-			c, err := analyze.ParseChange(flag.kind, text)
-			all, wrong = append(all, c), append(wrong, err)
+	var wrong error // the first
+	add := func(kind string, texts ...string) {
+		for _, text := range texts {
+			c, err := analyze.ParseChange(kind, text)
+			all, wrong = append(all, c), cmp.Or(wrong, err)
 		}
+	}
+	add("remove", f.remove...)
+	add("speedup", f.speedup...)
+	add("no-sync", f.noSync...)
+	add("overlap", f.overlap...)
+	if f.hostFree {
+		add("host-free", "")
+	}
+	if f.graph {
+		add("graph", "")
 	}
 	list := slices.Collect(slices.Chunk(all, 1))
 	if len(all) > 1 {
 		list = slices.Insert(list, 0, all)
 	}
-	return list, cmp.Or(wrong...)
+	return list, wrong
 }
 
 func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
