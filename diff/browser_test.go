@@ -45,6 +45,7 @@ func chartIn(blocks []doc.Block, id string) (doc.Chart, bool) {
 // TestTheChangesClose: on a real comparison of the serving trace with a slowed copy of itself, the parts of a
 // class sum to it, and each unit has a dot.
 func TestTheChangesClose(t *testing.T) {
+	t.Parallel()
 	c := slowed(t)
 	for class, kind := range map[string]string{comparison.ClassCompute: comparison.KindCategory, comparison.ClassIdle: comparison.KindCause} {
 		left := 0.0
@@ -69,6 +70,7 @@ func TestTheChangesClose(t *testing.T) {
 }
 
 func TestPageSaysTheVerdict(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	c := slowed(t)
 	if err := diffdoc.WriteHTML(&b, c, diffdoc.Links{}); err != nil {

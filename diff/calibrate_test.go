@@ -41,6 +41,7 @@ func server(t *testing.T) *source {
 // first two has a floor of exp(31.82·0.001413·√2)-1 = 6.6 %, so that the third is an alarm; the noise of any two with the
 // third in it is so large that the others are none.
 func TestLeaveOneOutFindsTheOddCapture(t *testing.T) {
+	t.Parallel()
 	c, err := diff.Calibrate(fixed(server(t), 1, 1.002, 1.30))
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +65,7 @@ func TestLeaveOneOutFindsTheOddCapture(t *testing.T) {
 
 // Copies of one capture and windows of one session do not show how much captures differ.
 func TestCalibrationNeedsSessionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	list := fixed(server(t), 1, 1.002)
 	for session, want := range map[string]comparison.Code{"s": comparison.OneSession, "t": ""} {
 		_, err := diff.Calibrate([]*report.Report{identified(list[0], "a", "s"), identified(list[1], "b", session)})
@@ -87,6 +89,7 @@ func TestCalibrationNeedsSessionsOfTheirOwn(t *testing.T) {
 
 // What a calibration says is what a comparison goes by: the floor of unit.time, from the five values by hand.
 func TestCompareGoesByTheCalibration(t *testing.T) {
+	t.Parallel()
 	s := server(t)
 	factors := []float64{1, 1.01, 0.99, 1.02, 0.995}
 	c, err := diff.Calibrate(fixed(s, factors...))
@@ -140,6 +143,7 @@ func TestCalibrationIsTheSameEachTime(t *testing.T) {
 }
 
 func TestCalibrateRefuses(t *testing.T) {
+	t.Parallel()
 	s := server(t)
 	two := fixed(s, 1, 1.01)
 	with := func(change func(r *report.Report)) []*report.Report {

@@ -18,6 +18,7 @@ func copyOf(tb testing.TB, r *report.Report) *report.Report {
 }
 
 func TestHardFieldsMustBeEqual(t *testing.T) {
+	t.Parallel()
 	base := engineReport(t, engine{})
 	text := func(s string) *string { return &s }
 	for name, c := range map[string]struct {

@@ -126,6 +126,7 @@ func someEngine(t *rapid.T, name string) engine {
 }
 
 func TestPropertiesOfAComparison(t *testing.T) {
+	t.Parallel()
 	longtest.Draws(t, 10)
 	rapid.Check(t, func(rt *rapid.T) {
 		a, b := someEngine(rt, "a"), someEngine(rt, "b")
@@ -276,6 +277,7 @@ func scaled(tb testing.TB, r *report.Report, k float64) *report.Report {
 
 // What does not matter: when it ran, under which pid, and for how long it was recorded.
 func TestWhatDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	e := engine{steps: 30, seed: 2}
 	path := e.build().WriteTB(t)
 	base := reportOfFile(t, path, analyze.Options{})

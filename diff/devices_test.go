@@ -17,6 +17,7 @@ import (
 // TestPartsAreOfTheComparedDevice: whichever device is compared, the parts of a class are its own: none takes less than
 // nothing, and all of them take what the class does, to the nanosecond. The device's steps tell the same kernels.
 func TestPartsAreOfTheComparedDevice(t *testing.T) {
+	t.Parallel()
 	pairs := map[string][2]*report.Report{
 		"built": {stepTrace(t, stepChange{}), stepTrace(t, stepChange{stall: 30_000, slower: 20_000})},
 	}

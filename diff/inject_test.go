@@ -288,6 +288,7 @@ func TestOtherWorkIsNotComparable(t *testing.T) {
 
 // Three captures a side: GEMMs 8 % longer are found, and the unit's +5.1 % (33.6 of 660 µs) is more than 3 %.
 func TestSeveralCaptures(t *testing.T) {
+	t.Parallel()
 	var base, same, slow []*report.Report
 	for i := range int64(3) {
 		base = append(base, engineReport(t, engine{seed: 1 + i}))

@@ -89,6 +89,7 @@ func jsonOf(t testing.TB, c *comparison.Comparison) string {
 // TestWhatThingsAreCalledDoesNotMatter: the order in which a report says things and the ids of its kinds of unit are nothing
 // that a comparison could see, and a report without ids compares as one with them.
 func TestWhatThingsAreCalledDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	same := func(id string) string { return id }
 	other := func(id string) string { return "kind " + id + "!" }
 	server := reportOfFile(t, servingTrace, analyze.Options{})
@@ -136,6 +137,7 @@ func timesScaled(t testing.TB, r *report.Report, k float64) *report.Report {
 // TestAUnitIsKnownByItsIdAndNotByItsTime: metrics that no longer agree with the tables to the last bit leave the kind of unit
 // where it was, and a factor that both sides share changes no ratio and no class.
 func TestAUnitIsKnownByItsIdAndNotByItsTime(t *testing.T) {
+	t.Parallel()
 	server := reportOfFile(t, servingTrace, analyze.Options{})
 	for name, r := range map[string][2]*report.Report{
 		"serving": {server, server},

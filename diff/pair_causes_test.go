@@ -13,6 +13,7 @@ import (
 // 5, a gemm of 30, an attention of 20, another gemm of 40 and an activation of 10 µs, and 22 µs beside. Each has a row
 // of its sign and, to a tenth, its size, worked out by hand, both ways; kernels fused at equal time have none.
 func TestTwoChangesHaveTwoCauses(t *testing.T) {
+	t.Parallel()
 	s, all := shortSubjects(t)[0], mutant.On{}
 	const norm, gemm, flash = "rms_norm_kernel", "nvjet_tst_192x192_64x4_2x1_v_bz_coopB_TNT", "flash_fwd_kernel"
 	const others = "all other kernels"

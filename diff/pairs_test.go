@@ -156,6 +156,7 @@ func shortSubjects(t *testing.T) []*subject {
 // is not judged milder, but for a drift that leaves it open; the way back says the opposite, but for a loss that stands on
 // its certain parts; and what is faster does not fail.
 func TestPairsOfEdits(t *testing.T) {
+	t.Parallel()
 	subjects, step := shortSubjects(t), 41
 	if longtest.On() {
 		subjects, step = longCaptures(t), 1
@@ -269,6 +270,7 @@ func (n titled) Errorf(format string, args ...any) {
 // TestLadders makes stalls in every step from +50 % to +800 % of it, and slower kernels alike: each is judged as hard as
 // the one before, from the first on a failure; the way back does not fail.
 func TestLadders(t *testing.T) {
+	t.Parallel()
 	subjects := shortSubjects(t)
 	rungs := []float64{0.5, 4, 8}
 	if longtest.On() {

@@ -24,6 +24,7 @@ func compareBy(t testing.TB, base, head []*report.Report, text string) *comparis
 // TestAlphaAndFDRReachTheRows: three captures a side of an engine whose matrix product takes longer. Just above its adjusted
 // p-value a row has regressed, just below it has not; and intervals are of the level 1 - alpha.
 func TestAlphaAndFDRReachTheRows(t *testing.T) {
+	t.Parallel()
 	var base, head []*report.Report
 	for i := range int64(3) {
 		base = append(base, engineReport(t, engine{seed: 1 + i}))
@@ -55,6 +56,7 @@ func TestAlphaAndFDRReachTheRows(t *testing.T) {
 // TestTheEnvironmentIsThePolicys: another driver makes captures not comparable only where the policy says so, another model
 // does unless the policy says otherwise.
 func TestTheEnvironmentIsThePolicys(t *testing.T) {
+	t.Parallel()
 	with := func(driver, model string) []*report.Report {
 		r := *engineReport(t, engine{})
 		r.Environment.Driver, r.Environment.Model = &driver, &model
@@ -96,6 +98,7 @@ func TestTheEnvironmentIsThePolicys(t *testing.T) {
 // init writes a floor of about 0.4 % · √2 · 3.75 = 2.1 %. By it no pair of captures that did not change is judged harder
 // than by the preset, and a step that takes 4.5 % longer fails, which the assumed floor of 5 % leaves open.
 func TestProposedPolicyKnowsTheNoise(t *testing.T) {
+	t.Parallel()
 	c, err := diff.Calibrate(each(32, 10e6, 1, 1.004, 0.995, 1.001, 0.997, 1.003))
 	if err != nil {
 		t.Fatal(err)

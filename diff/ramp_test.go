@@ -127,6 +127,7 @@ func TestADriftProvesNothingEitherWay(t *testing.T) {
 // The table of units lists 300, too few for a p99, and the series all of them. Captures of the same steps differ by
 // nothing there.
 func TestAFarTailOfMoreUnitsThanATableLists(t *testing.T) {
+	t.Parallel()
 	capture := func(seed uint64, slow bool) *report.Report {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		return reportOf(t, someSteps(1200, func(i int) (int64, []string) {

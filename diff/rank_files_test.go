@@ -36,6 +36,7 @@ func rankFiles(t *testing.T, seed uint64, payload bool, device int64, names ...s
 // TestRanksAreNoRepeats: captures of a side that are of two ranks of a run are refused, with the command that merges them;
 // they share what happened in the run. If they only ran on two GPUs, a warning says so.
 func TestRanksAreNoRepeats(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		name    string
 		payload bool
@@ -75,6 +76,7 @@ func TestRanksAreNoRepeats(t *testing.T) {
 // TestRankInAFileName: the rank that a capture states counts, whatever its file name; a name says nothing if no GPU took
 // part in no collective, or of several GPUs: a LoRA of rank 8 and one of rank 16 are no ranks of a run.
 func TestRankInAFileName(t *testing.T) {
+	t.Parallel()
 	names := []string{"lora_rank8.sqlite", "lora_rank16.sqlite"}
 	repeats := func(payload bool, change func(r *report.Report)) (list []*report.Report) {
 		for i, name := range names {

@@ -64,6 +64,7 @@ func TestCopiesInSomeStepsAreToldWithThese(t *testing.T) {
 // Every other step of a real capture waits for its input. A median between two lengths of step says nothing of its halves;
 // the mean is judged, and neither half fails nor stays open.
 func TestAMedianBetweenTwoLengthsIsNotJudged(t *testing.T) {
+	t.Parallel()
 	whole := sharedReport(t, "aip_opt1")
 	if whole == nil {
 		t.Skip("the shared captures are not there")

@@ -183,6 +183,7 @@ func TestTwoKernelsOfOneNewNameAreNothingToLookAt(t *testing.T) {
 // The largest kernel has another name, at equal time in its place: one row that says so, and nothing to look at. That it takes
 // 30 % longer, or that kernels are new beside it, fails as under its old name.
 func TestARenamedKernelIsNothingToLookAt(t *testing.T) {
+	t.Parallel()
 	for _, s := range shortSubjects(t) {
 		old := biggest(s.base[0])[0]
 		rename := mutant.Rename(old, "another_kernel")
@@ -218,6 +219,7 @@ func TestARenamedKernelIsNothingToLookAt(t *testing.T) {
 // TestKernelsThatFillIdleTimeDoNotFail: in a capture whose steps wait for the host, a new kernel of 6 % of a step runs
 // in that time. By the rows, the steps take less than 1 % more.
 func TestKernelsThatFillIdleTimeDoNotFail(t *testing.T) {
+	t.Parallel()
 	c := realCapture(t, "nsysai_mfu_2gpu_after")
 	if c == nil {
 		t.Skip("the real capture is not here")

@@ -108,6 +108,7 @@ func each(n int, mean float64, seed uint64, factors ...float64) (list []*report.
 // differs between captures: compared with each other, no p99 fails, though without the calibration some would. And where a
 // calibration shows that p90 hardly differs, +4 % of it fails, which the assumed floor of 5 % does not let it.
 func TestA1CalibrationRulesEveryNumber(t *testing.T) {
+	t.Parallel()
 	var captures []*report.Report
 	for i, slow := range longtest.Some([]float64{1.2, 1.5, 1.35, 1.9, 1.7}, 3) {
 		rng := rand.New(rand.NewPCG(uint64(i), 7))
@@ -324,6 +325,7 @@ func TestA6TheIntervalIsOfTheRow(t *testing.T) {
 // A7: what a calibration says can be found with a power of 80 % is found so often by the comparison that will run, and more
 // captures never find less.
 func TestA7SmallestDetectableChanges(t *testing.T) {
+	t.Parallel()
 	const sd, runs = 0.0047, 120
 	rng := rand.New(rand.NewPCG(8, 8))
 	captures := func(k int, factor float64) (list []*report.Report) {
@@ -384,6 +386,7 @@ func TestA8ARulesOwnTolerance(t *testing.T) {
 // A9: what is not the median is held to the rule as the median is. Of a true change that is as large as the rule, one in
 // twenty fails at most, of p90 as of p50; tested against no change at all, half would.
 func TestA9EveryNumberAtTheRulesTolerance(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 1))
 	const runs = 60
 	for _, metric := range []string{"unit.time.p50", "unit.time.p90", "unit.gpu_busy.p90"} {

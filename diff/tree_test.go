@@ -49,6 +49,7 @@ func TestTreeOfAChange(t *testing.T) {
 // TestTreesClose: on real pairs every box is the sum of those in it (Validate), the first is the unit's change to the ns,
 // and kernels and idle time are what the attribution has.
 func TestTreesClose(t *testing.T) {
+	t.Parallel()
 	for _, pair := range [][2]string{{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after"}, {"cs336zx_2_7B", "cs336zx_2_7B_clean"},
 		{"rodinia_report2_native", "rodinia_report3_native"}} {
 		base := reportOfFile(t, sharedTrace(t, pair[0]), analyze.Options{})
@@ -112,6 +113,7 @@ func TestOneDeviceAtATime(t *testing.T) {
 
 // TestKernelsHaveIntervals: an interval is around the change that the row shows.
 func TestKernelsHaveIntervals(t *testing.T) {
+	t.Parallel()
 	c := slowed(t)
 	n := 0
 	for i := range c.Kernels {

@@ -72,6 +72,7 @@ func truths() []truth {
 }
 
 func TestTruths(t *testing.T) {
+	t.Parallel()
 	sharedTrace(t, truths()[0].base) // skips here, where it may
 	get := realReports(t)
 	for _, w := range truths() {
@@ -119,6 +120,7 @@ func (w *truth) check(t *testing.T, c *comparison.Comparison, class comparison.C
 
 // No kernel is blamed for a slower host, and none for what CUDA graphs hide.
 func TestNoKernelIsBlamed(t *testing.T) {
+	t.Parallel()
 	get := realReports(t)
 	c := diffOf(t, get("nsysai_mfu_2gpu_before"), get("nsysai_mfu_2gpu_after"), diff.Options{})
 	for i := range c.Kernels {
@@ -162,6 +164,7 @@ func TestARealTraceEqualsItself(t *testing.T) {
 
 // Changes injected into a real capture: 746 kernels in each of 11 steps.
 func TestInjectedIntoARealCapture(t *testing.T) {
+	t.Parallel()
 	path := sharedTrace(t, "cs336_hoponga_exp2024_2")
 	base := reportOfFile(t, path, analyze.Options{})
 	gemm := func(name string) bool { return strings.Contains(name, "xmma_gemm") }
@@ -251,6 +254,7 @@ func TestTheCommentOfARealPairIsShort(t *testing.T) {
 // TestStepsOfTwoKinds: half of the steps take 8 to 20 ms and every other one 235, so that a median between them is no size.
 // The pair is judged, told and attributed by the mean, in both orders: 153.8 → 117.0 ms, by the host's wait in poll.
 func TestStepsOfTwoKinds(t *testing.T) {
+	t.Parallel()
 	base, head := sharedReport(t, "aip_baseline_nvtx"), sharedReport(t, "aip_opt1")
 	if base == nil || head == nil {
 		t.Skip("the shared captures are not there")

@@ -48,6 +48,7 @@ func rulesOf(rng *rand.Rand) string {
 // TestSuggestedWaiversWork: every line that a comment suggests, as it stands there, makes the comparison pass. A hundred draws of
 // changes and of rules of all kinds.
 func TestSuggestedWaiversWork(t *testing.T) {
+	t.Parallel()
 	suggested := regexp.MustCompile("`(- \\{rule: [^`]*\\})`")
 	rng := rand.New(rand.NewPCG(35, 9))
 	lines, kinds := 0, map[string]int{}

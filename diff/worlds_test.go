@@ -14,6 +14,7 @@ import (
 // time, every other step takes twice as long, one step takes six times as long, or two kernels become one. In each, the
 // same again passes or warns, a step that is 15 % longer fails, and the way back does not.
 func TestWorlds(t *testing.T) {
+	t.Parallel()
 	all := mutant.On{}
 	worlds := []struct {
 		name string
