@@ -3,6 +3,7 @@ package workunit
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,11 +44,14 @@ func (s *Spec) unmatched(what string, names []string) *Result {
 	return &Result{Kind: KindNone, Why: e.Error(), Unmatched: e}
 }
 
-// nearestNames returns the names most similar to a regular expression.
+// nearestNames returns the names most similar to a regular expression; first those that it matches if case is ignored.
 func nearestNames(expr string, names []string) []string {
 	folded := lists.Set(names, fold)
 	delete(folded, "")
 	list := slices.Sorted(maps.Keys(folded))
-	near := wording.Similar(expr, list[:min(len(list), maxCompare)], maxNearest)
-	return lists.Map(near, func(name string) string { return wording.ShortenTo(name, maxName, maxName/4) })
+	list = wording.Similar(expr, list[:min(len(list), maxCompare)], len(list))
+	if any, err := regexp.Compile("(?i)" + expr); err == nil {
+		lists.Lead(list, any.MatchString)
+	}
+	return lists.Map(list[:min(len(list), maxNearest)], func(name string) string { return wording.ShortenTo(name, maxName, maxName/4) })
 }

@@ -26,6 +26,7 @@ func TestUnitThatMatchesNothing(t *testing.T) {
 	for spec, want := range map[string][]string{
 		"nvtx:warm-?up":  {"Warm-up Step #", "layer_#_forward", "tokenize"},
 		"nvtx:layer9_fw": {"layer_#_forward", "Warm-up Step #", "tokenize"},
+		"nvtx:^T":        {"tokenize", "Warm-up Step #", "layer_#_forward"}, // it matches if case is ignored
 		"kernel:gemn":    {"gemm", "softmax"},
 	} {
 		r := find(t, path, spec)

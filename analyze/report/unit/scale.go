@@ -86,7 +86,7 @@ func spread(values []float64) (least, most float64, whole bool) {
 // (with the scale's decimals), and a share that rounds to 100 without being 1 is ">99.9".
 func (s Scale) Format(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "unknown"
+		return unknown
 	}
 	a := math.Abs(v) / math.Pow10(s.Exp10)
 	if s.Base == report.Ratio {

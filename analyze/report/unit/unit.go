@@ -63,6 +63,9 @@ func Join(number, symbol string) string {
 
 const significant = 4
 
+// unknown stands for what is not finite.
+const unknown = "unknown"
+
 // Format writes v, a value in base unit u, in the unit that suits its size, with up to four significant digits and no
 // trailing zeros: "1.234 ms", "2.1 µs", "27.7 GB/s", "12,345/s". Integers and rates keep all digits before the point.
 // Ratios become percent, see [Percent].
@@ -71,7 +74,7 @@ func Format(v float64, u string) string {
 		return Percent(v)
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "unknown"
+		return unknown
 	}
 	list := steps(u)
 	if v == 0 {
@@ -120,8 +123,8 @@ func thousands(number string) string {
 // "0.68 %", "99.97 %", "<0.01 %". Exactly 0 is "0 %", as is a negative ratio that rounds to it; 1, and more that rounds
 // to it, is "100 %".
 func Percent(ratio float64) string {
-	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
-		return "unknown"
+	if math.IsNaN(ratio) || math.IsInf(ratio*100, 0) {
+		return unknown
 	}
 	sign, above, a := "", ">", math.Abs(ratio)
 	if ratio < 0 {
@@ -169,7 +172,7 @@ func Change(relative float64) string {
 
 func signed(s string, v float64) string {
 	switch {
-	case v <= 0 || math.IsInf(v, 0) || math.IsNaN(v):
+	case v <= 0 || s == unknown:
 		return s
 	case s[0] == '<' || s[0] == '>':
 		return s[:1] + "+" + s[1:]

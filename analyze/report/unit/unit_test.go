@@ -66,6 +66,7 @@ func TestPercentNeverRoundsToNothingOrToAll(t *testing.T) {
 		{0, "0 %"}, {1, "100 %"}, {0.5, "50.0 %"}, {0.13795, "13.8 %"}, {0.0068, "0.68 %"}, {0.0099, "0.99 %"},
 		{0.00996, "1.0 %"}, {0.00001, "<0.01 %"}, {-0.00001, "0 %"}, {0.99, "99.0 %"}, {0.9923, "99.23 %"}, {0.9997, "99.97 %"},
 		{0.999999, ">99.99 %"}, {1.0004, "100 %"}, {1.005, "100.5 %"}, {12.5, "1,250.0 %"}, {-0.25, "-25.0 %"}, {math.Inf(1), "unknown"},
+		{1e308, "unknown"},
 	} {
 		if got := unit.Percent(c.v); got != c.want {
 			t.Errorf("Percent(%v) = %q, want %q", c.v, got, c.want)
@@ -83,6 +84,7 @@ func TestDeltasCarryTheirSign(t *testing.T) {
 		{unit.Delta(3, report.Count), "+3"},
 		{unit.Change(0.034), "+3.4 %"},
 		{unit.Change(-0.5), "-50.0 %"}, {unit.Change(0.9994), "+99.9 %"}, {unit.Change(0.9996), "+99.96 %"}, {unit.Change(1.0001), "+100 %"},
+		{unit.Change(math.Inf(1)), "unknown"}, {unit.Change(1e308), "unknown"}, {unit.Delta(math.NaN(), report.Bytes), "unknown"},
 		{unit.Change(0), "0 %"},
 		{unit.Common(report.Nanoseconds, 1e6, 2e6).Delta(1.5e6), "+1.50"},
 	} {

@@ -30,7 +30,8 @@ type dump struct {
 	started float64         // when the process started, in seconds; 0 unknown
 	series  int             // lines that a value was taken from
 	used    map[string]bool // names of samples
-	mixed   int
+	mixed   int             // families whose series have different buckets
+	unsound int             // series of histograms that are not used
 	models  map[string]bool
 
 	watts, joules map[string]float64 // by GPU
@@ -286,18 +287,27 @@ func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 	var sum *Histogram
 	mixed := false
 	for _, key := range order {
-		h := &Histogram{Sum: sums[key], Count: counts[key]}
+		total, known := sums[key]
+		if !known {
+			total = math.NaN()
+		}
+		h := &Histogram{Sum: total, Count: counts[key]}
 		lists.Sort(buckets[key], func(a, b bucket) int { return cmp.Compare(a.bound, b.bound) })
 		for _, b := range buckets[key] {
 			h.Bounds, h.Counts = append(h.Bounds, b.bound), append(h.Counts, b.count)
 		}
-		if !math.IsInf(h.Bounds[len(h.Bounds)-1], 1) {
+		last := len(h.Bounds) - 1
+		_, counted := counts[key]
+		switch {
+		case !math.IsInf(h.Bounds[last], 1):
 			h.Bounds, h.Counts = append(h.Bounds, math.Inf(1)), append(h.Counts, h.Count)
+		case !counted:
+			h.Count = h.Counts[last]
 		}
 		switch {
 		case !(h.Bounds[0] > -tooMany) || !(h.Counts[0] >= 0) || !slices.IsSorted(h.Counts),
-			!(h.Sum >= 0 && h.Sum < tooMany) || !(h.Count < tooMany) || h.Counts[len(h.Counts)-1] != h.Count:
-			// No server writes this.
+			h.Sum < 0 || h.Sum >= tooMany || !(h.Count < tooMany) || h.Counts[len(h.Counts)-1] != h.Count:
+			x.unsound++ // as no server writes it, or a filter left it
 		case sum == nil:
 			sum = h
 		case !sum.add(h):

@@ -13,7 +13,7 @@ type Histogram struct {
 	Family string    // the name, of several possible ones, that was found
 	Bounds []float64 // upper, ascending; the last is +Inf
 	Counts []float64 // cumulative
-	Sum    float64
+	Sum    float64   // NaN if not stated
 	Count  float64
 }
 

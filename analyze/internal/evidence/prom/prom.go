@@ -113,6 +113,8 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		d.Models)
 	d.warnings.If(last.mixed > 0, "prometheus_buckets",
 		"%d histograms have different buckets for different engines or models; only the first of each is used", last.mixed)
+	d.warnings.If(last.unsound > 0, "prometheus_unsound",
+		"%d series of histograms are not used: their numbers do not fit together", last.unsound)
 	return d, nil
 }
 

@@ -330,3 +330,23 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Without _count the last bucket counts, which is the same number; without _sum the mean is not known. What does not fit
+// together is left out and told.
+func TestHistogramWithoutAllItsSeries(t *testing.T) {
+	buckets := `vllm:time_to_first_token_seconds_bucket{le="0.1"} 3
+vllm:time_to_first_token_seconds_bucket{le="+Inf"} 4
+`
+	d, _ := read(t, []byte(buckets+"vllm:time_to_first_token_seconds_sum 0.5\n"))
+	if h := d.Hists[TTFT]; h == nil || h.Count != 4 || h.Sum != 0.5 || len(d.Warnings()) != 0 {
+		t.Errorf("%+v, %+v", h, d.Warnings())
+	}
+	d, _ = read(t, []byte(buckets+"vllm:time_to_first_token_seconds_count 4\n"))
+	if h := d.Hists[TTFT]; h == nil || h.Count != 4 || !math.IsNaN(h.Sum) || len(d.Warnings()) != 0 {
+		t.Errorf("%+v, %+v", h, d.Warnings())
+	}
+	d, _ = read(t, []byte(buckets+"vllm:time_to_first_token_seconds_count 5\n"))
+	if w := d.Warnings(); d.Hists[TTFT] != nil || len(w) != 1 || w[0].Code != "prometheus_unsound" || !strings.HasPrefix(w[0].Text, "1 series ") {
+		t.Errorf("%+v, %+v", d.Hists[TTFT], w)
+	}
+}

@@ -172,7 +172,10 @@ func bucketed(o *kit.Output, l *histogram, h *prom.Histogram, scale float64) (va
 		row = append(row, kit.Maybe(q.name, values[i]))
 	}
 	mean := stat.Ratio(h.Sum, h.Count)
-	if mean != nil {
+	switch {
+	case math.IsNaN(h.Sum):
+		mean = nil
+	case mean != nil:
 		*mean *= scale
 	}
 	row = append(row, kit.Maybe("mean", mean))

@@ -156,7 +156,7 @@ func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {
 
 // WorthOf is a share of something other than the judged time: of a run, of requests.
 func WorthOf(frame string, part, of float64) *report.Worth {
-	if of <= 0 {
+	if !(of > 0) || math.IsNaN(part) {
 		return nil
 	}
 	const fine = 1_000_000 // shares of small counts stay exact enough

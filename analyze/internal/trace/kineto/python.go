@@ -59,13 +59,17 @@ func (x *pythonSampler) stacks(t *table) {
 		first, last = min(first, c.row.start), max(last, c.row.start+c.row.length)
 	}
 	every := max(pythonEvery, (last-first)/pythonSamples)
-	for _, id := range slices.Sorted(maps.Keys(perThread)) {
-		calls := spill.Make[pythonCall](x.out.memory, perThread[id])[:0]
-		for c := (cursor{t: t}); c.next(); {
-			if c.cell(thread).Bits == id && !far(&c) {
-				calls = append(calls, pythonCall{c.row.start, c.row.start + c.row.length, int32(c.cell(function).Bits)})
-			}
+	of := map[int64][]pythonCall{} // by thread
+	for id, n := range perThread {
+		of[id] = spill.Make[pythonCall](x.out.memory, n)[:0]
+	}
+	for c := (cursor{t: t}); c.next(); {
+		if id := c.cell(thread).Bits; !far(&c) {
+			of[id] = append(of[id], pythonCall{c.row.start, c.row.start + c.row.length, int32(c.cell(function).Bits)})
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		calls := of[id]
 		order := func(a, b pythonCall) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) }
 		if !slices.IsSortedFunc(calls, order) {
 			lists.Sort(calls, order)

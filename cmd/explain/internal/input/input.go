@@ -42,6 +42,9 @@ type File struct {
 // Find finds out what a path is. A folder is the report that explain --out wrote into it, or one of evidence.
 func Find(path string) (File, error) {
 	in := File{Path: path, Kind: Trace}
+	if err := Local(path); err != nil {
+		return in, err
+	}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		in.Path = filepath.Join(path, "report.json")
@@ -73,6 +76,16 @@ func Find(path string) (File, error) {
 	return in, err
 }
 
+// Local refuses an address, also one that a file or folder is named like: a checkout may hold one. The error does not
+// show what may be secret in it.
+func Local(path string) error {
+	if path == "-" || !fetch.Remote(path) {
+		return nil
+	}
+	return usage.Errorf("%s is an address: download it first; only explain partial and explain merge fetch captures",
+		fetch.Shown(path))
+}
+
 // FindAll returns the inputs that a list of file names, globs and comma-separated lists names. A glob without matches
 // is an error: a side must not shrink silently.
 func FindAll(flag string, names []string) ([]File, error) {
@@ -101,20 +114,20 @@ func Captures(flag string, names []string) ([]File, error) {
 	return list, err
 }
 
-// Expand turns names into paths: a name that exists is taken as it is, else split at commas, else expanded as a glob.
-// Matches of a glob are in the order of their names.
+// Expand turns names into paths: a name that exists and an address are taken as they are, else split at commas, else
+// expanded as a glob. Matches of a glob are in the order of their names.
 func Expand(flag string, names []string) ([]string, error) {
 	var list []string
 	for _, name := range names {
 		parts := []string{name}
-		if !Exists(name) {
+		if !Exists(name) && !fetch.Remote(name) {
 			parts = strings.Split(name, ",")
 		}
 		for _, p := range parts {
 			if p = strings.TrimSpace(p); p == "" {
 				return nil, usage.Errorf("%s: a file name is empty", flag)
 			}
-			if Exists(p) || !strings.ContainsAny(p, "*?[") {
+			if Exists(p) || fetch.Remote(p) || !strings.ContainsAny(p, "*?[") {
 				list = append(list, p)
 				continue
 			}

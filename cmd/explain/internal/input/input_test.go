@@ -35,6 +35,23 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// An address is refused where only files are read, and no error shows its query. It is no glob either.
+func TestAddressesAreNoFiles(t *testing.T) {
+	const address = "https://store.example/runs/a,b*.sqlite?sig=s3cret"
+	if _, err := Find(address); err == nil || !strings.Contains(err.Error(), "https://store.example/runs/a,b*.sqlite is an address: download it first") ||
+		strings.Contains(err.Error(), "s3cret") {
+		t.Error(err)
+	}
+	if list, err := Expand("merge", []string{address}); err != nil || len(list) != 1 || list[0] != address {
+		t.Errorf("%q, %v", list, err)
+	}
+	for _, path := range []string{"-", "a.sqlite", "https:/a.sqlite"} {
+		if err := Local(path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 // Traces of one name are Named by the shortest end of their paths that tells them apart; a report.json goes by the trace it
 // is of. A name that nothing shares, and one file Named twice, stay.
 func TestNamesTellFilesApart(t *testing.T) {

@@ -3,6 +3,7 @@ package look
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -62,7 +63,7 @@ func TestRunOfAnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if list, err := runOf([]string{"http://h/run"}); list != nil || err != nil {
+	if list, err := runOf([]string{"http://h/run"}); list != nil || err == nil || !strings.Contains(err.Error(), "is an address") {
 		t.Errorf("%q, %v", list, err)
 	}
 }

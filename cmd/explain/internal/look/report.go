@@ -255,9 +255,11 @@ func overTargets(force bool) atomicfile.Over {
 func runOf(args []string) ([]string, error) {
 	switch {
 	case len(args) != 1:
-	case input.Exists(args[0]) && !fetch.Remote(args[0]):
+	case fetch.Remote(args[0]):
+		return nil, input.Local(args[0])
+	case input.Exists(args[0]):
 		return input.RunIn(args[0]), nil
-	case fetch.Remote(args[0]) || !strings.ContainsAny(args[0], "*?["):
+	case !strings.ContainsAny(args[0], "*?["):
 		return nil, nil
 	}
 	list, err := input.Expand("report", args)

@@ -407,7 +407,7 @@ func TestFilesStayInside(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	src := &source{}
 	got := ask(t, src, call(1, "report", `{"file":"a.sqlite"}`), call(2, "metrics", `{"file":"a.sqlite","id":"kernel.","limit":200}`),
-		call(3, "table", `{"file":"a.sqlite","table":"kernels","limit":200,"sort":"total"}`), call(4, "table", `{"file":"a.sqlite","table":"kernels","match":"KERNEL 49"}`),
+		call(3, "table", `{"file":"a.sqlite","table":"kernels","limit":5000,"sort":"total"}`), call(4, "table", `{"file":"a.sqlite","table":"kernels","match":"KERNEL 49"}`),
 		call(5, "doc", `{"name":"statistics"}`), call(6, "doc", `{}`), call(7, "doc", `{"name":"nonsense"}`), call(8, "metrics", `{"file":"a.sqlite","id":"nvtx.coverage"}`),
 		call(9, "table", `{"file":"a.sqlite","table":"nvtx"}`), call(10, "compare", `{"base":"a.sqlite","head":"a.sqlite"}`), call(11, "metrics", `{"file":"a.sqlite","id":"gpu.idle_ratio"}`))
 	type answer struct {

@@ -75,9 +75,16 @@ func files(about string) map[string]any {
 		map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}}
 }
 
+// Rows of an answer.
+const (
+	usualRows = 20
+	mostRows  = 200
+)
+
 var (
-	fileArgument   = text("a capture (.sqlite), a report.json or the folder of one, as the tool files names them; a folder of captures is a run of many ranks")
-	limitArgument  = map[string]any{"type": "integer", "minimum": 1, "maximum": 200, "description": "rows, 20 by default"}
+	fileArgument  = text("a capture (.sqlite), a report.json or the folder of one, as the tool files names them; a folder of captures is a run of many ranks")
+	limitArgument = map[string]any{"type": "integer", "minimum": 1, "maximum": mostRows,
+		"description": fmt.Sprintf("rows, %d by default", usualRows)}
 	matchArgument  = text("keep rows that hold this text, upper and lower case alike")
 	resultArgument = text("instead of base and head: a comparison.json")
 	baseArgument   = files("the base: one file, or several captures of one commit")
@@ -165,8 +172,8 @@ func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (an
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return failedAnswer("arguments of " + name + " are of another type: see tools/list"), nil
 	}
-	if a.Limit < 1 || a.Limit > 200 {
-		a.Limit = 20
+	if a.Limit = min(a.Limit, mostRows); a.Limit < 1 {
+		a.Limit = usualRows
 	}
 	out, err := func() (out string, err error) {
 		defer crash.Caught("tool "+name, &err) // the server survives for the next question

@@ -207,9 +207,18 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 			}
 			path = trace
 		}
-		if strings.HasSuffix(path, ".partial") || !fetch.Remote(path) && readPartial(path, false) == nil {
-			if err := f.Analysis.Refuse(path, "partial", "explain partial TRACE"); err != nil {
+		remote := fetch.Remote(path)
+		if strings.HasSuffix(fetch.Name(path), ".partial") || !remote && readPartial(path, false) == nil {
+			if err := f.Analysis.Refuse(fetch.Shown(path), "partial", "explain partial TRACE"); err != nil {
 				return nil, err
+			}
+			if remote {
+				b, err := fetched(ctx, path, e.In)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, held(path, b))
+				continue
 			}
 			list = append(list, merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 			continue
@@ -229,14 +238,29 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, merge.Source{Name: fetch.Shown(path),
-			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }})
+		list = append(list, held(path, b))
 	}
 	if f.Apart && f.Rank == "" && len(list) == 2 && len(known) == 2 && (len(known[0]) == 0 || len(known[1]) == 0 || slices.Equal(known[0], known[1])) {
 		a, b := render.Visible(fetch.Shown(paths[0])), render.Visible(fetch.Shown(paths[1]))
 		return nil, usage.Errorf("%s and %s do not say that they are two ranks of one run: to compare them, run explain diff %s %s; if they are of one run, --rank REGEX reads ranks from their names", a, b, a, b)
 	}
 	return list, nil
+}
+
+// held is a partial that is in memory.
+func held(path string, partial []byte) merge.Source {
+	return merge.Source{Name: fetch.Shown(path),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(partial)), nil }}
+}
+
+// fetched is what an address holds.
+func fetched(ctx context.Context, address string, stdin io.Reader) ([]byte, error) {
+	name, remove, err := fetch.File(ctx, address, stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	return os.ReadFile(name)
 }
 
 // capture is what a report.json says of its capture, or what the analysis of a trace says.

@@ -1,6 +1,9 @@
 package mergecmd
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,5 +80,34 @@ func TestWhatIsAPartial(t *testing.T) {
 	}
 	if readPartial(path, true) == nil {
 		t.Error("{} is a partial")
+	}
+}
+
+// A partial at an address is fetched; errors and the report name the address without what may be secret in it.
+func TestPartialAtAnAddress(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/runs/7.partial" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, "a partial")
+	}))
+	defer server.Close()
+	list, err := new(Run).sources(t.Context(), &cmdenv.Env{}, []string{server.URL + "/runs/7.partial?sig=s3cret"})
+	if err != nil || len(list) != 1 || list[0].Name != server.URL+"/runs/7.partial" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for range 2 { // a source is opened more than once
+		f, err := list[0].Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(f); err != nil || string(b) != "a partial" {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	_, err = new(Run).sources(t.Context(), &cmdenv.Env{}, []string{server.URL + "/gone.partial?sig=s3cret"})
+	if err == nil || !strings.Contains(err.Error(), "/gone.partial") || strings.Contains(err.Error(), "s3cret") {
+		t.Error(err)
 	}
 }

@@ -119,6 +119,11 @@ func WriteOver(ctx context.Context, dir string, files []File, force bool) error 
 // there, which --format json may have put among the files of a profiler that have the same names.
 func earlier(dir string, files []File) []File {
 	now := lists.Set(files, func(f File) string { return f.Name })
+	if now["comparison.json"] && !now["junit.xml"] { // a study, in the folder of a comparison
+		if ours, _ := Ours(filepath.Join(dir, "comparison.json")); ours {
+			return []File{{Name: "junit.xml"}}
+		}
+	}
 	if !now["report.json"] {
 		return nil
 	}

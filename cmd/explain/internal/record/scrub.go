@@ -84,6 +84,9 @@ IN is never changed. OUT appears whole or not at all; a file that is there stays
 }
 
 func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool) error {
+	if err := input.Local(in); err != nil {
+		return err
+	}
 	if from, err := os.Stat(in); err == nil {
 		if to, err := os.Stat(out); err == nil && os.SameFile(from, to) {
 			return usage.Errorf("%s is the capture itself: name another file", out)
