@@ -97,8 +97,8 @@ func Write(ctx context.Context, dir string, files []File) error {
 	return WriteOver(ctx, dir, files, false)
 }
 
-// WriteOver writes files into dir; with force it also replaces files that explain did not write. Files of a report that
-// was there before and that this one does not have are removed, so that none is taken for one of this report.
+// WriteOver writes files into dir; with force it also replaces files that explain did not write. Files of a report or
+// comparison that was there before and that this one does not have are removed, so that none is taken for one of this.
 func WriteOver(ctx context.Context, dir string, files []File, force bool) error {
 	if err := refuseForeign(filepath.Clean(dir), files); err != nil && !force {
 		return err
@@ -109,18 +109,18 @@ func WriteOver(ctx context.Context, dir string, files []File, force bool) error 
 	}
 	for _, f := range old {
 		if err := os.Remove(filepath.Join(dir, f.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("cannot remove a file of the report that was there before: %w", err)
+			return fmt.Errorf("cannot remove a file that was there before: %w", err)
 		}
 	}
 	return nil
 }
 
-// earlier lists what the report in dir has beside it and the one of these files has not: nothing if only its JSON is
-// there, which --format json may have put among the files of a profiler that have the same names.
+// earlier lists what the report or comparison in dir has beside it and the one of these files has not: nothing if only
+// a report's JSON is there, which --format json may have put among the files of a profiler that have the same names.
 func earlier(dir string, files []File) []File {
 	now := lists.Set(files, func(f File) string { return f.Name })
-	if now["comparison.json"] && !now["junit.xml"] { // a study, in the folder of a comparison
-		if ours, _ := Ours(filepath.Join(dir, "comparison.json")); ours {
+	if now["comparison.json"] && !now["junit.xml"] { // a study or a gate, in the folder of a comparison
+		if ours, _ := atomicfile.Begins(filepath.Join(dir, "junit.xml"), junitBegins); ours {
 			return []File{{Name: "junit.xml"}}
 		}
 	}
@@ -166,6 +166,9 @@ func refuseForeign(dir string, files []File) error {
 func Ours(path string) (bool, error) { return atomicfile.Begins(path, begins) }
 
 const begins = `{"schema":"explain.`
+
+// junitBegins is how the junit.xml of a comparison begins; a folder may hold that of somebody's tests.
+const junitBegins = `<?xml version="1.0" encoding="UTF-8"?><testsuites><testsuite name="explain diff"`
 
 // fileNames are name endings of files, which are wrong for a folder.
 var fileNames = []string{".html", ".md", ".json", ".csv", ".txt", ".xml"}
