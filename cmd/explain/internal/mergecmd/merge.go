@@ -41,9 +41,10 @@ func NewMerge(e *cmdenv.Env) *cobra.Command {
 percentiles over all events, the slowest step, and above all who waits for whom ("explain doc ranks").
 It is a report like any other: explain diff and gate take it on either side.
 
-FILES are partials that "explain partial" wrote, traces, which are analysed on the way, or folders of
-either. If a trace is gone, name the folder of its report, or its report.json: counts and times stay
-exact, percentiles and what the ranks did in collectives become unknown.
+FILES are partials that "explain partial" wrote, traces, which are analysed on the way, folders of
+either, or https:// addresses of partials and traces. If a trace is gone, name the folder of its
+report, or its report.json: counts and times stay exact, percentiles and what the ranks did in
+collectives become unknown.
 
 The same captures give the same bytes, in whatever order and by whatever tree of merges: --out
 NAME.partial writes a partial of them all, to be merged further.
@@ -186,7 +187,8 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 	known := make([][]int64, 0, len(paths)) // ranks in each that is no partial
 	for i := 0; i < len(paths); i++ {
 		path := paths[i]
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
+		remote := fetch.Remote(path) // a folder that is named like an address does not stand in for it
+		if info, err := os.Stat(path); err == nil && info.IsDir() && !remote {
 			found := input.RunIn(path)
 			if found == nil {
 				names, _ := fs.Glob(os.DirFS(path), "*.partial")
@@ -207,7 +209,6 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 			}
 			path = trace
 		}
-		remote := fetch.Remote(path)
 		if strings.HasSuffix(fetch.Name(path), ".partial") || !remote && readPartial(path, false) == nil {
 			if err := f.Analysis.Refuse(fetch.Shown(path), "partial", "explain partial TRACE"); err != nil {
 				return nil, err

@@ -106,6 +106,14 @@ func TestPartialAtAnAddress(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 	}
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll(filepath.Join(server.URL, "gone.partial"), 0o755); err != nil { // as a checkout may hold
+		t.Log(err)
+	}
+	_, err = new(Run).sources(t.Context(), &cmdenv.Env{}, []string{server.URL + "/gone.partial"})
+	if err == nil || !strings.Contains(err.Error(), "404") {
+		t.Error(err)
+	}
 	_, err = new(Run).sources(t.Context(), &cmdenv.Env{}, []string{server.URL + "/gone.partial?sig=s3cret"})
 	if err == nil || !strings.Contains(err.Error(), "/gone.partial") || strings.Contains(err.Error(), "s3cret") {
 		t.Error(err)
